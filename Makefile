@@ -30,7 +30,7 @@ MUTANTS_FOR ?= inf
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format map bench clean
+.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format map bench bench-rules clean
 .DELETE_ON_ERROR:
 
 help:
@@ -49,6 +49,7 @@ help:
 	@echo 'make format    let ruff lay out the code'
 	@echo 'make map       draws the packages and their imports, docs/map.svg'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
+	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'
 	@echo 'make clean     remove .venv and everything that was made'
 
 demo: $(VENV)/.installed
@@ -110,6 +111,9 @@ map: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.run $(ARGS)
+
+bench-rules: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.bench.rules $(ARGS)
 
 clean:
 	rm -rf $(VENV) .demo .demo-day build dist *.egg-info

@@ -35,7 +35,7 @@ class Kind(StrEnum):
     REBUILD = "rebuild"
 
 
-class Write(Struct, frozen=True):
+class Write(Struct, frozen=True, gc=False):
     """One file that an action writes: from ``source``, from the vault, or from ``content``.
 
     ``kept`` is the name of the vault's object. Afterwards the file has ``mtime_ns``, ``size`` and ``digest``.
@@ -50,7 +50,7 @@ class Write(Struct, frozen=True):
     kept: str | None = None
 
 
-class Precondition(Struct, frozen=True):
+class Precondition(Struct, frozen=True, gc=False):
     """A precondition of an action: a place holds this file, or nothing (``digest`` None)."""
 
     place: Place
@@ -64,7 +64,7 @@ class Precondition(Struct, frozen=True):
         return self.digest is None
 
 
-class Action(Struct, frozen=True, kw_only=True):
+class Action(Struct, frozen=True, kw_only=True, gc=False):
     """One step of a plan. ``touches`` are the conversations whose locks it needs (docs/design/run.md#rule-49).
 
     ``together`` names a group: if one of the locks that its actions need is busy, none of them is applied.
@@ -148,7 +148,7 @@ class Preserve(Struct, frozen=True, kw_only=True):
     digest: Digest
 
 
-class Heading(Struct, frozen=True):
+class Heading(Struct, frozen=True, gc=False):
     """A conversation under which the output lists a plan's steps; ``depth`` 0 is a root."""
 
     conversation: str

@@ -30,21 +30,26 @@ CASES: Final = {
 }
 """The pattern (baseline store workspace) and the meaning of each case, by its number."""
 
-_NUMBERS: Final = {pattern: number for number, (pattern, _) in CASES.items()}
-
 
 def case_of(base: T | None, store: T | None, workspace: T | None) -> int:
     """Return the number of the case; None means absent, and equal values mean equal content."""
-    letters: list[T] = []
-    pattern = []
-    for value in (base, store, workspace):
-        if value is None:
-            pattern.append("-")
-        else:
-            if value not in letters:
-                letters.append(value)
-            pattern.append("abc"[letters.index(value)])
-    return _NUMBERS[" ".join(pattern)]
+    if base is None:
+        if store is None:
+            return 1 if workspace is None else 2
+        if workspace is None:
+            return 3
+        return 4 if store == workspace else 5
+    if store is None:
+        if workspace is None:
+            return 6
+        return 7 if workspace == base else 8
+    if workspace is None:
+        return 9 if store == base else 12
+    if store == base:
+        return 10 if workspace == base else 11
+    if workspace == base:
+        return 13
+    return 14 if store == workspace else 15
 
 
 class Reason(Enum):

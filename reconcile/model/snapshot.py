@@ -60,7 +60,7 @@ def is_archived(path: str) -> bool:
     return path.rpartition("/")[0].rpartition("/")[2] == ARCHIVE
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """A file or directory on one side; printed as ``store:17528832001-title``."""
 
     side: Side
@@ -70,7 +70,7 @@ class Place(Struct, frozen=True):
         return self.side + ":" + self.path
 
 
-class File(Struct, frozen=True):
+class File(Struct, frozen=True, gc=False):
     """One regular file of a copy; ``name`` is its path below the copy's directory, empty for a single-file copy.
 
     ``digest`` is None if the file could not be read; the copy then has a `Fault` for it.
@@ -82,7 +82,7 @@ class File(Struct, frozen=True):
     digest: Digest | None
 
 
-class Fault(Struct, frozen=True):
+class Fault(Struct, frozen=True, gc=False):
     """The reason why a unit of a copy may not be written to the other side (docs/design/decisions.md#rule-16).
 
     ``file`` is the file's name in the copy; ``found`` and ``expected`` complete the sentence "found ..., expected ...".
@@ -96,7 +96,7 @@ class Fault(Struct, frozen=True):
     incomplete: bool = False
 
 
-class Unreadable(Fault, frozen=True):
+class Unreadable(Fault, frozen=True, gc=False):
     """A fault of reading, not of content: the content is unknown, and may be valid."""
 
 
@@ -116,14 +116,14 @@ class ParentKind(StrEnum):
     """A value that is no valid spelling of an id."""
 
 
-class ParentRef(Struct, frozen=True):
+class ParentRef(Struct, frozen=True, gc=False):
     """The parent that a metadata file states; ``id`` is set for `ParentKind.ID` alone."""
 
     kind: ParentKind
     id: str | None = None
 
 
-class Metadata(Struct, frozen=True):
+class Metadata(Struct, frozen=True, gc=False):
     """A valid metadata file: the fields that the planner needs, and the bytes for edits of the parent."""
 
     title: str | None
@@ -133,7 +133,7 @@ class Metadata(Struct, frozen=True):
     content: bytes
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, gc=False):
     """One event of a stream: its identity and the digest of its content.
 
     ``id`` consists of time and type, so that an edit of the text keeps it. ``content`` is the digest of all values but
@@ -144,7 +144,7 @@ class Event(Struct, frozen=True):
     content: Digest
 
 
-class Stream(Struct, frozen=True):
+class Stream(Struct, frozen=True, gc=False):
     """A valid stream.
 
     ``events`` are E(x) of docs/cases.md: all events in order, without the base configuration in front. ``base`` is the
@@ -162,7 +162,7 @@ class Stream(Struct, frozen=True):
     """The bytes of its events; None while no rule needs them (`reconcile.planning.planner.needs_contents`)."""
 
 
-class Copy(Struct, frozen=True):
+class Copy(Struct, frozen=True, gc=False):
     """One directory of one conversation on one side.
 
     ``metadata`` and ``stream`` are None if the copy has no file of that unit. ``container`` is the id of the

@@ -52,7 +52,7 @@ def is_nested_git(name: str, unit_of: Callable[[str], str | None], *, directory:
     return name.rpartition("/")[2] == GIT and unit_of(f"{name}/HEAD" if directory else name) is None
 
 
-class Unit(Struct, frozen=True):
+class Unit(Struct, frozen=True, gc=False):
     """One unit of one copy. ``digest`` is None if the unit is faulty or unreadable."""
 
     name: str
@@ -69,7 +69,7 @@ class Unit(Struct, frozen=True):
     @property
     def mtime_ns(self) -> int:
         """The latest time of the unit's files, in ns."""
-        return max(file.mtime_ns for file in self.files)
+        return max([file.mtime_ns for file in self.files])
 
     @property
     def size(self) -> int:
@@ -90,19 +90,28 @@ def units_of(copy: Copy, rules: Rules, known_parent: str | None) -> dict[str, Un
     If JP has stripped the parent, the digest of the metadata is that of the content with ``known_parent`` restored
     (docs/design/placement.md#rule-2), so that the stripping alone is no edit.
     """
-    files = {file.name: file for file in copy.files}
+    fmt = rules.format
+    metadata_file, stream_files = fmt.metadata_file, fmt.stream_files
+    metadata = None
+    stream: dict[str, File] = {}
+    extras: list[File] = []
+    for file in copy.files:
+        if file.name == metadata_file:
+            metadata = file
+        elif file.name in stream_files:
+            stream[file.name] = file
+        else:
+            extras.append(file)
     units: dict[str, Unit] = {}
-    names = rules.format.stream_files
-    metadata = files.pop(rules.format.metadata_file, None)
-    stream = tuple(files.pop(name) for name in names if name in files)
     if metadata is not None:
         digest = put_back_digest(copy, metadata, rules, known_parent)
         units[METADATA] = _unit(METADATA, copy, (metadata,), digest, copy.metadata)
     if stream:
-        units[STREAM] = _unit(STREAM, copy, stream, joined_digest(stream), copy.stream)
-    for name, file in files.items():
-        fault = None if file.digest else Unreadable(name, "a file that can't be read", "a readable file")
-        units[EXTRA + name] = Unit(EXTRA + name, copy, (file,), file.digest, fault)
+        files = tuple([stream[name] for name in stream_files if name in stream])
+        units[STREAM] = _unit(STREAM, copy, files, joined_digest(files), copy.stream)
+    for file in extras:
+        fault = None if file.digest else Unreadable(file.name, "a file that can't be read", "a readable file")
+        units[EXTRA + file.name] = Unit(EXTRA + file.name, copy, (file,), file.digest, fault)
     return units
 
 
@@ -113,6 +122,8 @@ def _unit(name: str, copy: Copy, files: tuple[File, ...], digest: Digest | None,
 
 def joined_digest(files: tuple[File, ...]) -> Digest | None:
     """Return the joined digest of several files; None if one of them could not be read."""
+    if len(files) == 1:
+        return files[0].digest
     digests = [file.digest for file in files]
     return None if None in digests else "+".join([digest for digest in digests if digest])
 

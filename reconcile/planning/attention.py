@@ -112,6 +112,8 @@ def _link_in_place(board: Board, view: View) -> str | None:
     """Return what is said where a side has a symbolic link in the place of the conversation, or above it in the
     workspace: it is not seen then.
     """
+    if not board.sides.linked and not board.sides.workspace_links:
+        return None
     path = board.sides.linked.get(view.id)
     place = f"store:{path}" if path is not None and view.store.main is None else None
     if view.workspace.main is None and view.agreed is not None:
@@ -248,7 +250,7 @@ def _remember(board: Board, view: View) -> None:
             _note_intent(board, view, presence.intent)
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         board.intents[view.id] = Intent(IntentKind.LOCAL)
-    for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
+    for key in [(view.id, unit) for unit in (METADATA, STREAM)] if view.id in board.reviewed else ():
         if key in board.baseline.asides and key[1] not in board.verdicts.get(view.id, {}):
             board.asides[key] = None
 

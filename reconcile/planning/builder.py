@@ -16,16 +16,19 @@ from reconcile.model.plan import Action, Kind, Precondition, Write
 from reconcile.model.snapshot import WHOLE, File, Place, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.model.reasons import Reason
     from reconcile.model.snapshot import Copy, File, Foreign, Side, Snapshot
 
 
+_BELOW = f"/{CHILDREN}/"
+
+
 class Node:
     """One copy's directory, or the file that it is. Moving it carries everything below it along, as a rename does."""
 
-    __slots__ = ("below", "container", "copy", "files", "gone", "name", "prefix", "side", "unkept")
+    __slots__ = ("_files", "below", "container", "copy", "gone", "name", "prefix", "side", "unkept")
 
     def __init__(self, side: Side, container: Node | None, prefix: str, name: str) -> None:
         """Put a directory ``name`` at ``prefix`` below its container's directory (None: the side's root)."""
@@ -34,7 +37,7 @@ class Node:
         self.prefix = prefix
         self.name = name
         self.copy: Copy | None = None
-        self.files: dict[str, File] = {}
+        self._files: dict[str, File] | None = None
         self.below: dict[int, Node] = {}
         self.unkept: tuple[Foreign, ...] = ()
         """What lies in it that the vault can't keep: it isn't removed."""
@@ -43,16 +46,25 @@ class Node:
             container.below[id(self)] = self
 
     @property
+    def files(self) -> dict[str, File]:
+        """The files that are in it by now; of a copy, to begin with, those that the scan found."""
+        if self._files is None:
+            self._files = {file.name: file for file in self.copy.files} if self.copy is not None else {}
+        return self._files
+
+    @files.setter
+    def files(self, files: dict[str, File]) -> None:
+        self._files = files
+
+    @property
     def path(self) -> str:
         """The current path, below the side's ``conversations/``."""
-        parts: list[str] = []
-        node: Node | None = self
+        path = self.prefix + self.name
+        node = self.container
         while node is not None:
-            parts.append(node.prefix + node.name)
+            path = f"{node.prefix}{node.name}{_BELOW}{path}"
             node = node.container
-            if node is not None:
-                parts.append(f"/{CHILDREN}/")
-        return "".join(reversed(parts))
+        return path
 
     @property
     def place(self) -> Place:
@@ -78,7 +90,7 @@ class Node:
 
     def is_at(self, container: Node | None, prefix: str, name: str) -> bool:
         """Tell whether it is at that place already."""
-        return not self.gone and (self.container, self.prefix, self.name) == (container, prefix, name)
+        return self.container is container and self.name == name and self.prefix == prefix and not self.gone
 
     def lies_below(self, other: Node) -> bool:
         """Tell whether it is ``other`` or somewhere inside it."""
@@ -120,10 +132,10 @@ def nodes_of(snapshot: Snapshot) -> dict[str, Node]:
     """Return the node of every copy of a side, by the path that the scan found."""
     nodes: dict[str, Node] = {}
     for copy in sorted(snapshot.copies, key=lambda copy: copy.path):
+        name = copy.dirname
         container, rest = _enclosing(copy.path, nodes)
-        node = Node(snapshot.side, container, rest.removesuffix(copy.dirname), copy.dirname)
+        node = Node(snapshot.side, container, rest.removesuffix(name), name)
         node.copy = copy
-        node.files = {file.name: file for file in copy.files}
         nodes[copy.path] = node
     for foreign in snapshot.foreign:
         if foreign.special and (owner := owner_of(foreign.path, nodes)) is not None:
@@ -143,12 +155,12 @@ def owner_of(path: str, nodes: Mapping[str, Node]) -> str | None:
 
 def _enclosing(path: str, nodes: dict[str, Node]) -> tuple[Node | None, str]:
     """Find the copy that a path lies in, and what remains of the path below its children."""
-    above, _, rest = path.rpartition(f"/{CHILDREN}/")
-    container = nodes.get(above)
+    above, _, rest = path.rpartition(_BELOW)
+    container = nodes.get(above) if above else None
     return (None, path) if container is None else (container, rest)
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class Step(Struct, frozen=True, kw_only=True, gc=False):
     """Why a step is taken, and for whom; the same for every kind of step."""
 
     kind: Kind
@@ -161,7 +173,7 @@ class Step(Struct, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
 
 
-class Put(Struct, frozen=True):
+class Put(Struct, frozen=True, gc=False):
     """A file as it is to be: from another directory's file of that name, from the vault, or with the bytes given."""
 
     file: File
@@ -210,13 +222,11 @@ class Draft:
         self, step: Step, target: Node, puts: Sequence[Put], *, removes: Iterable[str] = (), after: Iterable[int] = ()
     ) -> int:
         """Put files into a directory that is there; one that is the same already is expected but not written."""
-        gone = tuple(removes)
-        names = (*(put.file.name for put in puts), *gone)
-        return self._write(step, target, puts, gone, after, [_expect_current(target, name) for name in names])
+        return self._write(step, target, puts, tuple(removes), after, is_new=False)
 
     def create(self, step: Step, target: Node, puts: Sequence[Put], after: Iterable[int] = ()) -> int:
         """Make a directory with these files; several sources may feed it."""
-        index = self._write(step, target, puts, (), after, [Precondition(target.place, 0, 0, None)])
+        index = self._write(step, target, puts, (), after, is_new=True)
         self._placed[target] = index
         return index
 
@@ -227,33 +237,59 @@ class Draft:
         puts: Sequence[Put],
         gone: tuple[str, ...],
         after: Iterable[int],
-        expect: list[Precondition],
+        *,
+        is_new: bool,
     ) -> int:
         needs = set(after) | self._path_needs(target)
-        origins = [(put.origin, put.file.name) for put in puts if put.origin is not None]
-        for origin, name in origins:
-            needs |= self._path_needs(origin) | self._file_needs(origin, name)
+        place, there, side, wrote = target.place, target.files, target.side, self._wrote
+        origins: dict[Node, Place] = {}
+        sources: list[Precondition] = []
+        targets: list[Precondition] = []
+        writes: list[Write] = []
+        written: list[File] = []
         for put in puts:
-            needs |= self._file_needs(target, put.file.name)
-        written = [put for put in puts if target.files.get(put.file.name) != put.file]
-        writes = tuple(_write(target, put) for put in written)
-        source, at = _ends(step, target, puts)
+            file, origin, source = put.file, put.origin, None
+            name = file.name
+            if origin is not None:
+                if origin not in origins:
+                    origins[origin] = origin.place
+                    needs |= self._path_needs(origin)
+                if (index := wrote.get((origin, name))) is not None:
+                    needs.add(index)
+                source = Place(origin.side, joined(origins[origin].path, name))
+                now = origin.files[name]
+                sources.append(Precondition(source, now.size, now.mtime_ns, now.digest or ""))
+            if not is_new and (index := wrote.get((target, name))) is not None:
+                needs.add(index)
+            to = Place(side, joined(place.path, name))
+            before = there.get(name)
+            if not is_new:
+                targets.append(_expect(to, before))
+            if before != file:
+                assert file.digest is not None  # noqa: S101 - only valid units are written
+                writes.append(Write(to, source, put.content, file.size, file.mtime_ns, file.digest, put.kept))
+                written.append(file)
+        removes = tuple([target.file(name) for name in gone])
+        targets += [_expect(to, there.get(name)) for to, name in zip(removes, gone, strict=True)]
+        if is_new:
+            targets.append(Precondition(place, 0, 0, None))
+        is_file = len(puts) == 1 and step.unit != WHOLE
         index = self._add(
             step,
             needs,
-            target=at,
-            source=source,
-            writes=writes,
-            removes=tuple(target.file(name) for name in gone),
-            bytes=sum(write.size for write in writes),
-            expect=(*(_expect_file(origin, origin.files[name]) for origin, name in origins), *expect),
+            target=to if is_file else place,
+            source=source if is_file else next(iter(origins.values()), None),
+            writes=tuple(writes),
+            removes=removes,
+            bytes=sum([write.size for write in writes]),
+            expect=(*sources, *targets),
         )
-        self._uses(index, target, *(origin for origin, _ in origins))
-        for put in written:
-            target.files[put.file.name] = put.file
-            self._wrote[target, put.file.name] = index
+        self._uses(index, target, *origins)
+        for file in written:
+            there[file.name] = file
+            wrote[target, file.name] = index
         for name in gone:
-            del target.files[name]
+            del there[name]
         return index
 
     def tidy(self, step: Step, node: Node, makes: Sequence[str], clears: Sequence[str]) -> int:
@@ -287,7 +323,9 @@ class Draft:
     def age(self, step: Step, node: Node, names: Iterable[str], mtime_ns: int) -> int:
         """Give files of a directory an older time."""
         names = tuple(names)
-        needs = self._path_needs(node).union(*(self._file_needs(node, name) for name in names))
+        needs = self._path_needs(node)
+        for name in names:
+            self._need_file(needs, node, name)
         expect = tuple(_expect_file(node, node.files[name]) for name in names)
         index = self._add(step, needs, target=node.place, mtime_ns=mtime_ns, expect=expect)
         self._uses(index, node)
@@ -312,11 +350,12 @@ class Draft:
         """
         needs = set(after) | self._path_needs(node)
         for other, name in stays:
-            needs |= self._path_needs(other) | self._file_needs(other, name)
+            needs |= self._path_needs(other)
+            self._need_file(needs, other, name)
         if names is None:
             needs |= self.users(node)
         for name in node.files if names is None else names:
-            needs |= self._file_needs(node, name)
+            self._need_file(needs, node, name)
         files = [node.files[name] for name in (node.files if names is None else names)]
         index = self._add(
             step,
@@ -352,14 +391,14 @@ class Draft:
         mtime_ns: int | None = None,
         bytes: int = 0,  # noqa: A002 - the word of the plan
         expect: tuple[Precondition, ...] = (),
-        touches: Iterable[str] = (),
+        touches: Collection[str] = (),
         together: str | None = None,
         makes: tuple[Place, ...] = (),
         clears: tuple[Place, ...] = (),
     ) -> int:
         index = len(self._actions)
         action = Action(
-            id=str(index),
+            id=str(index + 1),
             kind=step.kind,
             conversation=step.conversation,
             title=step.title,
@@ -373,9 +412,9 @@ class Draft:
             mtime_ns=mtime_ns,
             bytes=bytes,
             events=step.events,
-            needs=tuple(str(need) for need in sorted(needs)),
+            needs=tuple([str(need + 1) for need in sorted(needs)]),
             expect=expect,
-            touches=tuple(sorted({step.conversation, *touches})),
+            touches=tuple(sorted({step.conversation, *touches})) if touches else (step.conversation,),
             together=together,
             words=step.words,
             makes=makes,
@@ -408,31 +447,21 @@ class Draft:
             users.update(self._used.get(below, ()))
         return users
 
-    def _file_needs(self, node: Node, name: str) -> set[int]:
+    def _need_file(self, needs: set[int], node: Node, name: str) -> None:
+        """Add the last step that wrote a file, if there is one."""
         index = self._wrote.get((node, name))
-        return set() if index is None else {index}
-
-
-def _write(target: Node, put: Put) -> Write:
-    file = put.file
-    assert file.digest is not None  # noqa: S101 - only valid units are written
-    source = put.origin.file(file.name) if put.origin is not None else None
-    return Write(target.file(file.name), source, put.content, file.size, file.mtime_ns, file.digest, put.kept)
-
-
-def _ends(step: Step, target: Node, puts: Sequence[Put]) -> tuple[Place | None, Place]:
-    """Return source and target of a step: the one file that it is about, or the directories."""
-    if len(puts) == 1 and step.unit != WHOLE:
-        only = puts[0]
-        return (only.origin.file(only.file.name) if only.origin else None), target.file(only.file.name)
-    origin = next((put.origin for put in puts if put.origin is not None), None)
-    return (origin.place if origin else None), target.place
+        if index is not None:
+            needs.add(index)
 
 
 def _expect_file(node: Node, file: File) -> Precondition:
-    return Precondition(node.file(file.name), file.size, file.mtime_ns, file.digest or "")
+    return _expect(node.file(file.name), file)
 
 
-def _expect_current(node: Node, name: str) -> Precondition:
-    file = node.files.get(name)
-    return _expect_file(node, file) if file else Precondition(node.file(name), 0, 0, None)
+def _expect(place: Place, file: File | None) -> Precondition:
+    """Return the expectation of a file as it is, or of nothing."""
+    return (
+        Precondition(place, 0, 0, None)
+        if file is None
+        else Precondition(place, file.size, file.mtime_ns, file.digest or "")
+    )

@@ -79,6 +79,8 @@ class Edits(Struct, frozen=True, kw_only=True):
 
     def remembering(self, baseline: Baseline) -> Baseline:
         """Return what is remembered as if the intents held already; what leaves is saved whatever was set aside."""
+        if not self.intents and not self.leaving:
+            return baseline
         kept = {key: intent for key, intent in baseline.intents.items() if key not in self.intents}
         changed = {key: intent for key, intent in self.intents.items() if intent is not None}
         asides = {key: record for key, record in baseline.asides.items() if key[0] not in self.leaving}
@@ -112,6 +114,10 @@ class Board(Struct, kw_only=True):
     tree: TreeIndex
     order: tuple[str, ...] = ()
     """Every id, live ones first, parents before children."""
+    unchanged: set[str] = field(default_factory=set)
+    """What has the same content on both sides, so that its files stay as they are and nothing is reported of it."""
+    reviewed: frozenset[str] = frozenset()
+    """What an earlier run has set something aside of: that may have to be released."""
     frozen: frozenset[str] = frozenset()
     """What may not move: its parent, or that of one above it, can't be told now (docs/design/placement.md#rule-7)."""
     present: dict[str, Node] = field(default_factory=dict)
@@ -152,11 +158,13 @@ class Board(Struct, kw_only=True):
 
         What the workspace has is new then, and what is on neither side was not removed.
         """
+        if not self.sides.store_renewed:
+            return False
         gone = view.agreed is not None and view.store.main is None
         if view.agreed is not None and view.workspace.main is None:
             hidden = self.sides.workspace_emptied or self.sides.hides(view.agreed.place)
             gone &= not (hidden or view.store.trashed)
-        return gone and self.sides.store_renewed and self.presences[view.id].goal is not Goal.REMOVE
+        return gone and self.presences[view.id].goal is not Goal.REMOVE
 
     def container_of(self, conversation: str) -> str | None:
         """Return the conversation in whose directory the layout places this one, None for the top."""
@@ -166,15 +174,14 @@ class Board(Struct, kw_only=True):
 
     def dirname_of(self, view: View, main: Copy, final: Metadata | None) -> str:
         """Return a directory's name: the one found, unless the title has changed (docs/design/placement.md#rule-5)."""
-        known = view.agreed is not None and METADATA in view.agreed.units
-        before = [view.agreed.title] if view.agreed is not None and known else []
-        before += [main.metadata.title] if isinstance(main.metadata, Metadata) else []
         if final is None:
             return main.dirname
-        name = self.rules.format.dirname(view.id, final.title)
+        known = view.agreed is not None and METADATA in view.agreed.units
+        changed = view.agreed is not None and known and view.agreed.title != final.title
+        changed = changed or (isinstance(main.metadata, Metadata) and main.metadata.title != final.title)
         # A first run that was cut short between a new title and the name that goes with it.
-        due = not known and (main.side, view.id) in self.baseline.renames
-        return name if due or any(title != final.title for title in before) else main.dirname
+        due = changed or (not known and (main.side, view.id) in self.baseline.renames)
+        return self.rules.format.dirname(view.id, final.title) if due else main.dirname
 
     def free_id(self, taken: set[str]) -> str:
         """Return the id of a new conversation: neither in ``taken``, which grows, nor known outside this part."""

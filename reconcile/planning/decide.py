@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconcile.model.options import Take
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.model.snapshot import METADATA, STREAM, ParentKind, Side
 from reconcile.model.units import units_of
 from reconcile.planning.builder import nodes_of
 from reconcile.planning.context import Board, Edits
@@ -49,7 +49,7 @@ def decide(
 ) -> Board:
     """Decide presence, content and parents of every conversation; no step is planned yet.
 
-    ``whole`` is given where the snapshots and the memory are those of a part (`reconcile.planning.incremental.scope`).
+    ``whole`` is given if the snapshots and the baseline are those of a part (`reconcile.planning.incremental.scope`).
     """
     edits = edits or Edits()
     found, mended = workspace, due_first(workspace, policy, rules)
@@ -82,6 +82,7 @@ def decide(
         held=list(edits.held),
         notes=list(edits.notes),
         asides={key: None for key in before.asides if key not in baseline.asides},
+        reviewed=frozenset(conversation for conversation, _ in baseline.asides),
     )
     rebuild_first(board, found)
     for view in views.values():
@@ -99,6 +100,8 @@ def decide(
 def _frozen(board: Board) -> frozenset[str]:
     """Return what may not move, and everything below it (docs/design/placement.md#rule-7)."""
     frozen = {conversation for conversation, parentage in board.parentage.items() if parentage.frozen}
+    if not frozen:
+        return frozenset()
     for conversation in board.tree.walk():
         if board.tree.parent_of(conversation) in frozen:
             frozen.add(conversation)
@@ -108,27 +111,65 @@ def _frozen(board: Board) -> frozenset[str]:
 def _decide_one(board: Board, view: View) -> None:
     presence = _presence(board, view)
     board.presences[view.id] = presence
+    units: dict[str, Verdict] = {}
     if presence.goal is Goal.SYNC:
         verdicts = decide_units(view, board.baseline, board.policy, board.sides)
         if older := {verdict.unit for verdict in verdicts if verdict.outcome is Outcome.BEHIND}:
             view = board.views[view.id] = without_speakers(view, older)
             verdicts = decide_units(view, board.baseline, board.policy, board.sides)
-        verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
-        if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
+        verdicts = tuple([_with_metadata(view, verdict) if verdict.forks else verdict for verdict in verdicts])
+        if older and any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
             verdicts = tuple(_waiting(verdict) for verdict in verdicts)
-        board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
+        units = board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     elif view.workspace.main is None:
         verdicts = decide_carried(view, board.baseline, board.policy)
-        board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
-    metadata = board.verdicts.get(view.id, {}).get(METADATA)
+        units = board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
+    metadata, stream = units.get(METADATA), units.get(STREAM)
     board.parentage[view.id] = decide_parent(view, metadata)
     if view.id in board.edits.parents:
         _reparent(board, view)
+    if is_unchanged(board, view):
+        board.unchanged.add(view.id)
+        return
     _check_editable(board, view, metadata)
-    stream = board.verdicts.get(view.id, {}).get(STREAM)
     if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
         board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
-    _wait_for_decision(board, view)
+    if view.store.stale or view.workspace.stale:
+        _wait_for_decision(board, view)
+
+
+def is_unchanged(board: Board, view: View) -> bool:
+    """Tell whether both sides have one directory each, with the same files, and metadata that states the parent.
+
+    Then no step about content, and no report, has anything to do. In any doubt each of them looks for itself.
+    """
+    parentage = board.parentage[view.id]
+    if board.presences[view.id].goal is not Goal.SYNC or parentage.frozen or board.mended:
+        return False
+    store, workspace = view.store, view.workspace
+    if store.stale or workspace.stale or view.local or view.lead is not Lead.STORE:
+        return False
+    if view.id in board.edits.leaving or view.id in board.reviewed or len(store.units) != len(workspace.units):
+        return False
+    for verdict in board.verdicts[view.id].values():
+        if verdict.outcome is not Outcome.NOTHING:
+            return False
+        ours, theirs = store.units.get(verdict.unit), workspace.units.get(verdict.unit)
+        if ours is None or theirs is None or ours.digest is None or not _has_same_files(ours, theirs):
+            return False
+    return all(
+        stated is not None and stated.parent.kind is not ParentKind.UNREADABLE and states(stated, parentage.parent)
+        for stated in (store.metadata, workspace.metadata)
+    )
+
+
+def _has_same_files(unit: Unit, other: Unit) -> bool:
+    if len(unit.files) != len(other.files):
+        return False
+    for file, there in zip(unit.files, other.files, strict=True):
+        if file.digest != there.digest or file.name != there.name:
+            return False
+    return True
 
 
 def _recovers(policy: Policy) -> bool:

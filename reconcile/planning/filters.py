@@ -204,10 +204,12 @@ def renumbered(actions: Iterable[Action]) -> tuple[Action, ...]:
     """Number the remaining actions from 1 in their order; needs follow."""
     kept = list(actions)
     ids = {action.id: str(number) for number, action in enumerate(kept, 1)}
-    return tuple(
-        replace(action, id=ids[action.id], needs=tuple(ids[need] for need in action.needs if need in ids))
-        for action in kept
-    )
+    return tuple([_renumbered(action, ids) for action in kept])
+
+
+def _renumbered(action: Action, ids: Mapping[str, str]) -> Action:
+    number, needs = ids[action.id], tuple([ids[need] for need in action.needs if need in ids])
+    return action if number == action.id and needs == action.needs else replace(action, id=number, needs=needs)
 
 
 def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:

@@ -130,13 +130,15 @@ def _is_limited_by_command(policy: Policy) -> bool:
 
 def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     """Write the steps of what was decided."""
-    for conversation in board.order:
-        save(board, board.views[conversation])
-    for conversation in board.order:
-        set_parents(board, board.views[conversation])
-    for conversation in board.order:
-        update_workspace(board, board.views[conversation])
-    board.doomed = inhabitants(board)
+    changed = [board.views[conversation] for conversation in board.order if conversation not in board.unchanged]
+    for view in changed:
+        save(board, view)
+    for view in changed:
+        set_parents(board, view)
+    for view in changed:
+        update_workspace(board, view)
+    doomed = doomed_copies(board)
+    board.doomed = inhabitants(board, doomed)
     for conversation in board.tree.walk():
         place(board, board.views[conversation])
     for fork in board.forks:
@@ -144,13 +146,13 @@ def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     for conversation in board.order:
         archive(board, board.views[conversation])
         place_in_store(board, board.views[conversation])
-    for copy in doomed_copies(board):
+    for copy in doomed:
         if (copy.side, copy.path) in board.doomed:
             remove(board, copy)
     move_blocked(board)
     rebuild_last(board, workspace)
-    for conversation in board.order:
-        report_conversation(board, board.views[conversation])
+    for view in changed:
+        report_conversation(board, view)
     report_sides(board, store, workspace)
     return _finish(board, store, workspace)
 
@@ -235,8 +237,11 @@ def _is_rooted(board: Board, view: View) -> bool:
     """
     if view.known_parent is None:
         return False
-    stated = view.store.metadata is not None and view.store.metadata.parent.id is not None
-    return board.parentage[view.id].parent is None or (view.id in board.edits.deleted and stated)
+    if board.parentage[view.id].parent is None:
+        return True
+    return (
+        view.id in board.edits.deleted and view.store.metadata is not None and view.store.metadata.parent.id is not None
+    )
 
 
 def _counted(board: Board, actions: Sequence[Action]) -> dict[str, str]:
@@ -266,6 +271,8 @@ def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:
         spoken.add(board.forks.get(action.conversation, action.conversation))
         if action.conversation in board.forks:
             forks.setdefault(board.forks[action.conversation], []).append(action)
+    if not spoken:
+        return ()
     shown = set(spoken)
     for conversation in reversed(tuple(board.tree.depths)):
         if conversation in shown:

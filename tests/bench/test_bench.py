@@ -12,13 +12,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench import plot, results, table, targets
+from reconcile.planning.planner import plan_by_rules
+from tests.bench import plot, results, rules, table, targets
 from tests.bench.race import Sample
 from tests.bench.results import START_COUNT, Results
 from tests.bench.sections import SECTIONS, USUAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PROJECT = Path(__file__).parents[2]
 PEERS = ("rsync -a --dry-run", "unison -batch -times", "git status -s")
@@ -45,6 +46,23 @@ def bench(*words: str | Path) -> str:
     ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("world", "actions"), [*zip(rules.WORLDS.values(), (0, 0, 100, 100, 1), strict=True)], ids=rules.WORLDS
+)
+def test_the_rules_are_measured_on_what_the_worlds_say(world: Callable[[int], rules.World], actions: int) -> None:
+    plan = plan_by_rules(*world(100), rules.RULES, rules.NOW_NS)
+    assert (len(plan.actions), plan.held, plan.aside, plan.notes) == (actions, (), (), ())
+
+
+def test_the_rules_are_measured_beside_another_checkout() -> None:
+    words = ("--count", "100", "--rounds", "1", "--pairs", "1", "--against", str(PROJECT))
+    command = [sys.executable, "-m", "tests.bench.rules", *words]
+    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    _, *lines = ran.stdout.splitlines()
+    assert [line[:26].rstrip() for line in lines] == list(rules.WORLDS)
+    assert all(float(figure) > 0 for line in lines for figure in line[26:].split())
 
 
 def test_every_question_is_asked_and_kept(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ STORIES: dict[str, tuple[Callable[[Planned], None], bool]] = {
 def test_the_second_step_needs_the_first(tell: Callable[[Planned], None], needed: bool) -> None:
     plan = Planned()
     tell(plan)
-    assert plan.needs(1) == (("0",) if needed else ())
+    assert plan.needs(1) == (("1",) if needed else ())
 
 
 def test_steps_are_kept_in_order_and_by_conversation() -> None:
@@ -229,7 +229,7 @@ def test_needs_are_named_in_the_order_of_the_steps() -> None:
     plan = Planned()
     steps = [plan.write(plan.a, replace(NEW, name=f"{number}.md")) for number in range(10)]
     moved = plan.draft.move(step(Kind.MOVE), plan.d, None, "", "4-x", (steps[8], steps[1]))
-    assert plan.needs(moved) == ("1", "8")
+    assert plan.needs(moved) == ("2", "9")
 
 
 def test_a_step_is_about_its_one_file_or_about_the_directories() -> None:
@@ -326,7 +326,7 @@ def test_a_directory_goes_only_beside_the_one_that_stays_where_that_is_by_then()
     stays = [(plan.b, "metadata.json")]
     removed = plan.draft.remove(step(Kind.REMOVE_STALE), plan.d, (), stays=stays)
     action = plan.draft.action(removed)
-    assert {str(moved), str(written)} <= set(action.needs)
+    assert {plan.draft.action(index).id for index in (moved, written)} <= set(action.needs)
     assert [str(each.place) for each in action.inside] == ["workspace:4-d/metadata.json"]
     assert [str(each.place) for each in action.beside] == ["workspace:2-b/metadata.json"]
     assert action.beside[0].digest == NEW.digest

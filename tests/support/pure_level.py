@@ -19,6 +19,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.model.units import Rules
 from reconcile.planning import baseline_update as folding
+from reconcile.planning import decide as deciding
 from reconcile.planning.baseline_update import Changes, brought, fold
 from reconcile.planning.context import RefusedError
 from reconcile.planning.decide import decide
@@ -289,6 +290,9 @@ class PureLevel:
             plan = make_plan(store, workspace, baseline, policy, RULES, self.now_ns)
         again = plan_by_rules(store, workspace, baseline, policy, RULES, self.now_ns)
         assert plan.quiet or plan == again, f"the same input gives another plan: {plan}\nnot {again}"
+        with mock.patch.object(deciding, "is_unchanged", return_value=False):
+            slowly = plan_by_rules(store, workspace, baseline, policy, RULES, self.now_ns)
+        assert again == slowly, f"what is unchanged has something to do: {slowly}\nnot {again}"
         said = (again.actions, again.held, again.aside, again.notes, again.concerned)
         assert not plan.quiet or not any(said), f"taken for quiet, but there is something to say: {said}"
         return plan

@@ -19,6 +19,8 @@ from reconcile.model.reasons import Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault, Side
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reconcile.model.baseline import Baseline
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, Event, Stream
@@ -49,11 +51,12 @@ _GIVING = (Outcome.TO_WORKSPACE, Outcome.UNITED)
 """What the workspace gets from the store."""
 
 
+_MANAGED = (METADATA, STREAM)
 _SOUND = (Reason.DECIDED, Reason.INCOMPLETE, Reason.REFILL, Reason.AHEAD_WORKSPACE)
 """Why the store gets a version that holds no less than its own, or that somebody has decided for."""
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """The decision for one unit, with the case and the reason that it is reported under.
 
     ``forks`` names the side whose stream lives on as a conversation of its own.
@@ -83,14 +86,16 @@ class Verdict(Struct, frozen=True):
 
 def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
     """Decide every unit of a conversation that is on both sides."""
-    names = sorted(set(view.store.units) | set(view.workspace.units), key=_unit_order)
-    anew = {name for name in names if sides.store_renewed and _differs_from_agreed(view, name)}
+    names = _unit_names(view)
+    anew = {name for name in names if _differs_from_agreed(view, name)} if sides.store_renewed else ()
     verdicts = [
         decide_unit(replace(view, agreed=None), name, replace(baseline, history={}), policy)
         if name in anew
         else decide_unit(view, name, baseline, policy)
         for name in names
     ]
+    if all(verdict.outcome is Outcome.NOTHING for verdict in verdicts):
+        return tuple(verdicts)
     assert view.store.main is not None  # noqa: S101 - it is on both sides
     if sides.store_renewed:
         verdicts = [_refilled(view, verdict, baseline) for verdict in verdicts]
@@ -101,7 +106,15 @@ def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -
     if policy.git_busy is not None:
         busy = policy.git_busy
         verdicts = [_held_by_git(each, busy) if _replaces(view, each, policy) else each for each in verdicts]
-    return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
+    return tuple([_unwritten(view, verdict) for verdict in verdicts] if view.local else verdicts)
+
+
+def _unit_names(view: View) -> Sequence[str]:
+    """Return the names of the units that a side has, extras last."""
+    store, workspace = view.store.units, view.workspace.units
+    if len(store) == len(workspace) == len(_MANAGED) and all(name in store and name in workspace for name in _MANAGED):
+        return _MANAGED
+    return sorted(store.keys() | workspace.keys(), key=_unit_order)
 
 
 def _differs_from_agreed(view: View, name: str) -> bool:
@@ -159,9 +172,10 @@ def is_partly_here(view: View, policy: Policy) -> bool:
     """Tell whether only some files of a conversation that doesn't belong here are: neither the store's must join them,
     nor the parent that only the store states.
     """
-    required = view.format.required
-    lacks = [name for name in required if name in view.store.units and view.workspace.digest(name) is None]
-    return view.id not in policy.decisions and any(not _is_published(view, name, policy) for name in lacks)
+    for name in view.format.required:
+        if view.workspace.digest(name) is None and name in view.store.units and not _is_published(view, name, policy):
+            return view.id not in policy.decisions
+    return False
 
 
 def _is_published(view: View, name: str, policy: Policy) -> bool:
@@ -179,6 +193,8 @@ def decide_carried(view: View, baseline: Baseline, policy: Policy) -> tuple[Verd
 
     What can't be read is held where it is the store's: the trash may be all that is left of it.
     """
+    if not view.workspace.units:
+        return ()
     names = sorted(set(view.store.units) & set(view.workspace.units), key=_unit_order)
     verdicts = [_unwritten(view, decide_unit(view, name, baseline, policy)) for name in names]
     return tuple(
@@ -211,9 +227,10 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
     base = view.agreed.units.get(name) if view.agreed else None
     store, workspace = view.store.digest(name), view.workspace.digest(name)
     case = case_of(base, store, workspace)
-    damaged = _damaged(view, name, case, policy)
-    if damaged is not None:
-        return damaged
+    if store is None or workspace is None or view.store.stale or view.workspace.stale:
+        damaged = _damaged(view, name, case, policy)
+        if damaged is not None:
+            return damaged
     if store == workspace or view.store.raw(name) == view.workspace.raw(name):
         return Verdict(name, case, Outcome.NOTHING)
     if store is None or workspace is None:
@@ -233,11 +250,8 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
         return _won_by(Side.WORKSPACE, name, case, Reason.LATER_COMMIT)
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
         return _directed(view, case, baseline, policy)
-    if name == METADATA:
-        lost = case in (11, 13) and not settled and _loses(view, case)
-        judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
-        if (lost or judged) and (united := _united(view, case, lost=lost)) is not None:
-            return united
+    if name == METADATA and (united := _united_metadata(view, case, policy, settled=settled)) is not None:
+        return united
     return _by_case(view, name, case, policy)
 
 
@@ -282,6 +296,13 @@ def _loses(view: View, case: int) -> bool:
     return places.loses(view.id, before.content, after.content)
 
 
+def _united_metadata(view: View, case: int, policy: Policy, *, settled: bool) -> Verdict | None:
+    """Make one version of two edits, or of one that has lost something and what it lacks."""
+    lost = case in (11, 13) and not settled and _loses(view, case)
+    judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
+    return _united(view, case, lost=lost) if lost or judged else None
+
+
 def _united(view: View, case: int, *, lost: bool) -> Verdict | None:
     """Make one version of two, where the format can; a version that has all of the other wins whatever the times.
 
@@ -310,13 +331,12 @@ def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None
     Damage is refilled, but into the workspace only where the conversation is known to belong there: some files of a
     private one must not bring the others along.
     """
-    sides = ((Side.STORE, view.store), (Side.WORKSPACE, view.workspace))
-    units = {side: seen.units.get(name) for side, seen in sides}
-    sound = [side for side, unit in units.items() if unit is not None and unit.digest is not None]
-    faulty = tuple(seen.faults[name] for _, seen in sides if name in seen.faults)
-    missing = any(unit is None for unit in units.values())
-    if not faulty and (not missing or name.startswith(EXTRA)):
+    faults = view.store.faulty(name), view.workspace.faulty(name)
+    there = name in view.store.units and name in view.workspace.units
+    if faults[0] is faults[1] is None and (there or name.startswith(EXTRA)):
         return None
+    faulty = tuple(unit for unit in faults if unit is not None)
+    sound = [side for side in Side if view.side(side).digest(name) is not None]
     incomplete = all(unit.fault is not None and unit.fault.incomplete for unit in faulty)
     take = policy.decisions.get(view.id)
     refills = incomplete and (_is_published(view, name, policy) or sound != [Side.STORE])

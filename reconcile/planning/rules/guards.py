@@ -62,8 +62,9 @@ class Sides(Struct, frozen=True):
 
     def believes_absence(self, store_path: str) -> bool:
         """Tell whether a file that is absent from a store directory was removed from it."""
-        below = any(path.startswith(f"{store_path}/") for path in self.store_doubtful)
-        return not (self.store_renewed or self.store_hidden or below)
+        if self.store_renewed or self.store_hidden:
+            return False
+        return not (self.store_doubtful and any(path.startswith(f"{store_path}/") for path in self.store_doubtful))
 
     def hides(self, place: str) -> bool:
         """Tell whether a workspace directory may be there although the scan has not seen it."""

@@ -43,7 +43,7 @@ class Goal(Enum):
     REMOVED_BEFORE = auto()
 
 
-class Presence(Struct, frozen=True):
+class Presence(Struct, frozen=True, gc=False):
     """The decision. ``state`` is the word that `status` and the summary count it under."""
 
     goal: Goal
@@ -77,6 +77,8 @@ def decide_presence(
 
 def lacking(view: View, policy: Policy) -> Side | None:
     """Return the side that was decided for but hasn't the conversation, which the other has: nothing is taken then."""
+    if view.id not in policy.decisions:
+        return None
     for take, side in ((Take.STORE, Side.STORE), (Take.WORKSPACE, Side.WORKSPACE)):
         if policy.decisions.get(view.id) is take and view.side(side).main is None:
             return side if view.side(side.other).main is not None else None
@@ -85,10 +87,11 @@ def lacking(view: View, policy: Policy) -> Side | None:
 
 def _case(view: View) -> int:
     """Return the row for the conversation as a whole: an edit of one unit is an edit of it."""
-    base: dict[str, Digest | None] | None = dict(view.agreed.units) if view.agreed else None
-    names = set(base) if base is not None else set(view.store.units) | set(view.workspace.units)
-    store = {name: view.store.digest(name) for name in names} if view.store.main else None
-    workspace = {name: view.workspace.digest(name) for name in names} if view.workspace.main else None
+    agreed = view.agreed.units if view.agreed else None
+    names = list(agreed if agreed is not None else view.store.units.keys() | view.workspace.units.keys())
+    base: list[Digest | None] | None = None if agreed is None else [agreed[name] for name in names]
+    store = [view.store.digest(name) for name in names] if view.store.main else None
+    workspace = [view.workspace.digest(name) for name in names] if view.workspace.main else None
     return case_of(base, store, workspace)
 
 

@@ -16,7 +16,7 @@ from reconcile.model.snapshot import METADATA, Metadata, ParentKind, Partition
 from reconcile.planning.rules.content import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from reconcile.model.snapshot import Snapshot
     from reconcile.planning.rules.content import Verdict
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     Order = Callable[[str], tuple[int, str]]
 
 
-class Parentage(Struct, frozen=True):
+_STATED = (ParentKind.ID, ParentKind.ROOT)
+
+
+class Parentage(Struct, frozen=True, gc=False):
     """The parent that holds. ``frozen``: it is undecided (docs/design/placement.md#rule-7)."""
 
     parent: str | None
@@ -44,8 +47,16 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
     if (waits and silent is None) or (store is None and workspace is None):
         return Parentage(view.known_parent, frozen=True)
+    if store is not None and workspace is not None and store.parent == workspace.parent:
+        if store.parent.kind in _STATED:
+            return Parentage(store.parent.id)
+        if store.parent.kind is ParentKind.ABSENT and silent is None and not _roots_by_absence(view):
+            return Parentage(view.known_parent if view.parent_is_known else view.base_parent)
+    if silent is None and (store is None or workspace is None):
+        claim = _workspace_claim(view, workspace) if store is None else _stated_in_store(view, store)
+        return Parentage(claim.parent if claim.says else view.base_parent)
     claims = (
-        (view.store, _stated(store, view.known_parent, absence=view.parent_is_known)),
+        (view.store, _stated_in_store(view, store)),
         (view.workspace, _workspace_claim(view, workspace)),
     )
     said = [(side, claim) for side, claim in claims if claim.says and side is not silent]
@@ -68,7 +79,7 @@ def _silent(view: View, verdict: Verdict | None) -> SideView | None:
     return view.workspace if verdict.outcome is Outcome.TO_WORKSPACE else view.store
 
 
-class _Claim(Struct, frozen=True):
+class _Claim(Struct, frozen=True, gc=False):
     """What one side says of the parent; ``says`` is False where it says nothing."""
 
     parent: str | None
@@ -82,6 +93,10 @@ def _stated(metadata: Metadata | None, known: str | None, *, absence: bool) -> _
     if metadata.parent.kind is ParentKind.ABSENT:
         return _Claim(known, says=absence)
     return _Claim(metadata.parent.id, says=True)
+
+
+def _stated_in_store(view: View, metadata: Metadata | None) -> _Claim:
+    return _stated(metadata, view.known_parent, absence=view.parent_is_known)
 
 
 def _workspace_claim(view: View, metadata: Metadata | None) -> _Claim:
@@ -144,19 +159,28 @@ class TreeIndex:
         self._order = order
         self._stated = dict(parents)
         self._parent = {child: parent if parent in parents else None for child, parent in parents.items()}
-        self.cycles = self._break_cycles()
+        ordered = sorted(self._parent, key=order)
+        self.cycles = self._break_cycles(ordered)
         self._cut = frozenset(cycle[0] for cycle in self.cycles)
         self._children: dict[str | None, list[str]] = {}
-        for child in sorted(self._parent, key=order):
-            self._children.setdefault(self._parent[child], []).append(child)
+        for child in ordered:
+            parent = self._parent[child]
+            siblings = self._children.get(parent)
+            if siblings is None:
+                self._children[parent] = [child]
+            else:
+                siblings.append(child)
 
-    def _break_cycles(self) -> tuple[tuple[str, ...], ...]:
+    def _break_cycles(self, ordered: Iterable[str]) -> tuple[tuple[str, ...], ...]:
         """Cut every cycle at its smallest member; return the cycles, each from that member on."""
         settled: set[str] = set()
         cycles = []
-        for start in sorted(self._parent, key=self._order):
-            path: dict[str, None] = {}
-            node: str | None = start
+        for start in ordered:
+            node = self._parent[start]
+            if node is None or node in settled:
+                settled.add(start)
+                continue
+            path: dict[str, None] = {start: None}
             while node is not None and node not in settled and node not in path:
                 path[node] = None
                 node = self._parent[node]
@@ -229,11 +253,17 @@ class TreeIndex:
         yield from self._walk(list(reversed(self.children_of(conversation))))
 
     def walk(self) -> Iterator[str]:
-        """Yield everything, parents before children, siblings in the order of ids."""
-        yield from self._walk(list(reversed(self.roots())))
+        """Return an iterator over everything, parents before children, siblings in the order of ids."""
+        return iter(self._order_of_walk)
+
+    @cached_property
+    def _order_of_walk(self) -> tuple[str, ...]:
+        return tuple(self._walk(list(reversed(self.roots()))))
 
     def _walk(self, stack: list[str]) -> Iterator[str]:
         while stack:
             node = stack.pop()
             yield node
-            stack.extend(reversed(self.children_of(node)))
+            children = self._children.get(node)
+            if children is not None:
+                stack.extend(reversed(children))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -10,11 +11,11 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, IntentKind
 from reconcile.model.names import CHILDREN
-from reconcile.model.snapshot import METADATA, Metadata, Partition, Side, Stream, is_archived
+from reconcile.model.snapshot import METADATA, STREAM, Metadata, Partition, Side, Stream, is_archived
 from reconcile.model.units import Unit, units_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from reconcile.model.baseline import Baseline, BaselineEntry, Intent
     from reconcile.model.format import Format
@@ -27,6 +28,10 @@ PLACE = "place"
 have put it where the store had it no more."""
 
 
+_MANAGED = frozenset((METADATA, STREAM))
+_NO_COPIES: tuple[Copy, ...] = ()
+
+
 class Lead(Enum):
     """Which side says whether a conversation is archived, where the two sides differ."""
 
@@ -36,7 +41,7 @@ class Lead(Enum):
     """Each stays as it is: git has put the workspace's directory where it is, and takes it away again."""
 
 
-class SideView(Struct, frozen=True):
+class SideView(Struct, frozen=True, gc=False):
     """One side of one conversation.
 
     ``main`` is the directory that stays (None: not there), ``stale`` are the other directories of the same
@@ -62,6 +67,11 @@ class SideView(Struct, frozen=True):
         """The faulty units of ``main``, and those of other directories where no sound one speaks."""
         return {name: unit for name, unit in {**self.units, **self.own}.items() if unit.fault is not None}
 
+    def faulty(self, name: str) -> Unit | None:
+        """Return the one of `faults` that has this name, None where there is none."""
+        unit = self.own.get(name) or self.units.get(name)
+        return unit if unit is not None and unit.fault is not None else None
+
     def digest(self, name: str) -> Digest | None:
         """Return the digest of the unit that speaks, None where there is none that can."""
         unit = self.units.get(name)
@@ -84,7 +94,10 @@ class SideView(Struct, frozen=True):
         return facts if isinstance(facts, Metadata) else None
 
 
-class View(Struct, frozen=True):
+_NOWHERE = SideView(None, (), {}, (), {})
+
+
+class View(Struct, frozen=True, gc=False):
     """Everything known about one conversation before anything is decided."""
 
     id: str
@@ -123,8 +136,9 @@ class View(Struct, frozen=True):
     @property
     def archived(self) -> bool:
         """Whether it is archived as far as this workspace goes; where one side alone has it, that one says so."""
-        first, second = self.store.main, self.workspace.main
-        main = (second or first) if self.lead is not Lead.STORE else (first or second)
+        main = self.store.main
+        if main is None or (self.lead is not Lead.STORE and self.workspace.main is not None):
+            main = self.workspace.main
         return main is not None and main.archived
 
     @property
@@ -167,29 +181,31 @@ def views_of(
     of its directories speak and are saved; only there is nothing to be written to them. ``places``: where a plan
     was to leave them, which goes before where they were agreed on.
     """
-    copies: dict[str, tuple[list[Copy], list[Copy]]] = {}
-    for index, snapshot in enumerate((store, workspace)):
-        for copy in snapshot.copies:
-            copies.setdefault(copy.conversation, ([], []))[index].append(copy)
-    for remembered in baseline.agreed:
-        copies.setdefault(remembered, ([], []))
-    enclosing = _enclosing(workspace)
+    stored, here = _by_conversation(store), _by_conversation(workspace)
+    wanted = stored.keys() | here.keys() | baseline.agreed.keys() if only is None else only
+    enclosing = _Enclosing(workspace)
+    managed = _managed_files(rules.format)
     views = {}
-    for conversation in sorted(copies if only is None else only, key=rules.format.order):
+    for conversation in sorted(wanted, key=rules.format.order):
+        kept, copies = stored.get(conversation, _NO_COPIES), here.get(conversation, _NO_COPIES)
         agreed = baseline.agreed.get(conversation)
         known = baseline.parents.get(conversation, agreed.parent if agreed else None)
         base = agreed.parent if agreed else known
-        inputs = _Inputs(conversation, agreed, known, baseline, rules)
-        ours = _store_view(copies[conversation][0], inputs)
-        archived = ours.main is not None and ours.main.archived
-        lies = ((places or {}).get(conversation), agreed.place if agreed else None)
-        theirs = replace(inputs, known_parent=base, places=lies, enclosing=enclosing, stored=ours.main is not None)
         intent = baseline.intents.get(conversation)
-        local = conversation not in leaving and _is_local(copies[conversation][0], intent)
+        local = conversation not in leaving and _is_local(kept, intent)
+        ours = _only_view(kept, rules, known)
+        if ours is None:
+            ours = _store_view(kept, _Inputs(conversation, agreed, known, baseline, rules))
+        archived = ours.main is not None and ours.main.archived
+        theirs = _only_view(copies, rules, base, managed)
+        if theirs is None:
+            lies = ((places or {}).get(conversation), agreed.place if agreed else None)
+            inputs = _Inputs(conversation, agreed, base, baseline, rules, lies, enclosing, ours.main is not None)
+            theirs = _workspace_view(copies, inputs, archived=archived, local=local)
         view = View(
             id=conversation,
             store=ours,
-            workspace=_workspace_view(copies[conversation][1], theirs, archived=archived, local=local),
+            workspace=theirs,
             agreed=agreed,
             intent=intent,
             local=local,
@@ -200,6 +216,42 @@ def views_of(
         )
         views[conversation] = replace(view, lead=_lead(view, baseline)) if view.is_parted and not local else view
     return views
+
+
+def _by_conversation(side: Snapshot) -> dict[str, list[Copy]]:
+    copies: dict[str, list[Copy]] = {}
+    for copy in side.copies:
+        others = copies.get(copy.conversation)
+        if others is None:
+            copies[copy.conversation] = [copy]
+        else:
+            others.append(copy)
+    return copies
+
+
+def _managed_files(fmt: Format) -> frozenset[str] | None:
+    """Return the files of which one makes a directory of the workspace a copy; None where every record is one."""
+    return None if fmt.places is not None else frozenset((fmt.metadata_file, *fmt.stream_files[-1:]))
+
+
+def _only_view(
+    copies: Sequence[Copy], rules: Rules, known_parent: str | None, managed: frozenset[str] | None = None
+) -> SideView | None:
+    """Return the view of a side that has one directory, or none: nothing has to be chosen there.
+
+    None where more has to be looked at: several directories, the trash, or none of the ``managed`` files.
+    """
+    if not copies:
+        return _NOWHERE
+    copy = copies[0]
+    if len(copies) > 1 or copy.partition is Partition.TRASH:
+        return None
+    if managed is not None and managed.isdisjoint([file.name for file in copy.files]):
+        return None
+    units = units_of(copy, rules, known_parent)
+    if len(units) > len(_MANAGED) or not _MANAGED.issuperset(units):
+        units = dict(sorted(units.items()))
+    return SideView(copy, (), units, (), units)
 
 
 def _lead(view: View, baseline: Baseline) -> Lead:
@@ -227,27 +279,39 @@ def _lead(view: View, baseline: Baseline) -> Lead:
     return Lead.WORKSPACE if follows else Lead.NEITHER
 
 
-def _enclosing(workspace: Snapshot) -> frozenset[str]:
-    """Return the paths of the directories that hold copies with content of their own."""
-    marker = f"/{CHILDREN}/"
-    found: set[str] = set()
-    for copy in workspace.copies:
-        path = copy.path if copy.metadata is not None or copy.stream is not None else ""
-        while marker in path:
-            path = path[: path.rfind(marker)]
-            if path in found:
-                break
-            found.add(path)
-    return frozenset(found)
+class _Enclosing:
+    """The directories of a workspace that hold copies with content of their own; few conversations need them."""
+
+    def __init__(self, workspace: Snapshot) -> None:
+        self._workspace = workspace
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """Their paths."""
+        marker = f"/{CHILDREN}/"
+        found: set[str] = set()
+        for copy in self._workspace.copies:
+            path = copy.path if copy.metadata is not None or copy.stream is not None else ""
+            while marker in path:
+                path = path[: path.rfind(marker)]
+                if path in found:
+                    break
+                found.add(path)
+        return frozenset(found)
 
 
 def _is_local(stored: Iterable[Copy], intent: Intent | None) -> bool:
     """A legacy flag in the metadata of any of the store's directories counts unless `project` has overruled it."""
-    if intent is not None and intent.kind is IntentKind.LOCAL:
-        return True
-    asked = intent is not None and intent.is_wish
-    there = (copy.metadata for copy in stored if copy.partition is not Partition.TRASH)
-    return not asked and any(isinstance(metadata, Metadata) and metadata.local for metadata in there)
+    if intent is not None:
+        if intent.kind is IntentKind.LOCAL:
+            return True
+        if intent.is_wish:
+            return False
+    for copy in stored:
+        metadata = copy.metadata
+        if isinstance(metadata, Metadata) and metadata.local and copy.partition is not Partition.TRASH:
+            return True
+    return False
 
 
 class _Inputs(Struct, frozen=True):
@@ -260,13 +324,12 @@ class _Inputs(Struct, frozen=True):
     rules: Rules
     places: tuple[str | None, ...] = ()
     """Where its workspace directory should be found, the first of these where it is there."""
-    enclosing: Collection[str] = ()
-    """Paths of workspace directories that hold other copies."""
+    enclosing: _Enclosing | None = None
     stored: bool = False
     """The store has it, and can mend what is damaged in the workspace."""
 
 
-def _store_view(copies: list[Copy], inputs: _Inputs) -> SideView:
+def _store_view(copies: Sequence[Copy], inputs: _Inputs) -> SideView:
     """The store is flat: a live directory at the top is the one that stays."""
     there = [copy for copy in copies if copy.partition is not Partition.TRASH]
     live = [copy for copy in there if not copy.archived]
@@ -276,7 +339,7 @@ def _store_view(copies: list[Copy], inputs: _Inputs) -> SideView:
     return replace(_view(main, kept, kept, inputs), trashed=trashed)
 
 
-def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, local: bool) -> SideView:
+def _workspace_view(copies: Sequence[Copy], inputs: _Inputs, *, archived: bool, local: bool) -> SideView:
     """Copies carried into ``.trash/`` inside another's directory speak where nothing else does, but aren't there.
 
     ``local``: duplicates stay too, so that only the directory that stays speaks.
@@ -285,7 +348,7 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     """
     has = inputs.rules.format
     managed = {has.metadata_file, *has.stream_files}
-    there = copies if has.places else [copy for copy in copies if _is_there(copy, inputs)]
+    there = list(copies) if has.places else [copy for copy in copies if _is_there(copy, inputs)]
     paths = {copy.path for copy in there}
     husks = tuple(copy for copy in copies if copy.partition is not Partition.TRASH and copy.path not in paths)
     live = [copy for copy in there if not copy.archived]
@@ -331,7 +394,7 @@ def _is_there(copy: Copy, inputs: _Inputs) -> bool:
         return True
     intent = inputs.baseline.intents.get(inputs.conversation)
     published = intent is None or (intent.kind is IntentKind.PROJECTED and not intent.keeps_away)
-    return known and published and copy.path in inputs.enclosing
+    return known and published and inputs.enclosing is not None and copy.path in inputs.enclosing.paths
 
 
 def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs) -> SideView:

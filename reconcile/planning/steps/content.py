@@ -60,7 +60,7 @@ def save(board: Board, view: View) -> None:
             _copy(board, view, view.workspace.units[verdict.unit], verdict, after)
         elif verdict.outcome is Outcome.UNITED:
             _unite(board, view, verdict)
-    if not keeps_directories(verdicts.values()):
+    if view.store.stale and not keeps_directories(verdicts.values()):
         _gather(board, view, verdicts)
 
 
@@ -275,6 +275,8 @@ def update_workspace(board: Board, view: View) -> None:
     syncs = board.presences[view.id].goal in (Goal.SYNC, Goal.IMPORT)
     if not syncs or view.local or view.id in board.edits.leaving:
         return
+    if view.id not in board.verdicts and not view.workspace.stale:
+        return  # the store's directory was made from this one
     assert view.workspace.main is not None  # noqa: S101 - both goals mean that it is there
     node = board.node(view.workspace.main)
     gives = not is_partly_here(view, board.policy)

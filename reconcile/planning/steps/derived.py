@@ -38,13 +38,16 @@ def due(
 
 def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[DerivedRepair, ...]:
     """Return what is to be made again in the workspace as it is: of records, those that are as the scan found them."""
+    found = due(workspace, policy, rules, {})
+    if not found:
+        return ()
     there = {copy.path: copy.files[0].digest for copy in workspace.copies if _is_file(copy)}
 
     def is_current(mended: DerivedRepair) -> bool:
         before = None if mended.before is None else rules.digest(mended.before)
         return mended.content is None or there.get(mended.path) == before
 
-    return tuple(each for each in due(workspace, policy, rules, {}) if is_current(each))
+    return tuple(each for each in found if is_current(each))
 
 
 def as_mended(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Rules, now_ns: int) -> Snapshot:
@@ -62,7 +65,7 @@ def as_mended(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Rules
 
 def rebuild_first(board: Board, found: Snapshot) -> None:
     """Write the steps that make the workspace as it was planned with; ``found`` is how it is."""
-    files = {copy.path: copy.files for copy in found.copies}
+    files = {copy.path: copy.files for copy in found.copies} if board.mended else {}
     for each in board.mended:
         if each.content is None:
             _tidy(board, each, files.get(each.path, ()))
@@ -77,6 +80,8 @@ def rebuild_last(board: Board, workspace: Snapshot) -> None:
 
     If any of that isn't done after all, neither are they: the next run makes them of what there is then.
     """
+    if board.rules.format.places is None:
+        return
     written = _written(board)
     done = {each.id for each in board.mended}
     before = [index for index, action in enumerate(board.draft) if action.target.side is Side.WORKSPACE]

@@ -42,9 +42,10 @@ def place(board: Board, view: View) -> None:
     if view.id in board.edits.leaving:
         return
     if main is not None and goal is not Goal.REMOVE:
-        _place_existing(board, view, main)
+        container = board.container_of(view.id)
+        _place_existing(board, view, main, container)
         board.present[view.id] = board.node(main)
-        if _is_broken(board, view):
+        if _is_broken(board, view, container):
             board.broken.add(view.id)
     elif goal in (Goal.PROJECT, Goal.WAIT):
         presence = board.presences[view.id] = _may_return(board, view)
@@ -52,13 +53,13 @@ def place(board: Board, view: View) -> None:
             _project(board, view, presence)
 
 
-def _is_broken(board: Board, view: View) -> bool:
+def _is_broken(board: Board, view: View, container: str | None) -> bool:
     """Tell whether a directory isn't complete, or is local, or one above it is so, or isn't there: nothing new is made
     below it.
     """
-    container = board.container_of(view.id)
-    undecided = is_undecided(board.verdicts.get(view.id, {}).values())
-    return view.local or undecided or board.presences[view.id].goal is Goal.HELD or not is_sound(board, container)
+    if view.local or board.presences[view.id].goal is Goal.HELD or not is_sound(board, container):
+        return True
+    return view.id not in board.unchanged and is_undecided(board.verdicts.get(view.id, {}).values())
 
 
 def is_sound(board: Board, container: str | None) -> bool:
@@ -68,9 +69,8 @@ def is_sound(board: Board, container: str | None) -> bool:
     return container is None or (container in board.present and container not in board.broken)
 
 
-def _place_existing(board: Board, view: View, main: Copy) -> None:
+def _place_existing(board: Board, view: View, main: Copy, container: str | None) -> None:
     node = board.node(main)
-    container = board.container_of(view.id)
     if view.local or view.id in board.frozen:
         return
     if view.lead is Lead.NEITHER:
@@ -81,6 +81,8 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
         board.note(view.id, Reason.PARENT_ABSENT, message)
         return
     target = board.present[container] if container is not None else None
+    if main.container == container and node.is_at(target, "", _dirname(board, view, main)):
+        return
     reason = _reason_to_move(board, view, main, container)
     if reason is None and _is_leaving(board, node.container):
         reason = Reason.PARENT_GONE
@@ -134,8 +136,11 @@ def move_blocked(board: Board) -> None:
 
 def _husk_at(board: Board, view: View, side: Side, at: tuple[Node | None, str, str]) -> Node | None:
     """Return the directory at a place that has no managed file of the conversation; an empty one is no obstacle."""
-    husks = (board.node(copy) for copy in view.side(side).husks)
-    return next((husk for husk in husks if husk.is_at(*at)), None)
+    for copy in view.side(side).husks:
+        husk = board.node(copy)
+        if husk.is_at(*at):
+            return husk
+    return None
 
 
 def _hold_for_husk(board: Board, view: View, husk: Node) -> None:
@@ -196,7 +201,7 @@ def _has_room(board: Board, view: View, target: Node | None, name: str) -> bool:
 def fits(path: str, policy: Policy, rules: Rules) -> bool:
     """Tell whether a directory's path is no longer than the file system takes, with what is put into it."""
     name = path.rpartition("/")[2]
-    longest = max((len(file) for file in rules.format.stream_files), default=0) + 32
+    longest = max(map(len, rules.format.stream_files), default=0) + 32
     return (
         len(name.encode(errors="surrogateescape")) <= NAME_LIMIT
         and len(path.encode(errors="surrogateescape")) + longest <= policy.path_limit
@@ -240,7 +245,7 @@ def _was_here(board: Board, awaited: str | None) -> bool:
 
 def is_complete(view: View) -> bool:
     """Tell whether the store has all that makes a conversation."""
-    return view.store.has(view.format.required) and METADATA not in view.store.faults
+    return view.store.has(view.format.required) and view.store.faulty(METADATA) is None
 
 
 def _project(board: Board, view: View, presence: Presence, partition: str = "") -> None:
@@ -283,14 +288,16 @@ def _make(board: Board, view: View, step: Step, container: str | None, extras: s
     if not _has_room(board, view, target, name):
         return
     home = board.homes[step.conversation]
-    wanted = {board.rules.format.metadata_file, *board.rules.format.stream_files, *extras}
-    everything = board.rules.format.places is not None
+    fmt = board.rules.format
+    wanted = (fmt.metadata_file, *fmt.stream_files, *extras)
+    everything = fmt.places is not None
     puts = [Put(file, home) for file in home.files.values() if everything or file.name in wanted]
     husk = _husk_at(board, view, Side.WORKSPACE, (target, partition, name))
-    kept = {file.name: file.digest for file in home.files.values()}
-    if husk is not None and any(kept.get(file.name, "") != file.digest for file in husk.files.values()):
-        _hold_for_husk(board, view, husk)
-        return
+    if husk is not None:
+        kept = {file.name: file.digest for file in home.files.values()}
+        if any(kept.get(file.name, "") != file.digest for file in husk.files.values()):
+            _hold_for_husk(board, view, husk)
+            return
     if husk is None or husk.is_empty_tree():
         node = Node(Side.WORKSPACE, target, partition, name)
         board.draft.create(step, node, puts)
@@ -315,13 +322,15 @@ def archive(board: Board, view: View) -> None:
 
     Also from below another one there: it lies so where a run was killed between the parent's move and its own.
     """
+    if not view.archived:
+        return
     main, store, presence = view.workspace.main, view.store.main, board.presences[view.id]
-    if presence.goal is Goal.PROJECT and view.archived and is_complete(view):
+    if presence.goal is Goal.PROJECT and is_complete(view):
         _project(board, view, presence, f"{ARCHIVE}/")
     if main is None or store is None or view.local or view.id in board.edits.leaving:
         return
     node = board.node(main)
-    if not view.archived or view.lead is Lead.NEITHER or node.prefix == f"{ARCHIVE}/" or view.id in board.frozen:
+    if view.lead is Lead.NEITHER or node.prefix == f"{ARCHIVE}/" or view.id in board.frozen:
         return
     _move(board, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))
 
@@ -350,10 +359,12 @@ def choose_directories(board: Board) -> None:
     """Settle which directory of each conversation stays, parents before children."""
     for conversation in board.order:
         view = board.views[conversation]
-        if not keeps_directories(board.verdicts.get(conversation, {}).values()):
+        several = view.store.stale or view.workspace.stale
+        if several and not keeps_directories(board.verdicts.get(conversation, {}).values()):
             workspace = view.workspace if view.local else _chosen(board, view, view.workspace)
-            view = replace(view, store=_chosen(board, view, view.store), workspace=workspace)
-        board.views[conversation] = view
+            view = board.views[conversation] = replace(
+                view, store=_chosen(board, view, view.store), workspace=workspace
+            )
         if view.store.main is not None:
             board.homes[conversation] = board.node(view.store.main)
 

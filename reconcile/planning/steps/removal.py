@@ -14,6 +14,8 @@ from reconcile.planning.rules.presence import Goal
 from reconcile.planning.steps.content import keep_in_step, keeps_directories
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Unit
     from reconcile.planning.builder import Node
@@ -27,6 +29,8 @@ def doomed_copies(board: Board) -> list[Copy]:
     """Return the directories that should not be there, those that lie deepest first."""
     doomed: list[Copy] = []
     for view in board.views.values():
+        if view.id in board.unchanged:
+            continue
         goal = board.presences[view.id].goal
         goes = goal is Goal.REMOVE or (view.id in board.edits.leaving and not _is_held(board, view))
         if goes and view.workspace.main is not None:
@@ -58,9 +62,9 @@ def _is_held(board: Board, view: View) -> bool:
     return any(verdict.outcome is Outcome.HELD for verdict in board.verdicts.get(view.id, {}).values())
 
 
-def inhabitants(board: Board) -> dict[tuple[Side, str], set[str]]:
+def inhabitants(board: Board, copies: Iterable[Copy]) -> dict[tuple[Side, str], set[str]]:
     """Return, for each directory that should go, the conversations that lay below it when the run began."""
-    return {(copy.side, copy.path): board.node(copy).inhabitants() for copy in doomed_copies(board)}
+    return {(copy.side, copy.path): board.node(copy).inhabitants() for copy in copies}
 
 
 def vacate(board: Board, view: View, at: tuple[Node | None, str, str], side: Side) -> bool:
