@@ -49,7 +49,7 @@ def held_locks(roots: Iterable[str]) -> dict[str, int]:
 
 def _held_in(directory: str, holders: dict[tuple[int, int], int]) -> dict[str, int]:
     held: dict[str, int] = {}
-    if os.path.islink(directory):  # a pulled repository may bring one along
+    if os.path.islink(directory):  # a pulled repository can contain one
         return held
     try:
         with os.scandir(directory) as entries:

@@ -80,7 +80,7 @@ def put_marker_back(workspace: str, workspace_id: str) -> None:
 
 def _recorded(request: Request) -> Iterator[_Record | Unreadable]:
     """Yield the checkouts of every state."""
-    import sqlite3  # here: only a project that has no .jp of its own asks
+    import sqlite3  # imported here: only a project without a .jp needs it
 
     from reconcile.state.connection import StateError
 

@@ -1,7 +1,7 @@
-"""JP's two roots, found as JP finds them (docs/design/formats/jp.md#paths), without writing anything.
+"""Locates the two roots of JP by JP's own rules (docs/design/formats/jp.md#paths), without writing anything.
 
-JP makes up a new id where ``.jp/.id`` is damaged, and merges the silos of one id at every start. Neither is
-done here: a made-up id is another store, and a merge without a lock loses data.
+JP replaces a damaged ``.jp/.id`` by a new id, and merges the silos of one id at every start. Neither is done here: a
+new id selects another store, and a merge without a lock loses data.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def locate_jp(request: Request) -> Roots:
 
 def _refuse_lost(start: str, project: str, request: Request) -> None:
     """Raise `LocateError` if there was a nearer project: the one further up is not meant then."""
-    from reconcile.adapters.jp.lost_checkouts import known_checkouts  # here: most runs begin in the project itself
+    from reconcile.adapters.jp.lost_checkouts import (
+        known_checkouts,
+    )  # imported here: most runs start in the project itself
 
     lost = known_checkouts(request, silos_of(request)).nearest_lost(start)
     if lost is not None:

@@ -1,4 +1,4 @@
-"""Replay of the event files of the hybrid era, as the program does it when it fills its cache again.
+"""Replays the event files of the hybrid era, as the program does when it fills its cache again.
 
 See docs/design/formats/claudesidian.md#replay. The events of each file are applied by time, those of one time in the
 order of the file. A `Remark` reports what the program does silently: an update of a missing record, a message that is

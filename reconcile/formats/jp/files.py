@@ -390,7 +390,7 @@ def _base_content(content: bytes) -> str:
 
 
 def _named(content: bytes) -> str:
-    from hashlib import blake2b  # here: most runs compare no events
+    from hashlib import blake2b  # imported here: most runs compare no events
 
     return blake2b(content, digest_size=16).hexdigest()
 

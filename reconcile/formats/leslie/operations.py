@@ -74,7 +74,7 @@ class Operation:
         return self.command in set(Command)
 
     @property
-    def older(self) -> bool:
+    def in_text_dialect(self) -> bool:
         """Whether this is a spawn in the dialect of the design text."""
         return text(self.params.get("thread_id")) is None
 
@@ -83,7 +83,7 @@ class Operation:
         """The thread concerned: the one spawned, the one that refers, or the one whose state changes."""
         if self.command == Command.REFERENCE:
             return text(self.params.get("from_id"))
-        if self.command == Command.SPAWN and self.older:
+        if self.command == Command.SPAWN and self.in_text_dialect:
             return text(self.params.get("child_id"))
         if self.command == Command.MERGE:
             return text(self.params.get("target"))
@@ -147,7 +147,7 @@ _OLDER = {
 }
 
 
-def turned(command: str, action: str, before: str | None) -> tuple[str | None, bool]:
+def next_status(command: str, action: str, before: str | None) -> tuple[str | None, bool]:
     """Return the state after an action, None if it is unknown, and whether the action may follow the state before.
 
     An unknown state before allows every action.

@@ -190,7 +190,7 @@ class _Builder:
         aim = course.spawn.text("objective") or thread
         record = {
             "id": thread,
-            "title": fields.get("title", aim if course.spawn.older else thread),
+            "title": fields.get("title", aim if course.spawn.in_text_dialect else thread),
             "objective": fields.get("objective", aim),
             "created_at": course.spawn.timestamp,
             "status": fields["status"],

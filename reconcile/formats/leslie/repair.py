@@ -302,10 +302,10 @@ def _replacement(violation: Violation, value: Object, replayed: Replayed) -> Any
         if path[2] == "status" and (
             thread in replayed.holes or replayed.courses[thread].fields.get("status") in (None, "active")
         ):
-            return _NO_VALUE  # the log doesn't say it, or an agent would be started by it
+            return _NO_VALUE  # the log does not determine it, or it would start an agent
         return _field_replacement(str(path[2]), value["threads"][thread], replayed.courses[thread])
     if path[0] == "relations":
-        return _NO_VALUE  # all of it is written again
+        return _NO_VALUE  # the whole section is rebuilt
     times = [entry.get("timestamp") for entry in value["operations"]]
     times += [record.get(key) for record in value["threads"].values() for key in ("created_at", "updated_at")]
     return _head(violation, "thread_count", len(value["threads"]), times)

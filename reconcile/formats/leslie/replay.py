@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from reconcile.formats.json import javascript
 from reconcile.formats.leslie.document import EXECUTORS, RELATION, text, texts
-from reconcile.formats.leslie.operations import FINISHED, Command, Operation, spawned, turned
+from reconcile.formats.leslie.operations import FINISHED, Command, Operation, next_status, spawned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,7 +114,7 @@ class _Player:
             parent = text(self._stored[thread].get("parent_id"))
             self._courses[thread] = Course()
             self._relations[thread] = _entry(parent)
-            self._settle(thread)
+            self._track_objective(thread)
         for thread in genesis:
             self._adopt(thread)
             for other in self._before.get(thread, {}).get("references_to", ()):
@@ -157,8 +157,8 @@ class _Player:
         elif operation.command == Command.UPDATE:
             self._update(thread, course, operation)
         else:
-            self._turn(thread, course, operation)
-        self._settle(thread)
+            self._change_status(thread, course, operation)
+        self._track_objective(thread)
         if operation.command == Command.LIFECYCLE:
             self._refresh(thread)
 
@@ -183,7 +183,7 @@ class _Player:
             return
         parent = operation.text("parent_id")
         fields: dict[str, Any] = {"id": thread, "parent_id": parent, "status": "active"}
-        if operation.older:
+        if operation.in_text_dialect:
             self._relations[thread] = _entry(None)
             self._relations[thread]["depends_on"] += texts(operation.params.get("depends_on"))
         else:
@@ -193,9 +193,9 @@ class _Player:
             self._relations[thread] = _entry(parent)
         self._courses[thread] = Course(operation, fields, operation.timestamp)
         self._adopt(thread)
-        if operation.older and parent is not None and self._shares(operation, thread, parent):
+        if operation.in_text_dialect and parent is not None and self._shares(operation, thread, parent):
             self._refer(thread, parent)
-        self._settle(thread)
+        self._track_objective(thread)
         self._refresh(thread)
 
     def _shares(self, operation: Operation, thread: str, parent: str) -> bool:
@@ -232,11 +232,11 @@ class _Player:
             words = "it says no direction" if direction is None else f"the direction {direction!r} is not known"
             self._note(Oddity.HOLE, operation, words)
 
-    def _turn(self, thread: str, course: Course, operation: Operation) -> None:
+    def _change_status(self, thread: str, course: Course, operation: Operation) -> None:
         """Apply a lifecycle of the program, or a freeze or archive of the design text."""
         before = course.fields.get("status")
         action = (operation.text("action") or "") if operation.command == Command.LIFECYCLE else operation.command
-        target, allowed = turned(operation.command, action, before)
+        target, allowed = next_status(operation.command, action, before)
         if target is None:
             self._note(Oddity.HOLE, operation, f"the action {action!r} is not known" if action else "it says no action")
             return
@@ -268,7 +268,7 @@ class _Player:
             self._edges.add((thread, name, other))
             self._relations[thread][name].append(other)
 
-    def _settle(self, thread: str) -> None:
+    def _track_objective(self, thread: str) -> None:
         """Record whether the objective of a thread still waits for it."""
         fields, stored = self._courses[thread].fields, self._stored.get(thread, {})
         objective = text(fields.get("objective", stored.get("objective")))

@@ -84,7 +84,7 @@ def unite(first: Document, second: Document) -> United:
     if conflicts:
         return United(None, tuple(conflicts))
     united = read_relations(written(value))
-    assert not isinstance(united, Fault)  # noqa: S101 - it is made of what was read
+    assert not isinstance(united, Fault)  # noqa: S101 - it consists of values that were read
     # A status that either log determined is now determined by the merged log, also if it becomes active.
     undetermined = _underived(first, first_log) | _underived(second, second_log)
     return United(rebuild(united, replay(united), frozenset(), threads.keys() - undetermined).content, ())

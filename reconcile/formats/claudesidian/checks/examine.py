@@ -64,7 +64,7 @@ def examine_read(vault: VaultFiles, records: Mapping[Kind, Records], now_ms: int
     event_files = nexus.events if nexus is not None else {}
     for kind, kind_records in records.items():
         names = event_files.get(kind, {})
-        # An archive is only looked at for what it can still give back.
+        # An archive is only checked for content that it can still restore.
         findings += check_invalid(kind_records, names) if archived else _split(kind_records, names, now_ms)
     if not archived:
         findings += check_sessions(records[Kind.WORKSPACE], records[Kind.CONVERSATION])

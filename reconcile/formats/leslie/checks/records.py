@@ -105,7 +105,7 @@ def objective_findings(
         for words in rebuilt.lagging:
             yield Finding(Kind.LAG, Severity.NOTE, OBJECTIVES, words, "", words.partition(":")[0])
     elif document.dialect is Dialect.TEXT:
-        return  # there an objective is a text of its own
+        return  # in that dialect an objective is free text
     known = objectives.objectives if objectives is not None else {}
     missing: dict[str, list[str]] = {}
     for thread, record in document.threads.items():
