@@ -93,7 +93,7 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
 def _request_repairs(wanted: frozenset[str], policy: Policy, session: Session, world: WorldState) -> Policy:
     """Add the named repairs to the policy. An unknown name is a `click.UsageError`."""
     places = session.format.places
-    known = {repair.id for repair in places.mend(world.workspace.found, {})} if places is not None else set()
+    known = {repair.id for repair in places.mend(world.workspace.derived_inputs, {})} if places is not None else set()
     if unknown := sorted(wanted - known):
         raise click.UsageError(
             f"--mend: found nothing called {unknown[0]} to be mended; `reconcile doctor` says what there is"

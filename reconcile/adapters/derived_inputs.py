@@ -1,4 +1,4 @@
-"""Reads the inputs of derived data in a workspace, for the formats that have some (`Snapshot.found`)."""
+"""Reads the inputs of derived data in a workspace, for the formats that have some (`Snapshot.derived_inputs`)."""
 
 from __future__ import annotations
 

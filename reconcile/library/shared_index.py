@@ -125,7 +125,7 @@ class SharedIndex:
             for side in Side:
                 for copy in self._snapshots.sides[side].of(conversation):
                     known.sides[side].put(copy)
-        known.relate(self._rescanned, self._load_memory(self._rescanned))
+        known.relate(self._rescanned, self._load_baseline(self._rescanned))
         for conversation, contents in self._written.items():
             update_tree(tree, self.session.format, conversation, contents)
         self._world, self._snapshots, self._tree, self._scans_done = world, known, tree, self._scans_begun
@@ -156,9 +156,9 @@ class SharedIndex:
         """Rescan one conversation, or both sides if that can't suffice; ``parent`` is the parent that it will get."""
         if not self._has_appeared(conversation) and self._rescan(conversation):
             with self._mutex:
-                self._snapshots.relate({conversation}, self._load_memory({conversation}))
+                self._snapshots.relate({conversation}, self._load_baseline({conversation}))
                 closure = self._snapshots.above(conversation) | self._above(parent)
-                world = self._snapshots.look(closure, self._load_memory(closure))
+                world = self._snapshots.look(closure, self._load_baseline(closure))
                 suffices = self._snapshots.suffices() and all(
                     self._differs_in_content_only(id_, world.baseline) for id_ in closure
                 )
@@ -175,7 +175,7 @@ class SharedIndex:
         self.refresh()
         with self._mutex:
             closure = self._snapshots.around(conversation) | self._above(parent)
-            world, whole = self._snapshots.look(closure, self._load_memory(closure)), self._snapshots.whole
+            world, whole = self._snapshots.look(closure, self._load_baseline(closure)), self._snapshots.whole
             is_clean = all(self._is_clean(id_, world.baseline) for id_ in self._snapshots.above(conversation))
         return PlanningBasis(self.session.with_events(world), whole, is_clean, complete=True)
 
@@ -189,9 +189,9 @@ class SharedIndex:
         if complete or not self._rescan(conversation, new_directories):
             return self.full_basis(conversation).world
         with self._mutex:
-            self._snapshots.relate({conversation}, self._load_memory({conversation}))
+            self._snapshots.relate({conversation}, self._load_baseline({conversation}))
             closure = self._snapshots.above(conversation)
-            return self._snapshots.look(closure, self._load_memory(closure))
+            return self._snapshots.look(closure, self._load_baseline(closure))
 
     def copies(self, side: Side, conversation: str) -> list[Copy]:
         """Return the indexed copies of a conversation on a side."""
@@ -209,7 +209,7 @@ class SharedIndex:
     def _above(self, parent: str | None) -> frozenset[str]:
         return frozenset() if parent is None else self._snapshots.above(parent)
 
-    def _load_memory(self, conversations: Collection[str]) -> Baseline:
+    def _load_baseline(self, conversations: Collection[str]) -> Baseline:
         return self._state.load(self.session.checkout, conversations)
 
     def _is_clean(self, conversation: str, baseline: Baseline) -> bool:
@@ -253,8 +253,12 @@ class SharedIndex:
                     )
                     for side, snapshot in known.items()
                 }
-                spots = {side: [_spot_of(known[side], path, conversation) for path in paths[side]] for side in Side}
-            scanned = [self.session.scanner.at(known[side], spots[side]) if spots[side] else () for side in Side]
+                locations = {
+                    side: [_location_of(known[side], path, conversation) for path in paths[side]] for side in Side
+                }
+            scanned = [
+                self.session.scanner.at(known[side], locations[side]) if locations[side] else () for side in Side
+            ]
             copies = [copy for part in scanned if part is not None for copy in part]
             if None in scanned:
                 return False
@@ -269,7 +273,7 @@ class SharedIndex:
         return True
 
 
-def _spot_of(known: KnownSide, path: str, conversation: str) -> Spot:
+def _location_of(known: KnownSide, path: str, conversation: str) -> Spot:
     """Return the location of a directory by its path; a new directory is live."""
     if path in known.paths:
         there = known.copy(path)

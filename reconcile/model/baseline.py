@@ -219,7 +219,7 @@ def records_of(
 
 
 class WorldState(Struct, frozen=True):
-    """Both sides and the memory at one moment."""
+    """Both sides and the baseline at one moment."""
 
     store: Snapshot
     workspace: Snapshot

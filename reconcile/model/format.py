@@ -113,8 +113,8 @@ class Places(Protocol):
     ) -> tuple[DerivedRepair, ...]:
         """Return the repairs of derived data in the workspace that is out of date.
 
-        ``inputs`` is the result of the format's reader (`Snapshot.found`). ``written`` are the files that a plan
-        changes first, by path: bytes, or None for removed ones. ``wanted`` are the ids of requested repairs.
+        ``inputs`` are `Snapshot.derived_inputs`. ``written`` are the files that a plan changes
+        first, by path: bytes, or None for removed ones. ``wanted`` are the ids of requested repairs.
         """
 
 

@@ -249,5 +249,5 @@ class Snapshot(Struct, frozen=True):
     copies: tuple[Copy, ...]
     foreign: tuple[Foreign, ...] = ()
     problems: tuple[Problem, ...] = ()
-    found: object = None
+    derived_inputs: object = None
     """Further files that a format with derived data has read: the input of `Places.mend`."""

@@ -101,7 +101,7 @@ def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
 def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     """Hold what would change what a program has locked, or works with at the moment, and what needs it."""
     places = rules.format.places
-    busy = places.busy(workspace.found) if places is not None else ""
+    busy = places.busy(workspace.derived_inputs) if places is not None else ""
     touching = {
         action.id
         for action in plan.actions

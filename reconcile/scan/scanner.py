@@ -154,4 +154,5 @@ class Scanner:
             return snapshot
         from reconcile.adapters.derived_inputs import read_inputs
 
-        return replace(snapshot, found=read_inputs(self._format.name, self._where[Side.WORKSPACE], self._clock()))
+        inputs = read_inputs(self._format.name, self._where[Side.WORKSPACE], self._clock())
+        return replace(snapshot, derived_inputs=inputs)

@@ -23,7 +23,6 @@ WORDS = {
     "ancestry": ("kin",),
     "arguments": ("given", "worded"),
     "atypical, to be removed, unindexable": ("doomed", "loose", "usual"),
-    "baseline": ("agreed", "memory", "remembered"),
     "clean, dirty, debounced": ("settled", "settling", "stir", "unsettled"),
     "command line, request, request key": ("asked", "asking", "called", "instead"),
     "connection pool, shared index, planning basis": ("ground", "sight", "sites"),
@@ -42,23 +41,21 @@ WORDS = {
 }
 """Private words that names had, by the standard ones that took their place."""
 
-RIGHT = {"MemoryStorage", "in_memory", "mend"}
-"""Names that users type or read, or that mean the word: they stay."""
+RIGHT = {"mend"}
+"""Names that users type or read: they stay."""
 
 OLD_NAMES: dict[str, str] = {
     "cli": "look onwards told worded",
     "cli/commands": "each found standing tell",
     "reconcile/apply": "asked asking deed found halves hear look looked",
-    "reconcile/engine": "asked board each found look loose met recalled remembered tell usual",
+    "reconcile/engine": "asked board each found look loose met recalled tell usual",
     "reconcile/fs": "given",
     "reconcile/index": "asked found look looked looks made settled sweep",
-    "reconcile/library": "memory spot",
     "reconcile/planning": (
-        "agreed alike asked asking board doomed each found joining kin look looked made memory mended "
-        "remembered settled spot standing torn unsettled whereabouts"
+        "alike asked asking board doomed each found joining kin look looked made mended settled spot standing "
+        "torn unsettled whereabouts"
     ),
     "reconcile/scan": "each found hear heard look looks relook spot sweep swept told usual",
-    "reconcile/state": "agreed anew found made memory remembered standing tell",
 }
 """By package, the old words that names still have."""
 

@@ -396,7 +396,7 @@ def test_what_is_mended_on_request_is_done_where_it_is_asked_for() -> None:
 
 def test_what_was_read_a_moment_before_the_scan_is_not_mended() -> None:
     store, workspace = side(Side.STORE, {}), side(Side.WORKSPACE, {**SHOPPING, "INDEX": b"?"})
-    late = replace(workspace, found=notes.Found({**SHOPPING, "INDEX": b"!"}))
+    late = replace(workspace, derived_inputs=notes.Found({**SHOPPING, "INDEX": b"!"}))
     plan = make_plan(store, late, Baseline(), Policy(), RULES, NOW)
     assert [action.kind for action in plan.actions] == [Kind.COPY]
 
@@ -542,7 +542,7 @@ class Recording(Shared):
 
     def mend(
         self,
-        found: object,  # noqa: ARG002
+        inputs: object,  # noqa: ARG002
         written: Mapping[str, bytes | None],
         wanted: Collection[str] = (),  # noqa: ARG002
     ) -> tuple[DerivedRepair, ...]:
@@ -574,7 +574,7 @@ class Merging(notes.NotesFormat):  # type: ignore[misc, name-defined]
 
     def mend(
         self,
-        found: object,  # noqa: ARG002
+        inputs: object,  # noqa: ARG002
         written: Mapping[str, bytes | None],  # noqa: ARG002
         wanted: Collection[str] = (),
     ) -> tuple[DerivedRepair, ...]:
@@ -608,7 +608,7 @@ class Tidy(notes.NotesFormat):  # type: ignore[misc, name-defined]
 
     def mend(
         self,
-        found: object,  # noqa: ARG002
+        inputs: object,  # noqa: ARG002
         written: Mapping[str, bytes | None],
         wanted: Collection[str] = (),  # noqa: ARG002
     ) -> tuple[DerivedRepair, ...]:

@@ -68,7 +68,7 @@ def snapshot(which: Side, files: Mapping[str, tuple[bytes, int]], *, busy: bool 
         if FORMAT.entry(record, directory=record not in contents) is Entry.RECORD
     )
     found = notes.Found(dict(contents), busy) if which is Side.WORKSPACE else None
-    return Snapshot(which, exists=bool(files), identity="1:1" if files else "", copies=copies, found=found)
+    return Snapshot(which, exists=bool(files), identity="1:1" if files else "", copies=copies, derived_inputs=found)
 
 
 Files = dict[str, tuple[bytes, int]]

@@ -30,10 +30,10 @@ def due(
 ) -> tuple[DerivedRepair, ...]:
     """Return what is to be made again once ``written`` has changed: nothing while the program or git is at work."""
     places = rules.format.places
-    if places is None or policy.git_busy or places.busy(workspace.found):
+    if places is None or policy.git_busy or places.busy(workspace.derived_inputs):
         return ()
     wanted = policy.mend
-    return tuple(m for m in places.mend(workspace.found, written, wanted) if not m.asked or m.id in wanted)
+    return tuple(m for m in places.mend(workspace.derived_inputs, written, wanted) if not m.asked or m.id in wanted)
 
 
 def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[DerivedRepair, ...]:
