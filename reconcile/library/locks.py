@@ -47,9 +47,9 @@ def is_inside() -> bool:
 class ReadWriteLock:
     """The readers, the writer and the claim of one conversation in this process.
 
-    A claim lasts as long as the conversation's lock; reading and writing are short. Ctrl-C may interrupt at any moment:
-    a reader or writer removes its entry first, in one step and without the mutex, and then notifies the others. These
-    also check from time to time, in case that the notification was interrupted.
+    A claim lasts as long as the conversation's lock; reading and writing are short. Ctrl-C may interrupt at any moment.
+    Therefore a reader or writer first removes its entry, in one step and without the mutex. Then it notifies the
+    others, which also check from time to time: the notification may have been interrupted.
     """
 
     def __init__(self, conversation: str) -> None:

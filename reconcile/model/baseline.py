@@ -55,7 +55,7 @@ class BaselineEntry(Struct, frozen=True):
     """The baseline of one conversation in one checkout: the content that both sides had last.
 
     ``units`` maps unit names to digests. ``parent`` is the parent that the metadata states. ``container`` is the
-    conversation whose directory contains it (None: at the top); it differs from ``parent`` if that is not live or the
+    conversation whose directory contains it (None: at the top). It differs from ``parent`` if that is not live or the
     layout is flat. ``place`` is its path in the workspace.
     """
 

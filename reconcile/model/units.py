@@ -87,8 +87,8 @@ class Unit(Struct, frozen=True, gc=False):
 def units_of(copy: Copy, rules: Rules, known_parent: str | None) -> dict[str, Unit]:
     """Return the units of a copy by name.
 
-    If JP has stripped the parent, the digest of the metadata is that of the content with ``known_parent`` restored
-    (docs/design/placement.md#rule-2), so that the stripping alone is no edit.
+    If JP has stripped the parent, the digest of the metadata is that of the content with ``known_parent`` restored:
+    the stripping alone is no edit (docs/design/placement.md#rule-2).
     """
     fmt = rules.format
     metadata_file, stream_files = fmt.metadata_file, fmt.stream_files
