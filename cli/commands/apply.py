@@ -81,7 +81,7 @@ def apply(context: click.Context, file: str) -> None:
         if dry:
             present = _present(session, plan, settings)
             outcome = _of_saved(plan, Outcome(), present)
-            _report(options, roots, session, plan, outcome if outcome.deeds else None)
+            _report(options, roots, session, plan, outcome if outcome.results else None)
             context.exit(exit_code(plan, outcome, options))
         with session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)):
             present = _present(session, plan, settings)
@@ -116,8 +116,8 @@ def _present(session: Session, plan: Plan, settings: Settings) -> _Present:
 
 def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
     report(options, roots, session.messages, plan, outcome)
-    deeds = outcome.deeds.values() if outcome is not None else ()
-    if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in deeds):
+    results = outcome.results.values() if outcome is not None else ()
+    if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in results):
         print_message(options, "what was skipped is not as the plan was made for; make it again with --out")
 
 
@@ -129,9 +129,9 @@ def _decided_since(session: Session, plan: Plan) -> frozenset[str]:
 def _of_saved(plan: Plan, achieved: Outcome, present: _Present) -> Outcome:
     """Return the outcome by saved action; those that aren't in the present plan were refused."""
     outcome = Outcome(achieved.run)
-    for key, deed in achieved.deeds.items():
+    for key, deed in achieved.results.items():
         reason = Reason.OUTDATED if deed.reason is Reason.DRIFT else deed.reason
-        outcome.deeds[present.saved[key].id] = replace(deed, action=present.saved[key], reason=reason)
+        outcome.results[present.saved[key].id] = replace(deed, action=present.saved[key], reason=reason)
     agreed = {action.id for action in present.saved.values()}
     for action in plan.actions:
         if action.id not in agreed:

@@ -196,25 +196,25 @@ def _events(action: Action) -> str:
 
 def summary(plan: Plan, style: Style, *, done: Outcome | None = None, noun: str = "conversation") -> str:
     """Return the last line: counts of what is planned, or, with an outcome, of what was done."""
-    deeds = [] if done is None else list(done.deeds.values())
+    results = [] if done is None else list(done.results.values())
     kinds = Counter(action.kind.value for action in plan.actions)
     if done is not None:
-        kinds = Counter(deed.action.kind.value for deed in deeds if deed.result == "done")
+        kinds = Counter(deed.action.kind.value for deed in results if deed.result == "done")
     steps = [f"{kinds[kind.value]} {kind.value}" for kind in Kind if kinds[kind.value]]
     for result in ("skipped", "failed"):
-        count = sum(deed.result == result for deed in deeds)
+        count = sum(deed.result == result for deed in results)
         steps += [f"{count} {result}"] if count else []
     waits = [f"{len(plan.held)} held"] if plan.held else []
     waits += [f"{len(plan.aside)} set aside"] if plan.aside else []
-    text = count_line(steps, waits, () if deeds else plan.states, noun, done=done is not None)
-    attention = plan.held or any(deed.result != "done" for deed in deeds)
-    color = "yellow" if attention else SETTLED_COLOR if not plan.actions or deeds else None
+    text = count_line(steps, waits, () if results else plan.states, noun, done=done is not None)
+    attention = plan.held or any(deed.result != "done" for deed in results)
+    color = "yellow" if attention else SETTLED_COLOR if not plan.actions or results else None
     return style(text, color, bold=True)
 
 
 def results(outcome: Outcome, style: Style) -> Iterable[str]:
     """Yield a line for each action that failed or was skipped, with the reason."""
-    for deed in outcome.deeds.values():
+    for deed in outcome.results.values():
         if deed.reason is None:
             continue
         color = "red" if deed.result == "failed" else "yellow"

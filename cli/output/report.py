@@ -52,7 +52,7 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
 
 def _waiting(plan: Plan, outcome: Outcome) -> list[str]:
     """Return the lines about requests of this command that a later run will carry out."""
-    left = plan.put_off.union(deed.action.conversation for deed in outcome.deeds.values() if not deed.is_done)
+    left = plan.put_off.union(deed.action.conversation for deed in outcome.results.values() if not deed.is_done)
     waits = {conversation for (conversation, _), request in plan.waiting if request is not None} & left
     if not waits:
         return []

@@ -1,4 +1,4 @@
-"""One action on disk: prepared out of sight, then published by renames (docs/design/run.md#rule-50)."""
+"""One action on disk: prepared in the staging directory, then published by renames (docs/design/run.md#rule-50)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from reconcile.apply.remove_directory import Discard
+from reconcile.apply.remove_directory import DirectoryRemoval
 from reconcile.apply.staging import DriftError
 from reconcile.apply.swap import Swap
 from reconcile.fs.files import fingerprint_of
@@ -18,7 +18,7 @@ from reconcile.model.snapshot import WHOLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.apply.staging import Kept, Stage, Staged
+    from reconcile.apply.staging import SavedFile, Stage, StagedDirectory
     from reconcile.index.adopted import Files
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Place
@@ -27,32 +27,32 @@ MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
 class Prepared(Struct, frozen=True):
-    """An action that can be carried out at once: what is left are renames."""
+    """An action of which only the renames are left."""
 
     action: Action
     publish: Callable[[], None]
-    made: Files = field(default_factory=dict)
-    """Of a directory that is new: the files in it, as they were when they were written."""
+    files: Files = field(default_factory=dict)
+    """The files of a new directory, with their fingerprints and digests after writing."""
 
 
 def prepare(stage: Stage, action: Action) -> Prepared:
-    """Check what the action expects, save what goes, stage what comes.
+    """Check the preconditions of an action, save the old files to the vault, and stage the new ones.
 
     Raises:
-        DriftError: something else is there than was planned for.
-        OSError: something could not be read or written.
+        DriftError: a file differs from the plan.
+        OSError: a file could not be read or written.
     """
-    staged = stage.ahead.take(action) if stage.ahead is not None else None
+    staged = stage.prefetcher.take(action) if stage.prefetcher is not None else None
     if staged is not None and _is_as_staged(stage, action, staged):
         root = stage.roots[action.target.side]
-        stage.staged += [root.absolute(f"{staged.base}/{name}") for name in staged.made]
-        return Prepared(action, lambda: _publish_directory(stage, action, staged.base), staged.made)
-    with stage.near_sources(action):
+        stage.staged += [root.absolute(f"{staged.base}/{name}") for name in staged.files]
+        return Prepared(action, lambda: _publish_directory(stage, action, staged.base), staged.files)
+    with stage.sources_pinned(action):
         return _prepared(stage, action)
 
 
-def _is_as_staged(stage: Stage, action: Action, staged: Staged) -> bool:
-    """Tell whether every source is, under its lock, the file that was read when a directory was staged ahead."""
+def _is_as_staged(stage: Stage, action: Action, staged: StagedDirectory) -> bool:
+    """Tell whether every source, under its lock, is still the file that the second process has read."""
     for expect in action.expect:
         if expect.absent:
             stage.check(expect)
@@ -71,13 +71,13 @@ def _prepared(stage: Stage, action: Action) -> Prepared:
     if action.kind in MOVES:
         return Prepared(action, lambda: _move(stage, action))
     if action.makes or action.clears:
-        return Prepared(action, lambda: _tidied(stage, action))
+        return Prepared(action, lambda: _make_directories(stage, action))
     if action.kind is Kind.AGE:
         return Prepared(action, lambda: _age(stage, action))
     if action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
-        discard = Discard(stage.roots[action.target.side], action, stage)
-        discard.save()
-        return Prepared(action, discard.carry_out)
+        removal = DirectoryRemoval(stage.roots[action.target.side], action, stage)
+        removal.save()
+        return Prepared(action, removal.carry_out)
     return _prepare_writes(stage, action)
 
 
@@ -86,7 +86,7 @@ def _prepare_writes(stage: Stage, action: Action) -> Prepared:
         return _prepare_directory(stage, action)
     expected = {expect.place: expect for expect in action.expect}
     side = action.target.side
-    replaced: dict[Place, Kept] = {}
+    replaced: dict[Place, SavedFile] = {}
     for place in (*(write.target for write in action.writes), *action.removes):
         expect = expected.get(place)
         if expect is not None and not expect.absent:
@@ -101,22 +101,22 @@ def _prepare_writes(stage: Stage, action: Action) -> Prepared:
 
 
 def _prepare_directory(stage: Stage, action: Action) -> Prepared:
-    """Stage a whole directory, or the file that is all of a conversation."""
+    """Stage a whole directory, or the file of a record that has only one."""
     base = stage.new_name(action.target.side)
     if [write.target for write in action.writes] == [action.target]:
         stage.write(action.target.side, base, action.writes[0])
         return Prepared(action, lambda: _publish_directory(stage, action, base))
-    made = stage.write_directory(action, base)
-    return Prepared(action, lambda: _publish_directory(stage, action, base), made)
+    files = stage.write_directory(action, base)
+    return Prepared(action, lambda: _publish_directory(stage, action, base), files)
 
 
 def _publish_directory(stage: Stage, action: Action, base: str) -> None:
-    stage.make_room(action.target)
+    stage.make_parents(action.target)
     _rename_new(stage, base, action.target)
 
 
 def _publish_files(
-    stage: Stage, action: Action, staged: list[tuple[str, Place]], replaced: Mapping[Place, Kept]
+    stage: Stage, action: Action, staged: list[tuple[str, Place]], replaced: Mapping[Place, SavedFile]
 ) -> None:
     for place, before in replaced.items():
         _check_same(stage, place, before.status)
@@ -127,17 +127,17 @@ def _publish_files(
             _publish_file(stage, swap, name, target, replaced.get(target))
         for place in action.removes:
             if place in replaced:
-                swap.take_away(place.path, replaced[place].content)
-                stage.note_renamed(place)
-                stage.tidy(place, stage.name_in(action, place).count("/"))
+                swap.remove(place.path, replaced[place].content)
+                stage.mark_renamed(place)
+                stage.remove_empty_parents(place, stage.name_in(action, place).count("/"))
     except (DriftError, OSError):
         swap.undo()
         raise
-    swap.settle()
+    swap.finish()
 
 
-def _publish_file(stage: Stage, swap: Swap, name: str, target: Place, before: Kept | None) -> None:
-    stage.make_room(target)
+def _publish_file(stage: Stage, swap: Swap, name: str, target: Place, before: SavedFile | None) -> None:
+    stage.make_parents(target)
     if before is not None:
         swap.root.set_mode(name, stat.S_IMODE(before.status.st_mode))
         swap.replace(name, target.path, before.content)
@@ -146,11 +146,11 @@ def _publish_file(stage: Stage, swap: Swap, name: str, target: Place, before: Ke
             swap.add(name, target.path)
         except FileExistsError:
             raise DriftError(f"{target}: found something, expected nothing") from None
-    stage.note_renamed(target)
+    stage.mark_renamed(target)
 
 
 def _check_same(stage: Stage, place: Place, before: os.stat_result) -> None:
-    """Look once more, right before: the file that the vault has is still the one that is there."""
+    """Check again, right before the change, that the file is still the one in the vault."""
     try:
         now = stage.roots[place.side].status(place.path)
     except FileNotFoundError:
@@ -164,14 +164,14 @@ def _move(stage: Stage, action: Action) -> None:
     assert source is not None  # noqa: S101 - a move has a source
     for expect in action.expect:
         stage.check(expect)
-    stage.make_room(target)
+    stage.make_parents(target)
     _rename_new(stage, source.path, target)
-    stage.note_renamed(source)
-    stage.tidy(source)
+    stage.mark_renamed(source)
+    stage.remove_empty_parents(source)
 
 
 def _rename_new(stage: Stage, source: str, target: Place) -> None:
-    """Give a directory a name that must be free; a directory with nothing in it gives way."""
+    """Rename a directory to an unused name; an existing directory without files is removed first."""
     root = stage.roots[target.side]
     try:
         root.rename_new(source, target.path)
@@ -181,7 +181,7 @@ def _rename_new(stage: Stage, source: str, target: Place) -> None:
             root.rename_new(source, target.path)
         except FileExistsError:
             raise DriftError(f"{target}: found something, expected nothing") from None
-    stage.note_renamed(target)
+    stage.mark_renamed(target)
 
 
 def _age(stage: Stage, action: Action) -> None:
@@ -192,9 +192,9 @@ def _age(stage: Stage, action: Action) -> None:
             raise DriftError(f"{expect.place}: found other content, expected that of the plan")
 
 
-def _tidied(stage: Stage, action: Action) -> None:
-    """Make directories that are missing; a lock that was left behind goes by being taken over, before this."""
+def _make_directories(stage: Stage, action: Action) -> None:
+    """Make missing directories. A stale lock was taken over before, and so removed."""
     root = stage.roots[action.target.side]
     for place in action.makes:
-        for made in root.make_directories(place.path):
-            stage.renamed.add(os.path.dirname(root.absolute(made)))
+        for directory in root.make_directories(place.path):
+            stage.renamed.add(os.path.dirname(root.absolute(directory)))

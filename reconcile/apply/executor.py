@@ -1,8 +1,8 @@
-"""The executor: carries out a plan, and says of each action what became of it.
+"""The executor: carries out a plan and returns the result of each action.
 
-For each batch of conversations, under their locks, level by level: check what each action expects, put what goes into
-the vault, stage what comes, flush both, publish by renames, flush the directories, journal. Where only some have locks,
-each is held while what it is for is changed, and no longer.
+It takes the locks of a batch of conversations, and then works level by level. A level has these steps: check the
+preconditions, save the old files to the vault, stage the new ones, flush both, publish by renames, flush the
+directories, journal. If only some conversations of a batch have locks, each lock is held only for its own changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from reconcile.apply.actions import prepare
 from reconcile.apply.outcome import Outcome, Result
-from reconcile.apply.prefetch import staging_ahead
+from reconcile.apply.prefetch import prefetching
 from reconcile.apply.staging import DriftError
 from reconcile.index.adopted import are_settled
 from reconcile.model.reasons import Reason
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from reconcile.state.vault import Version
 
 LOCKS_AT_ONCE = 256
-"""Conversations that one batch locks, unless a single subtree has more: as many as there may be open files in any case.
-Each batch waits for the disk a few times, and nobody else gets at its conversations until it is done."""
+"""Conversations that one batch locks, unless a single subtree has more. Every system allows so many open files. A
+larger batch waits for the disk less often, and keeps its conversations locked for longer."""
 _LOST = "its lock was taken away by another process"
 
 
 class Journal(Protocol):
-    """What the executor tells of its progress; written ahead of every change."""
+    """Receives the progress of the executor, ahead of every change."""
 
     def begun(self, actions: Sequence[Action], kept: Sequence[Version]) -> None:
-        """These actions are about to change files, of which the vault has these versions."""
+        """Record that these actions are about to change files, of which the vault has these versions."""
 
     def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
-        """These actions have a result."""
+        """Record the results of these actions."""
 
 
 Progress = Callable[[int, int], None]
-"""Called with the actions that have a result, and all."""
+"""A function that is called with the number of results and the number of actions."""
 
 
 class Executor(Struct, frozen=True):
-    """Everything that carrying out a plan needs besides the plan."""
+    """The environment in which a plan is carried out."""
 
     stage: Stage
     locks: Locks
@@ -60,17 +60,17 @@ class Executor(Struct, frozen=True):
     progress: Progress
 
     def run(self, plan: Plan) -> Outcome:
-        """Carry out the actions of a plan; errors concern single actions and never stop the rest."""
-        outcome, found = Outcome(), list(batches(plan.actions))
-        with staging_ahead(self.stage, found):
-            for batch in found:
+        """Carry out the actions of a plan. An error concerns one action and what needs it; the rest goes on."""
+        outcome, all_batches = Outcome(), list(batches(plan.actions))
+        with prefetching(self.stage, all_batches):
+            for batch in all_batches:
                 for part in self._parts(batch):
                     self._run_part(part, outcome)
-                self.progress(len(outcome.deeds), len(plan.actions))
+                self.progress(len(outcome.results), len(plan.actions))
         return outcome
 
     def _parts(self, batch: list[Action]) -> list[list[Action]]:
-        """Split a batch of which only some has locks, so that these are held for no longer than that takes."""
+        """Split a batch in which only some actions need locks, so that these are held for as short as possible."""
         locked = {action.id for action in batch if self._locks_of([action])}
         if len(locked) in (0, len(batch)):
             return [batch]
@@ -80,18 +80,18 @@ class Executor(Struct, frozen=True):
         return [part for part in parts if part]
 
     def _locks_of(self, actions: Sequence[Action]) -> dict[str, list[str]]:
-        """Return the locks that actions need, in their order, each with the conversations that it is for."""
+        """Return the locks that actions need, in the order of taking them, each with its conversations."""
         touched = {conversation for action in actions for conversation in action.touches}
-        found: dict[str, list[str]] = {}
+        locks: dict[str, list[str]] = {}
         for key in sorted(touched, key=self.format.order):
             if (name := self.format.lock_name(key)) is not None:
-                found.setdefault(name, []).append(key)
-        return found
+                locks.setdefault(name, []).append(key)
+        return locks
 
     def _run_part(self, part: list[Action], outcome: Outcome) -> None:
         names = self._locks_of(part)
         with self.locks.acquire(list(names)) as acquired:
-            busy = {key: each.detail for each in acquired.busy for key in names[each.name]}
+            busy = {key: lock.detail for lock in acquired.busy for key in names[lock.name]}
             _skip_busy(part, busy, outcome)
 
             def skip_lost() -> None:
@@ -120,11 +120,11 @@ class Executor(Struct, frozen=True):
             self.stage.flush_directories()
         except OSError as error:
             for prepared in ready:
-                outcome.deeds.pop(prepared.action.id, None)
+                outcome.results.pop(prepared.action.id, None)
                 outcome.fail(prepared.action, f"could not be flushed to disk: {self._words(error, prepared.action)}")
 
     def _prepare(self, level: list[Action], outcome: Outcome) -> list[Prepared]:
-        """Check, save to the vault and stage; what can't be is left out with a word."""
+        """Check, save and stage a level; an action that fails gets its result and is left out."""
         ready = []
         for action in level:
             self._skip_if_needed(action, outcome)
@@ -153,11 +153,11 @@ class Executor(Struct, frozen=True):
             outcome.fail(action, self._words(error, action))
         else:
             outcome.done(action)
-            if prepared.made and are_settled(prepared.made, now_ns):
-                outcome.made[action.id] = prepared.made
+            if prepared.files and are_settled(prepared.files, now_ns):
+                outcome.new_files[action.id] = prepared.files
 
     def _words(self, error: OSError, action: Action) -> str:
-        """The system's words, with the path that it named; else with that of what was to be written."""
+        """Return the system's text with the path of the error, or with that of the action's target."""
         if not error.strerror:
             return str(error)
         named = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
@@ -166,19 +166,19 @@ class Executor(Struct, frozen=True):
 
     @staticmethod
     def _skip_if_needed(action: Action, outcome: Outcome) -> None:
-        """Skip what needed something that was not done, and the rest of a conversation that drifted."""
+        """Skip an action that needs one that was not done, or whose conversation differs from the plan."""
         for need in action.needs:
-            deed = outcome.deeds.get(need)
-            if deed is not None and deed.result is not Result.DONE:
-                what = f"{deed.action.kind} {deed.action.target}"
-                outcome.skip(action, Reason.NEEDS_SKIPPED, f"needed {what}: {deed.message}")
+            entry = outcome.results.get(need)
+            if entry is not None and entry.result is not Result.DONE:
+                what = f"{entry.action.kind} {entry.action.target}"
+                outcome.skip(action, Reason.NEEDS_SKIPPED, f"needed {what}: {entry.message}")
                 return
         if action.conversation in outcome.drifted:
             outcome.skip(action, Reason.DRIFT, outcome.drifted[action.conversation])
 
 
 def _skip_busy(batch: Sequence[Action], busy: Mapping[str, str], outcome: Outcome) -> None:
-    """Skip what may not be done to conversations that somebody else is at, and all that goes together with it."""
+    """Skip the actions of locked conversations, with all actions that belong together with them."""
     groups: dict[str | None, str] = {
         action.together: busy[key]
         for action in batch
@@ -192,7 +192,7 @@ def _skip_busy(batch: Sequence[Action], busy: Mapping[str, str], outcome: Outcom
 
 
 def batches(actions: Sequence[Action]) -> Iterator[list[Action]]:
-    """Yield the actions in batches: what needs each other, or concerns the same conversation, stays together."""
+    """Yield the actions in batches; actions that need each other or share a conversation are in one batch."""
     groups = _components(actions)
     batch: list[Action] = []
     locks: set[str] = set()
@@ -208,7 +208,7 @@ def batches(actions: Sequence[Action]) -> Iterator[list[Action]]:
 
 
 def _components(actions: Sequence[Action]) -> list[list[Action]]:
-    """Group the actions by what they need and whom they touch, in the order of the first of each."""
+    """Group the actions by their needs and conversations, in the order of the first action of each group."""
     leader: dict[str, str] = {}
 
     def find(key: str) -> str:
@@ -231,13 +231,13 @@ def _components(actions: Sequence[Action]) -> list[list[Action]]:
 
 
 def levels(batch: Sequence[Action]) -> list[list[Action]]:
-    """Split a batch so that everything an action needs is in an earlier level."""
+    """Split a batch into levels, so that each action needs only actions of earlier levels."""
     level: dict[str, int] = {}
-    found: list[list[Action]] = []
+    split: list[list[Action]] = []
     for action in batch:
         at = 1 + max((level.get(need, -1) for need in action.needs), default=-1)
         level[action.id] = at
-        if at == len(found):
-            found.append([])
-        found[at].append(action)
-    return found
+        if at == len(split):
+            split.append([])
+        split[at].append(action)
+    return split

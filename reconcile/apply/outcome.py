@@ -1,4 +1,4 @@
-"""What became of each action of a plan: what was achieved, not what was meant."""
+"""The results of a plan's actions: what was achieved, not what was planned."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Result(StrEnum):
-    """How far an action came."""
+    """The result of an action."""
 
     DONE = "done"
     SKIPPED = "skipped"
     FAILED = "failed"
 
 
-class Deed(Struct, frozen=True):
-    """One action and its result; ``reason`` and ``message`` say why it was not done."""
+class ActionResult(Struct, frozen=True):
+    """One action and its result; ``reason`` and ``message`` explain why it was not done."""
 
     action: Action
     result: Result
@@ -32,7 +32,7 @@ class Deed(Struct, frozen=True):
 
     @property
     def is_done(self) -> bool:
-        """The action was carried out."""
+        """Whether the action was carried out."""
         return self.result is Result.DONE
 
 
@@ -40,49 +40,49 @@ class Outcome(Struct):
     """The results of a run, in the order of the plan's actions once it is complete."""
 
     run: str | None = None
-    deeds: dict[str, Deed] = field(default_factory=dict)
+    results: dict[str, ActionResult] = field(default_factory=dict)
     drifted: dict[str, str] = field(default_factory=dict)
-    """Conversations of which something was not as planned, with the words."""
-    made: dict[str, Files] = field(default_factory=dict)
-    """By action, the files of a directory that is new, as they were written; a later write to them would show."""
+    """Conversations that differ from the plan, with the message."""
+    new_files: dict[str, Files] = field(default_factory=dict)
+    """By action, the files of a new directory with their fingerprints after writing; later writes change these."""
     left_open: bool = False
-    """Something of ours could not be cleaned up: the run stays open, and the next one tries again."""
+    """Whether files of the run could not be cleaned up: it stays open, and the next run tries again."""
 
     def done(self, action: Action) -> None:
-        """Note that an action was carried out."""
-        self.deeds[action.id] = Deed(action, Result.DONE)
+        """Record that an action was carried out."""
+        self.results[action.id] = ActionResult(action, Result.DONE)
 
     def skip(self, action: Action, reason: Reason, message: str) -> None:
-        """Note that an action was not carried out, for a reason that is no failure of ours."""
-        self.deeds.setdefault(action.id, Deed(action, Result.SKIPPED, reason, message))
+        """Record that an action was skipped for a reason that is no failure."""
+        self.results.setdefault(action.id, ActionResult(action, Result.SKIPPED, reason, message))
         if reason is Reason.DRIFT:
             self.drifted.setdefault(action.conversation, message)
 
     def fail(self, action: Action, message: str) -> None:
-        """Note that an action failed."""
-        self.deeds.setdefault(action.id, Deed(action, Result.FAILED, Reason.FAILED, message))
+        """Record that an action failed."""
+        self.results.setdefault(action.id, ActionResult(action, Result.FAILED, Reason.FAILED, message))
 
     def is_open(self, action: Action) -> bool:
-        """Tell whether nothing has become of an action yet."""
-        return action.id not in self.deeds
+        """Tell whether an action has no result yet."""
+        return action.id not in self.results
 
     def count(self, result: Result) -> int:
-        """Return how many actions had this result."""
-        return sum(deed.result is result for deed in self.deeds.values())
+        """Return the number of actions with this result."""
+        return sum(entry.result is result for entry in self.results.values())
 
     def undone(self) -> frozenset[str]:
         """Return the ids of the actions that were not carried out."""
-        return frozenset(key for key, deed in self.deeds.items() if deed.result is not Result.DONE)
+        return frozenset(key for key, entry in self.results.items() if entry.result is not Result.DONE)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what became of each action, as it is published with a plan (docs/json.md#a-plan)."""
+        """Return the results as JSON for the output of a plan (docs/json.md#a-plan)."""
         results = [
             {
                 "id": key,
-                "result": deed.result.value,
-                "reason": deed.reason.value if deed.reason else None,
-                "message": deed.message,
+                "result": entry.result.value,
+                "reason": entry.reason.value if entry.reason else None,
+                "message": entry.message,
             }
-            for key, deed in self.deeds.items()
+            for key, entry in self.results.items()
         ]
         return {"run": self.run, "results": results}

@@ -1,11 +1,11 @@
-"""Staging ahead: a second process writes new directories while this one waits for the disk, renames and journals.
+"""Prefetching: a second process stages new directories while this one waits for the disk, renames and journals.
 
-It only writes below our staging directory, for each batch into a directory that is the batch's own. What it has written
-is used if its sources, looked at under their locks, have the very status that they had before they were read. Whatever
-it can't do, and all that is left where it ends too early, this process does by itself.
+The second process writes only below the staging directory of the run, into one directory for each batch. A staged
+directory is used if its sources, checked under their locks, have the fingerprints that they had before they were read.
+This process stages everything that the second one has not staged, for whatever reason.
 
-It ends when this process does, at the latest after the directory in hand. Until then reconcile's own lock is held,
-which it has inherited: no other run comes across what it writes.
+The second process ends with this one, at the latest after the directory that it is writing. Until then it shares the
+run lock (docs/safety.md#lock-files), so that no other run meets its files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import struct
 import time
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from reconcile.apply.staging import DriftError, Staged
+from reconcile.apply.staging import DriftError, StagedDirectory
 from reconcile.fs.files import fingerprint_of
 from reconcile.fs.helper_process import is_possible
 from reconcile.index.stat_cache import settled
@@ -35,112 +35,115 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Place, Side
 
 WORTH_A_PROCESS = 250
-"""New directories from which on a second process saves time."""
+"""The number of new directories from which a second process saves time."""
 AHEAD = 2
-"""So many batches are asked for before the first of them is needed."""
+"""The number of batches that are requested in advance."""
 _REQUEST = struct.Struct("<q")
 _Answer: TypeAlias = "list[tuple[Fingerprint, Fingerprint]] | None"
-"""Of each file the status that it was written with, and that of its source before it was read."""
+"""For each file, its fingerprint after writing and that of its source before reading; None if nothing was staged."""
 
 
 @contextlib.contextmanager
-def staging_ahead(stage: Stage, batches: Sequence[Sequence[Action]]) -> Iterator[None]:
-    """Have a second process stage what these batches make, where that pays; of the first, each stages one half."""
+def prefetching(stage: Stage, batches: Sequence[Sequence[Action]]) -> Iterator[None]:
+    """Let a second process stage the new directories of these batches, if there are many.
+
+    Of the first batch, each process stages one half.
+    """
     due = [[action for action in batch if _is_due(action)] for batch in batches]
-    ahead = None
+    prefetcher = None
     if sum(map(len, due)) >= WORTH_A_PROCESS and is_possible():
         due[0] = due[0][len(due[0]) // 2 :]
-        ahead = _begin(stage, due)
+        prefetcher = _start(stage, due)
     try:
-        stage.ahead = ahead
+        stage.prefetcher = prefetcher
         yield
     finally:
-        stage.ahead = None
-        if ahead is not None:
-            ahead.close()
+        stage.prefetcher = None
+        if prefetcher is not None:
+            prefetcher.close()
 
 
-class Ahead:
-    """The second process, as this one sees it."""
+class Prefetcher:
+    """The connection to the second process."""
 
-    def __init__(self, stage: Stage, due: Sequence[Sequence[Action]], child: int, asking: int, hearing: int) -> None:
+    def __init__(self, stage: Stage, due: Sequence[Sequence[Action]], child: int, writer: int, reader: int) -> None:
         self._stage, self._due, self._child = stage, due, child
-        self._asking = asking
-        self._hearing = open(hearing, "rb")  # noqa: SIM115 - until it is closed
+        self._writer = writer
+        self._reader = open(reader, "rb")  # noqa: SIM115 - `close` closes it
         self._batch_of = {action.id: at for at, batch in enumerate(due) for action in batch}
-        self._asked = self._heard = 0
-        self._staged: dict[str, Staged] = {}
+        self._requested = self._received = 0
+        self._staged: dict[str, StagedDirectory] = {}
         for _ in range(AHEAD):
-            self._ask()
+            self._request()
 
-    def take(self, action: Action) -> Staged | None:
-        """Return what was staged of an action, once; None: nothing was, and nothing will be."""
-        while self._heard <= self._batch_of.get(action.id, -1):
-            self._hear()
+    def take(self, action: Action) -> StagedDirectory | None:
+        """Return the directory that was staged for an action, once; None if there is none."""
+        while self._received <= self._batch_of.get(action.id, -1):
+            self._receive()
         return self._staged.pop(action.id, None)
 
     def close(self) -> None:
-        """End the other process: after this, nobody writes into the staging directory any more."""
+        """End the second process; then only this process writes into the staging directory."""
         os.kill(self._child, signal.SIGKILL)
         os.waitpid(self._child, 0)
-        os.close(self._asking)
-        self._hearing.close()
+        os.close(self._writer)
+        self._reader.close()
 
-    def _ask(self) -> None:
-        """Have the next batch staged."""
-        if self._asked < len(self._due):
-            with contextlib.suppress(OSError):  # it is gone, which is noticed when it should answer
-                os.write(self._asking, _REQUEST.pack(self._asked))
-            self._asked += 1
+    def _request(self) -> None:
+        """Request the next batch."""
+        if self._requested < len(self._due):
+            with contextlib.suppress(OSError):  # the process has ended; reading its answer notices that
+                os.write(self._writer, _REQUEST.pack(self._requested))
+            self._requested += 1
 
-    def _hear(self) -> None:
-        """Wait for what was asked for first, then ask for more."""
-        at = self._heard
+    def _receive(self) -> None:
+        """Wait for the answer to the oldest request, then request the next batch."""
+        at = self._received
         try:
-            answers: list[_Answer] = marshal.load(self._hearing)  # noqa: S302 - it comes from a copy of this process
+            answers: list[_Answer] = marshal.load(self._reader)  # noqa: S302 - a copy of this process has written it
         except (EOFError, ValueError, OSError):
-            self._heard = len(self._due)
+            self._received = len(self._due)
             return
         for number, (action, answer) in enumerate(zip(self._due[at], answers, strict=True)):
             if answer is not None:
-                self._staged[action.id] = _staged(f"{_place(self._stage, at)}/{number}", action, answer)
+                self._staged[action.id] = _staged(f"{_batch_directory(self._stage, at)}/{number}", action, answer)
         if at:
-            _let_go(self._stage, self._due[at - 1], at - 1)
-        _hold(self._stage, self._due[at], at)
-        self._heard += 1
-        self._ask()
+            _unpin(self._stage, self._due[at - 1], at - 1)
+        _pin(self._stage, self._due[at], at)
+        self._received += 1
+        self._request()
 
 
-def _place(stage: Stage, at: int) -> str:
-    """Return what the directory of a batch is called: two processes don't wait for each other in different ones."""
+def _batch_directory(stage: Stage, at: int) -> str:
+    """Return the name of a batch's directory. In separate directories, the processes don't wait for each other."""
     return f"{stage.directory}/ahead-{at}"
 
 
-def _hold(stage: Stage, batch: Sequence[Action], at: int) -> None:
+def _pin(stage: Stage, batch: Sequence[Action], at: int) -> None:
     for side in _sides(batch):
-        stage.roots[side].pin(_place(stage, at))
+        stage.roots[side].pin(_batch_directory(stage, at))
 
 
-def _let_go(stage: Stage, batch: Sequence[Action], at: int) -> None:
+def _unpin(stage: Stage, batch: Sequence[Action], at: int) -> None:
     for side in _sides(batch):
-        stage.roots[side].unpin(_place(stage, at))
+        stage.roots[side].unpin(_batch_directory(stage, at))
 
 
 def _sides(batch: Sequence[Action]) -> set[Side]:
     return {action.target.side for action in batch}
 
 
-def _staged(base: str, action: Action, answer: list[tuple[Fingerprint, Fingerprint]]) -> Staged:
-    made, sources = {}, {}
+def _staged(base: str, action: Action, answer: list[tuple[Fingerprint, Fingerprint]]) -> StagedDirectory:
+    files, sources = {}, {}
     for write, (written, read) in zip(action.writes, answer, strict=True):
-        made[write.target.path[len(action.target.path) + 1 :]] = written, write.digest
+        files[write.target.path[len(action.target.path) + 1 :]] = written, write.digest
         if write.source is not None:
             sources[write.source] = read
-    return Staged(base, made, sources)
+    return StagedDirectory(base, files, sources)
 
 
 def _is_due(action: Action) -> bool:
-    """Tell whether all that an action does is to make a new directory of files that are somewhere."""
+    """Tell whether an action only makes a new directory from existing files."""
     return (
         action.unit == WHOLE
         and action.kind in (Kind.PROJECT, Kind.COPY)
@@ -150,12 +153,12 @@ def _is_due(action: Action) -> bool:
     )
 
 
-def _begin(stage: Stage, due: Sequence[Sequence[Action]]) -> Ahead | None:
-    """Start the second process; None where that can't be."""
+def _start(stage: Stage, due: Sequence[Sequence[Action]]) -> Prefetcher | None:
+    """Start the second process; return None if it can't be started."""
     try:
         for side in {side for batch in due for side in _sides(batch)}:
             stage.new_name(side)  # makes the staging directory
-    except OSError:  # it is said of the first action that needs it
+    except OSError:  # the first action that needs it reports the error
         return None
     parent = os.getpid()
     ends: list[int] = []
@@ -163,58 +166,60 @@ def _begin(stage: Stage, due: Sequence[Sequence[Action]]) -> Ahead | None:
         ends += os.pipe()
         ends += os.pipe()
         child = os.fork()
-    except OSError:  # there may be no more descriptors, or processes
+    except OSError:  # no more descriptors or processes
         for fd in ends:
             os.close(fd)
         return None
-    theirs, asking, hearing, ours = ends
+    child_reader, writer, reader, child_writer = ends
     if child == 0:
-        os.close(asking)
-        os.close(hearing)
-        _serve(stage, due, parent, theirs, ours)
-    os.close(theirs)
-    os.close(ours)
-    return Ahead(stage, due, child, asking, hearing)
+        os.close(writer)
+        os.close(reader)
+        _serve(stage, due, parent, child_reader, child_writer)
+    os.close(child_reader)
+    os.close(child_writer)
+    return Prefetcher(stage, due, child, writer, reader)
 
 
-def _serve(stage: Stage, due: Sequence[Sequence[Action]], parent: int, asked: int, telling: int) -> NoReturn:
-    """Answer until nobody asks any more, and end this process, whatever happens."""
+def _serve(stage: Stage, due: Sequence[Sequence[Action]], parent: int, reader: int, writer: int) -> NoReturn:
+    """Answer requests until the pipe is closed, and end this process, whatever happens."""
     try:
-        gc.disable()  # it would copy what it only looks at
-        with open(telling, "wb") as told:
-            while len(request := os.read(asked, _REQUEST.size)) == _REQUEST.size:
+        gc.disable()  # a collection would copy the shared memory pages
+        with open(writer, "wb") as pipe:
+            while len(request := os.read(reader, _REQUEST.size)) == _REQUEST.size:
                 (at,) = _REQUEST.unpack(request)
-                marshal.dump(_stage_batch(stage, due[at], at, parent), told)
-                told.flush()
+                marshal.dump(_stage_batch(stage, due[at], at, parent), pipe)
+                pipe.flush()
     finally:
         os._exit(0)
 
 
 def _stage_batch(stage: Stage, batch: Sequence[Action], at: int, parent: int) -> list[_Answer]:
     for side in _sides(batch):
-        stage.roots[side].make_directory(_place(stage, at))
-    _hold(stage, batch, at)
+        stage.roots[side].make_directory(_batch_directory(stage, at))
+    _pin(stage, batch, at)
     answers = []
     for number, action in enumerate(batch):
         if os.getppid() != parent:
-            raise ProcessLookupError("nobody is there any more to use it")
-        answers.append(_stage(stage, action, f"{_place(stage, at)}/{number}"))
-    _let_go(stage, batch, at)
+            raise ProcessLookupError("the parent has ended")
+        answers.append(_stage(stage, action, f"{_batch_directory(stage, at)}/{number}"))
+    _unpin(stage, batch, at)
     return answers
 
 
 def _stage(stage: Stage, action: Action, base: str) -> _Answer:
-    """Stage one directory; None where it can't be, or where it can't be told whether its sources will have changed."""
+    """Stage one directory; return None if that fails, or if a source is too young to tell later whether it changed."""
     now_ns = time.time_ns()
     try:
-        with stage.near_sources(action):
-            seen: dict[Place | None, os.stat_result | None] = {
-                each.place: stage.check(each) for each in action.expect if not each.absent
+        with stage.sources_pinned(action):
+            statuses: dict[Place | None, os.stat_result | None] = {
+                expect.place: stage.check(expect) for expect in action.expect if not expect.absent
             }
-            read = [fingerprint_of(status) for write in action.writes if (status := seen.get(write.source)) is not None]
-            if len(read) < len(action.writes) or not all(settled(each, now_ns) for each in read):
+            read = [
+                fingerprint_of(status) for write in action.writes if (status := statuses.get(write.source)) is not None
+            ]
+            if len(read) < len(action.writes) or not all(settled(fingerprint, now_ns) for fingerprint in read):
                 return None
-            made = stage.write_directory(action, base)
+            files = stage.write_directory(action, base)
     except (OSError, DriftError, MemoryError):
         return None
-    return list(zip((written for written, _ in made.values()), read, strict=True))
+    return list(zip((written for written, _ in files.values()), read, strict=True))

@@ -1,4 +1,4 @@
-"""What the state is told of a run: its steps ahead, how far they came, and what was learned."""
+"""Records a run in the state: its planned steps, their results, and the changes of the baseline."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = "the run was interrupted"
 _OF_THE_PLAN = ("id", "needs", "touches", "together", "title")
-"""Fields of an action that say how to carry it out, not what it did."""
+"""Fields of an action that only concern its execution."""
 
 
 class Recorder(Struct, frozen=True):
-    """The executor's journal: rows of one run."""
+    """The executor's journal: the rows of one run."""
 
     state: State
     run: str
@@ -41,21 +41,21 @@ class Recorder(Struct, frozen=True):
 
     @property
     def journal(self) -> Journal:
-        """The rows of all runs."""
+        """The journal of all runs."""
         return self.state.journal
 
     def begun(self, actions: Sequence[Action], kept: Sequence[Version]) -> None:
-        """Note that these actions are about to change files, of which the vault has these versions."""
+        """Record that these actions are about to change files, of which the vault has these versions."""
         with self.state.transaction():
             self.state.versions.add(kept)
             self.journal.step_begun(self.run, [action.id for action in actions], self.clock())
 
     def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
-        """Note what became of these actions."""
+        """Record the results of these actions."""
         by: dict[Result, dict[str, str]] = {result: {} for result in Result}
         for action in actions:
-            deed = outcome.deeds[action.id]
-            by[deed.result][action.id] = deed.message
+            entry = outcome.results[action.id]
+            by[entry.result][action.id] = entry.message
         now = self.clock()
         self.journal.step_done(self.run, by[Result.DONE], now)
         self.journal.step_failed(self.run, by[Result.FAILED], now)
@@ -63,22 +63,22 @@ class Recorder(Struct, frozen=True):
 
 
 def planned_steps(plan: Plan) -> Iterator[Step]:
-    """Yield the rows of a plan's actions, each with all that an undo must know of it."""
+    """Yield the steps of a plan, each with everything that an undo needs."""
     rooted = frozenset(plan.rooted)
     for action in plan.actions:
         record = action_to_json(action)
         for name in _OF_THE_PLAN:
             del record[name]
         for write in record["writes"]:
-            # The vault is the one place that keeps content, so that what is purged from it is nowhere.
+            # Only the vault stores content: a purge of the vault must remove it completely.
             del write["content"]
         if action.conversation in rooted and _states_parent(action):
             record[ROOTS] = True
         yield Step(action.id, action.conversation, action.unit, action.kind.value, as_json(record))
 
 
-def preserved(version: Preserve, digest: str, run: str) -> Version:
-    """Return the row of a version that was put into the vault although nothing replaces it."""
+def preserved_version(version: Preserve, digest: str, run: str) -> Version:
+    """Return the version of a file that was saved to the vault although no action replaces it."""
     return Version(
         digest=digest,
         xxh3=version.digest,
@@ -95,7 +95,7 @@ def preserved(version: Preserve, digest: str, run: str) -> Version:
 
 
 def _states_parent(action: Action) -> bool:
-    """Tell whether an action writes the file of the store that says who the parent is."""
+    """Tell whether an action writes the store's file that names the parent."""
     return action.target.side is Side.STORE and action.unit in (METADATA, WHOLE) and bool(action.writes)
 
 
@@ -104,8 +104,8 @@ def _parents_at_stake(world: WorldState, written: set[str]) -> dict[str, str]:
     return stated_alone(world.store, world.workspace, unknown) if unknown else {}
 
 
-def decided_ahead(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
-    """Return what a plan decides of intents, set-aside states, tombstones and roots, written before its first step."""
+def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
+    """Return the changes of intents, set-aside states, tombstones and roots that precede the first step of a plan."""
     intents = {key: _noticed(intent, run) for key, intent in plan.intents}
     written = {action.conversation for action in plan.actions if _states_parent(action)}
     return BaselineUpdate(
@@ -117,10 +117,10 @@ def decided_ahead(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
         store_lost=plan.store_lost,
         brought=brought(plan),
         waiting={key: waiting and replace(waiting, run=run, why=_INTERRUPTED) for key, waiting in plan.waiting},
-        # An absent key would mean the known parent to whoever comes after a kill. Where the store's file still states
-        # one, it is known until that is written: else that would look like a change.
+        # After a kill, an absent key would mean the known parent. If the store's file still names a parent, that one
+        # stays known until the file is written: otherwise it would look like a change.
         parents={
-            **dict.fromkeys(each for each in plan.rooted if each not in written),
+            **dict.fromkeys(key for key in plan.rooted if key not in written),
             **_parents_at_stake(world, written),
         },
         run=run,
@@ -128,12 +128,12 @@ def decided_ahead(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
 
 
 def _noticed(intent: Intent | None, run: str | None) -> Intent | None:
-    """Say which run noticed, or decided: `recover` offers what is gone run by run."""
+    """Add the run to an intent without one: `recover` lists removed conversations by run."""
     return intent if intent is None or intent.run else replace(intent, run=run)
 
 
-def learned(changes: Changes, run: str | None) -> BaselineUpdate:
-    """Return the rows of what a run has achieved."""
+def achieved_update(changes: Changes, run: str | None) -> BaselineUpdate:
+    """Return the changes of the baseline by the results of a run."""
     return BaselineUpdate(
         agreed=changes.agreed,
         history={key: (digest,) for key, digest in changes.history.items()},
@@ -148,11 +148,15 @@ def learned(changes: Changes, run: str | None) -> BaselineUpdate:
     )
 
 
-def explained(
+def unfinished_requests(
     plan: Plan, outcome: Outcome, baseline: Baseline, ended: Collection[object]
 ) -> dict[tuple[str, Verb], PendingRequest]:
-    """Return the requests that a run has recorded and not carried out, each with what was in the way."""
-    left = {deed.action.conversation: deed.message for deed in outcome.deeds.values() if deed.result is not Result.DONE}
+    """Return the requests that a run has recorded and not carried out, each with the reason."""
+    left = {
+        entry.action.conversation: entry.message
+        for entry in outcome.results.values()
+        if entry.result is not Result.DONE
+    }
     held = {item.conversation: item.message for item in plan.held}
     return {
         key: replace(waiting, why=left.get(key[0]) or held.get(key[0]) or held.get(None) or "it could not be done then")
@@ -162,27 +166,28 @@ def explained(
 
 
 def forget_untouched(state: State, run: str, checkout: int | None) -> None:
-    """Take out of the journal that a run concerned conversations of which it has changed nothing.
+    """Remove the conversations from the record of a run that it has not changed: `undo` and `log` read that record.
 
-    An intent that it wrote ahead holds, and is a change, whatever became of the steps; so is a request that waits.
+    These were skipped, failed, or not begun before a kill. An intent or a request that the run has written is a change,
+    whatever the results of the steps are.
     """
     untouched = state.journal.untouched(run)
     if untouched:
-        before = state.journal.remembered(run)
-        asked = untouched & before.keys()
-        baseline = state.load(checkout, asked)
-        recorded = {each for (each, _), waiting in baseline.waiting.items() if waiting.run == run}
-        now = records_of(baseline, asked - recorded)
-        state.journal.drop_remembered(run, [each for each, found in now.items() if found == before[each]])
+        before = state.journal.records_of(run)
+        recorded_before = untouched & before.keys()
+        baseline = state.load(checkout, recorded_before)
+        recorded = {conversation for (conversation, _), waiting in baseline.waiting.items() if waiting.run == run}
+        now = records_of(baseline, recorded_before - recorded)
+        state.journal.drop_records(run, [key for key, record in now.items() if record == before[key]])
 
 
-def put_back_untouched(state: State, run: Run) -> None:
-    """Have hold again what was remembered before an undo that was killed, of the conversations that it had not begun.
+def restore_untouched(state: State, run: Run) -> None:
+    """Restore the baseline of the conversations that a killed undo had not begun.
 
-    What a later run has remembered meanwhile stays.
+    The changes of later runs stay.
     """
     untouched = state.journal.untouched(run.id) - state.journal.concerned_since(run.id).keys()
     if run.undoes is not None and run.checkout is not None and untouched:
-        before = state.journal.remembered(run.id)
-        again = {each: before[each] for each in untouched & before.keys()}
-        state.journal.record_intents(run.id, run.checkout, BaselineUpdate(), again)
+        before = state.journal.records_of(run.id)
+        restored = {key: before[key] for key in untouched & before.keys()}
+        state.journal.record_intents(run.id, run.checkout, BaselineUpdate(), restored)

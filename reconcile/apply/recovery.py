@@ -1,9 +1,9 @@
-"""After a kill: what the journal left open is finished or rolled back before anything new is planned.
+"""Recovery: the open steps of a killed run are finished or rolled back before the next plan.
 
-A run that was killed leaves staging directories, perhaps a stream of which one file is new and one old, and steps in
-the journal of which nobody noted the end. What it had not begun needs nothing: the next plan does it.
+A killed run leaves staging directories, steps without a result in the journal, and perhaps a unit of which only some
+files are new. Steps that it had not begun need nothing: the next plan has them again.
 
-Runs of the library hold the locks of conversations and no other: who can't have those finds one that is alive.
+A run of the library holds only the locks of conversations. If these are held, the run is alive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.adapters.roots import identity_of
-from reconcile.apply.recorder import forget_untouched, put_back_untouched
+from reconcile.apply.recorder import forget_untouched, restore_untouched
 from reconcile.apply.staging_cleanup import (
     clean_staging,
     is_staged,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.jp.locks import Acquired
-    from reconcile.apply.target import Site
+    from reconcile.apply.site import Site
     from reconcile.fs.durability import Durability
     from reconcile.fs.mutations import Root
     from reconcile.model.snapshot import Digest, Place
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
 
 _OPEN = (StepState.PLANNED, StepState.BEGUN)
 _UNUSED_S = 600
-"""After so long without a file in it, the library's staging directory was left by a process that was killed."""
+"""Seconds after which an empty staging directory of the library is the leftover of a killed process."""
 _MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
 class Recovery(Struct, frozen=True):
-    """The store and one checkout, in which killed runs are finished."""
+    """The recovery of killed runs of the store and one checkout."""
 
     site: Site
 
     def finish_all(self) -> Iterator[str]:
-        """Finish what was killed, as far as it lies here; yield a line for each run that something is said of.
+        """Finish all killed runs, as far as their files are in the store or this checkout; yield messages about them.
 
-        reconcile's own lock is held.
+        The caller holds the run lock.
         """
         runs = self.site.state.journal.open_runs()
         if runs:
@@ -70,36 +70,36 @@ class Recovery(Struct, frozen=True):
                 message = f"what it left open can't be cleaned up yet: {error}"
             if message:
                 yield f"run {run.id} was interrupted; {message}"
-        with suppress(OSError), ExitStack() as stack:  # it can wait
+        with suppress(OSError), ExitStack() as stack:  # a later run can do it
             sides = self.site.open_sides(stack).values()
             remove_library_staging(self.site.state.identity(), sides, _UNUSED_S)
 
     def finish_conversation(self, conversation: str) -> None:
-        """Finish what killed runs have left half done of one conversation, whose lock is held, and lent by the site.
+        """Finish the steps of killed runs on one conversation, whose lock is held, and lent by the site.
 
-        Of a pass, which may have been about many, the rest is left to the next one. Raises `OSError`, `VaultError`.
+        Other conversations of such a run are left to the next pass. Raises `OSError`, `VaultError`.
         """
         for run in self.site.state.journal.open_runs():
             steps = [step for step in self.site.state.journal.steps(run.id) if step.conversation == conversation]
             if steps and run.command == LIBRARY and self._finish(run):
                 continue
             if begun := [step for step in steps if step.state is StepState.BEGUN]:
-                self._put_right(run, conversation, begun)
+                self._finish_steps(run, conversation, begun)
 
-    def _put_right(self, run: Run, conversation: str, begun: Sequence[Step]) -> None:
+    def _finish_steps(self, run: Run, conversation: str, begun: Sequence[Step]) -> None:
         sides = tuple(Side) if self._other_checkout(run) is None else (Side.STORE,)
         begun = [step for step in begun if _target_side(step) in sides]
         staging = f"{staging_name(self.site.state.identity(), run.id, run.command)}/{conversation}"
         with ExitStack() as stack:
             roots = {side: root for side, root in self.site.open_sides(stack).items() if side in sides}
             versions = self.site.state.versions.of_run(run.id)
-            roll_back_halves(begun, versions, roots, self.site.vault, self.site.durability, staging)
+            roll_back_partial_units(begun, versions, roots, self.site.vault, self.site.durability, staging)
             self._settle(run, begun, roots)
 
     def _finish(self, run: Run) -> str:
-        """Finish a run, or of another checkout's the part that is in the store; return what to say of it.
+        """Finish a run, or the store's part of a run of another checkout; return a message.
 
-        That part can't wait: half a stream in the store would be taken for an edit by whoever comes first.
+        The store's part can't wait: the next run would take a partially replaced stream for an edit.
         """
         other = self._other_checkout(run)
         waits = other is not None and self._may_be_there(other)
@@ -119,20 +119,20 @@ class Recovery(Struct, frozen=True):
                 return ""
             versions = self.site.state.versions.of_run(run.id)
             known = {version.digest for version in versions}
-            found = clean_staging(name, run.id, roots, lambda: everything, self.site.vault)
-            self.site.state.versions.add(version for version in found if version.digest not in known)
+            staged_versions = clean_staging(name, run.id, roots, lambda: everything, self.site.vault)
+            self.site.state.versions.add(version for version in staged_versions if version.digest not in known)
             begun = [step for step in steps if step.state is StepState.BEGUN]
             locks = mine or stack.enter_context(self._locked(begun))
             if locks.busy:
                 return f"what it left open has to wait: {locks.busy[0].detail}"
-            roll_back_halves(begun, versions, roots, self.site.vault, self.site.durability, name)
+            roll_back_partial_units(begun, versions, roots, self.site.vault, self.site.durability, name)
             remove_empty_parents([step for step in steps if step.state is not StepState.PLANNED], roots)
             done = self._settle(run, steps if waits else everything, roots)
             if run.command == LIBRARY:
                 remove_library_staging(self.site.state.identity(), roots.values())
         if waits and other is not None:
             return f"what it left open in the store has been cleaned up; a run in {other.project} does the rest"
-        put_back_untouched(self.site.state, run)
+        restore_untouched(self.site.state, run)
         forget_untouched(self.site.state, run.id, run.checkout)
         journal.finish_run(run.id, 1, self.site.clock())
         return f"{done} of its {len(everything)} steps were done; what it left open has been cleaned up"
@@ -143,19 +143,19 @@ class Recovery(Struct, frozen=True):
         return self.site.locks.acquire(list(dict.fromkeys(names)))
 
     def _other_checkout(self, run: Run) -> Checkout | None:
-        """Return the checkout that a run belongs to, None where it is this one or isn't known any more.
+        """Return the checkout of a run, None if it is this one or isn't recorded any more.
 
-        This one is also what lay at this path before, or had this ``.jp`` elsewhere: it was moved, or mounted anew.
+        A checkout with the same path or the same ``.jp`` counts as this one: it was moved or mounted again.
         """
         known = {checkout.id: checkout for checkout in self.site.state.checkouts()}
-        found = known.get(run.checkout) if run.checkout is not None else None
+        checkout = known.get(run.checkout) if run.checkout is not None else None
         here = (os.path.realpath(self.site.where.project), self.site.where.workspace_identity)
-        if found is None or found.id == self.site.checkout or found.project == here[0] or found.identity == here[1]:
+        if checkout is None or checkout.id == self.site.checkout:
             return None
-        return found
+        return None if checkout.project == here[0] or checkout.identity == here[1] else checkout
 
     def _may_be_there(self, other: Checkout) -> bool:
-        """Tell whether another checkout is there, or may be: what can't be looked at isn't gone."""
+        """Tell whether another checkout exists, or may exist because the system can't tell."""
         below = os.path.relpath(self.site.where.workspace, self.site.where.project)
         try:
             return identity_of(os.path.join(other.project, below)) == other.identity
@@ -163,7 +163,7 @@ class Recovery(Struct, frozen=True):
             return True
 
     def _settle(self, run: Run, steps: Sequence[Step], roots: Mapping[Side, Root]) -> int:
-        """Write down what became of the steps that were left open; return how many were done in all."""
+        """Record the results of the open steps; return the number of all steps that are done."""
         begun = [step for step in steps if step.state is StepState.BEGUN]
         done = [step.action for step in begun if _is_done(step, roots)]
         now, journal = self.site.clock(), self.site.state.journal
@@ -179,7 +179,7 @@ def _target_side(step: Step) -> Side:
 
 
 def _is_done(step: Step, roots: Mapping[Side, Root]) -> bool:
-    """Tell whether a step that was begun came to its end, by what is there now."""
+    """Tell whether a begun step was completed, by the files that exist now."""
     action = json.loads(step.record)
     target = place_from_json(action["target"])
     if target.side not in roots:
@@ -190,23 +190,23 @@ def _is_done(step: Step, roots: Mapping[Side, Root]) -> bool:
         return root.exists(target.path) and not root.exists(source.path)
     if step.kind in (Kind.REMOVE, Kind.REMOVE_STALE) and step.unit == WHOLE:
         return not root.exists(target.path)
-    wanted = wanted_by(step)
-    return bool(wanted) and found_at(wanted, roots) == wanted
+    wanted = expected_after(step)
+    return bool(wanted) and digests_at(wanted, roots) == wanted
 
 
-def wanted_by(step: Step) -> dict[Place, Digest | None]:
-    """Return what a step was to leave at each file that it changes; None is a file that it takes away."""
+def expected_after(step: Step) -> dict[Place, Digest | None]:
+    """Return the digest of each file that a step changes, as it is after the step; None for a removed file."""
     action = json.loads(step.record)
     wanted = {place_from_json(write["target"]): write["digest"] for write in action["writes"]}
     return wanted | {place_from_json(place): None for place in action["removes"]}
 
 
-def found_at(places: Iterable[Place], roots: Mapping[Side, Root]) -> dict[Place, Digest | None]:
-    """Return the digest of what is at each of these places, None where nothing is. Raises `OSError`."""
+def digests_at(places: Iterable[Place], roots: Mapping[Side, Root]) -> dict[Place, Digest | None]:
+    """Return the digest of the file at each place, None if there is none. Raises `OSError`."""
     return {place: _digest_at(roots[place.side], place.path) for place in places}
 
 
-def roll_back_halves(
+def roll_back_partial_units(
     steps: Iterable[Step],
     versions: Iterable[Version],
     roots: Mapping[Side, Root],
@@ -214,26 +214,26 @@ def roll_back_halves(
     durability: Durability,
     staging: str,
 ) -> None:
-    """Put back units of several files of which a killed run replaced only some.
+    """Restore units of several files of which a killed run replaced only some.
 
-    A stream of which one file is new and one is old is nobody's content; the next plan would take it for an edit. The
-    versions of before are in the vault, and the new ones go there now. Where any file is neither the old nor the new
-    one, somebody has written since, and all of them stay. ``staging`` is the run's own staging directory, which must
-    not exist. Raises `OSError`, `VaultError`.
+    The next plan would take such a mixture of old and new files for an edit. The old versions are in the vault, and the
+    new ones are saved there now. If a file is neither the old nor the new one, another program has written it, and all
+    files stay. ``staging`` is the name of the run's staging directory, which must not exist. Raises `OSError`,
+    `VaultError`.
     """
     before = {(version.side, version.path): version for version in versions}
     for step in steps:
-        wanted = wanted_by(step)
+        wanted = expected_after(step)
         if json.loads(step.record)["unit"] == WHOLE or len(wanted) < 2 or any(p.side not in roots for p in wanted):
             continue
-        found = found_at(wanted, roots)
+        actual = digests_at(wanted, roots)
         old = {place: version.xxh3 if (version := before.get((place.side, place.path))) else None for place in wanted}
-        new = [place for place in wanted if found[place] == wanted[place]]
-        known = all(found[place] in (wanted[place], old[place]) for place in wanted)
+        new = [place for place in wanted if actual[place] == wanted[place]]
+        known = all(actual[place] in (wanted[place], old[place]) for place in wanted)
         if not known or len(new) in (0, len(wanted)):
             continue
         for place in new:
-            if found[place] is not None:
+            if actual[place] is not None:
                 vault.put_file(roots[place.side].absolute(place.path))
         vault.flush()
         for place in new:
@@ -250,7 +250,7 @@ def _digest_at(root: Root, path: str) -> Digest | None:
 def _put_back(
     root: Root, path: str, version: Version | None, vault: Vault, durability: Durability, staging: str
 ) -> None:
-    """Give a name its old content and time, or take it away where it had none."""
+    """Restore the old content and time of a file, or remove it if it did not exist."""
     above = os.path.dirname(root.absolute(path))
     if version is None:
         root.unlink(path)

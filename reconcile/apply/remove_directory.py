@@ -1,4 +1,4 @@
-"""Removing a whole directory: everything in it is in the vault, and nothing in it is unknown, before it goes."""
+"""Removal of a whole directory: first every file is in the vault, and every file is known to the plan."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Action
 
 
-class Discard(Struct):
-    """One directory on its way out."""
+class DirectoryRemoval(Struct):
+    """The removal of one directory."""
 
     root: Root
     action: Action
     stage: Stage
     kept: dict[str, Fingerprint] = field(default_factory=dict)
-    """What is in the vault, by name below the directory, with the fingerprint it had."""
+    """The saved files, by name below the directory, with their fingerprints."""
 
     def save(self) -> None:
-        """Put every file and link into the vault.
+        """Save every file and link to the vault.
 
         Raises:
-            DriftError: something lies in it that the plan doesn't know, or it is gone with what the plan knows.
-            OSError: something lies in it that can't be kept.
+            DriftError: an entry is unknown to the plan, or the directory is missing.
+            OSError: an entry can't be saved.
         """
         base = self.action.target.path
         expected = {expect.place.path: expect.digest for expect in self.action.inside}
@@ -65,7 +65,7 @@ class Discard(Struct):
                 raise OSError(errno.ENOTSUP, obstacle, self.root.absolute(path))
 
     def _entries_there(self, path: str) -> list[tuple[str, os.stat_result]]:
-        """What goes; nothing where a directory without a file was removed already, as the last thing in it left it."""
+        """Return the entries to remove; none if a directory without files was removed with its last entry."""
         try:
             return self._entries(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -74,7 +74,7 @@ class Discard(Struct):
             return []
 
     def _entries(self, path: str) -> list[tuple[str, os.stat_result]]:
-        """What goes with its status: the directory and all that is below it, or the file that it is."""
+        """Return the directory and all entries below it, or the single file, each with its status."""
         status = self.root.status(path)
         return [(path, status), *(self.root.walk(path) if stat.S_ISDIR(status.st_mode) else ())]
 
@@ -99,11 +99,10 @@ class Discard(Struct):
         )
 
     def carry_out(self) -> None:
-        """Rename the directory out of sight, look once more, and remove it; put it back if something changed, or what
-        has to stay in its stead isn't there any more.
+        """Move the directory into the staging directory, check it again, and remove it.
 
-        A file that is written to even after that look, by a process that has it open, is left where it is: what lies
-        in the staging directory in the end goes into the vault.
+        It is put back if a file changed, or if the copy that has to stay is missing. A process that has a file open may
+        write to it even after the check. Such a file stays in the staging directory, and the run's end saves it.
         """
         target = self.action.target
         aside = self.stage.new_name(target.side)
@@ -115,22 +114,22 @@ class Discard(Struct):
             raise DriftError(f"{target}: found nothing, expected the directory of the plan") from None
         self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
         entries = self._entries(aside)
-        found = {
+        present = {
             path[len(aside) + 1 :]: fingerprint_of(status)
             for path, status in entries
             if not stat.S_ISDIR(status.st_mode)
         }
-        if found.keys() == self.kept.keys() == {""}:  # the file itself was renamed, which moves its change time
-            found[""] = (*found[""][:-1], self.kept[""][-1])
-        if found != self.kept:
+        if present.keys() == self.kept.keys() == {""}:  # a single file: the rename has changed its ctime
+            present[""] = (*present[""][:-1], self.kept[""][-1])
+        if present != self.kept:
             self._put_back(aside, "changed while it was being removed")
         try:
             for expect in self.action.beside:
                 self.stage.check(expect)
         except DriftError as drift:
             self._put_back(aside, str(drift))
-        self.stage.tidy(target)
-        with contextlib.suppress(OSError):  # it is gone from its place; what is staged is cleaned up in the end
+        self.stage.remove_empty_parents(target)
+        with contextlib.suppress(OSError):  # it has left its place; the end of the run cleans up the rest
             self.root.remove_entries(entries)
 
     def _put_back(self, aside: str, why: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""One journalled run: what is about to be done is written down, then done, then what was staged is cleaned away."""
+"""One run with its journal: the steps are recorded, then carried out, then the staging directory is removed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from reconcile.apply.executor import Executor
 from reconcile.apply.outcome import Result
 from reconcile.apply.recorder import (
     Recorder,
-    decided_ahead,
-    explained,
+    achieved_update,
     forget_untouched,
-    learned,
     planned_steps,
-    preserved,
+    planned_update,
+    preserved_version,
+    unfinished_requests,
 )
 from reconcile.apply.staging import Stage
 from reconcile.apply.staging_cleanup import clean_staging, is_staged, staging_name
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
-    from reconcile.apply.target import Site
+    from reconcile.apply.site import Site
     from reconcile.fs.mutations import Root
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Plan, Preserve
@@ -53,17 +53,17 @@ def carry_out(
     progress: Progress,
     history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None,
 ) -> tuple[Outcome, str | None]:
-    """Carry out a plan in a known checkout; return what came of it, and what can't be cleaned up yet, if anything.
+    """Carry out a plan in a recorded checkout; return the results, and a message if the cleanup failed.
 
-    ``kept`` goes into the vault before anything else; ``undoes`` is the run that this one takes back. ``history``: what
-    is the newest version from now on, whatever else is found in the workspace after a kill.
+    ``kept`` is saved to the vault before any other change; ``undoes`` is the run that this one undoes. ``history`` has
+    digests that become the newest versions, even if the run is killed.
 
     Raises:
-        MovedError: a side isn't the directory any more that was looked at.
+        MovedError: a side isn't the directory any more that was scanned.
     """
     with ExitStack() as stack:
         wanted = {action.target.side for action in plan.actions}
-        roots = site.open_looked_at(stack, world, wanted=wanted)
+        roots = site.open_scanned(stack, world, wanted=wanted)
         with site.state.transaction():
             run = _begin(site, plan, world, command, undoes)
             if history:
@@ -79,12 +79,12 @@ def carry_out(
 
 
 def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str | None) -> str:
-    """Write down what will be done, and what must be remembered even if the run ends at once."""
+    """Record the planned steps, and the changes of the baseline that must survive a kill."""
     journal, now = site.state.journal, site.clock()
     run = journal.begin_run(site.number, command, now, summary=json.dumps(plan.summary()), undoes=undoes)
     journal.plan_steps(run, planned_steps(plan), now)
-    journal.remember(run, records_of(world.baseline, sorted(plan.concerned), plan.voided))
-    ahead = decided_ahead(plan, world, run).without(site.written_meanwhile())
+    journal.add_records(run, records_of(world.baseline, sorted(plan.concerned), plan.voided))
+    ahead = planned_update(plan, world, run).without(site.written_meanwhile())
     journal.record_intents(run, site.number, ahead, dict(plan.remembered))
     conflicts = [
         (note.conversation, note.unit) for note in plan.notes if note.reason is Reason.CONFLICT and note.conversation
@@ -107,7 +107,7 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str) -> Stage
 
 
 def _preserve(site: Site, kept: Sequence[Preserve], stage: Stage) -> None:
-    """Put versions into the vault that nothing replaces yet; what has changed meanwhile is left for next time."""
+    """Save versions to the vault that no action replaces; a file that has changed is left to the next run."""
     versions = []
     for version in kept:
         try:
@@ -115,22 +115,22 @@ def _preserve(site: Site, kept: Sequence[Preserve], stage: Stage) -> None:
         except OSError:
             continue
         try:
-            found = site.vault.put_file(fd)
+            stored = site.vault.put_file(fd)
         finally:
             os.close(fd)
-        if found.xxh3 == version.digest:
-            versions.append(preserved(version, found.digest, stage.run))
+        if stored.xxh3 == version.digest:
+            versions.append(preserved_version(version, stored.digest, stage.run))
     site.vault.flush()
     site.state.versions.add(versions)
 
 
 def _end(site: Site, stage: Stage, outcome: Outcome) -> str | None:
-    """Remove what was staged and not used, and what was emptied; what can't be keeps the run open for the next."""
+    """Remove unused staged files and empty directories. A failure keeps the run open for the next one."""
     ours = {side: stage.roots[side] for side in stage.used}
     steps = partial(site.state.journal.steps, stage.run)
     try:
         site.state.versions.add(clean_staging(stage.directory, stage.run, ours, steps, site.vault))
-        for left, folders in stage.untidy:
+        for left, folders in stage.unremoved:
             stage.roots[left.side].remove_empty_parents(left.path, folders)
         outcome.left_open = any(is_staged(root, stage.directory) for root in ours.values())
     except OSError as error:
@@ -148,18 +148,19 @@ def remember(
     outcome: Outcome,
     whole: Whole | None = None,
 ) -> None:
-    """Remember what was achieved, from a new look and what is remembered now, the plan's own intents included.
+    """Update the baseline from a new scan and the results; the state has the plan's own intents already.
 
-    What an earlier run has left to rename counts too, which this one need not have been about, and what git has said
-    before.
+    Pending renames of earlier runs and git's answers are taken from the baseline before the run.
     """
     renames = after.baseline.renames | before.baseline.renames
     baseline = replace(after.baseline, renames=renames, committed=before.baseline.committed)
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
-    changes = learned(fold(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole), outcome.run)
+    changes = achieved_update(
+        fold(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole), outcome.run
+    )
     if baseline.waiting:
-        left = explained(plan, outcome, baseline, changes.waiting)
+        left = unfinished_requests(plan, outcome, baseline, changes.waiting)
         changes = replace(changes, waiting={**changes.waiting, **left})
     if not changes.empty:
         with site.state.transaction():
@@ -167,7 +168,7 @@ def remember(
 
 
 def close(site: Site, outcome: Outcome) -> None:
-    """Close a run of which all is remembered, unless something of it is left for the next."""
+    """Close a run after the update of the baseline, unless its cleanup failed."""
     if outcome.run is not None:
         forget_untouched(site.state, outcome.run, site.number)
         if not outcome.left_open:

@@ -1,7 +1,7 @@
-"""Where an action's new files wait, out of sight, and where what goes is saved (docs/design/run.md#rule-50).
+"""Staging: new files wait in a hidden directory, and old files are saved to the vault (docs/design/run.md#rule-50).
 
-Staging directories are called ``.reconcile-<state>-<run>`` and lie in the ``conversations/`` directory that they
-serve, so that a rename never crosses a file system and JP, which ignores names with a dot, sees nothing of them.
+A staging directory is called ``.reconcile-<state>-<run>`` and is in the ``conversations/`` directory of its side. So a
+rename never crosses a file system, and JP ignores it, because its name begins with a dot.
 """
 
 from __future__ import annotations
@@ -32,66 +32,66 @@ if TYPE_CHECKING:
 
 
 class DriftError(Exception):
-    """Something isn't as the plan expects it: the conversation is left as it is."""
+    """A file differs from the plan: its conversation stays unchanged."""
 
 
-class Kept(NamedTuple):
-    """A file that the vault has: as it was when it was read, and its content."""
+class SavedFile(NamedTuple):
+    """A file that was saved to the vault: its status and its digest when it was read."""
 
     status: os.stat_result
     content: Digest
 
 
-class Staged(NamedTuple):
-    """A directory that was staged ahead: its name, its files, and the status of each source before it was read."""
+class StagedDirectory(NamedTuple):
+    """A directory that the second process has staged: its name, its files, and the fingerprints of the sources."""
 
     base: str
-    made: Files
+    files: Files
     sources: Mapping[Place, Fingerprint]
 
 
-class StagedAhead(Protocol):
-    """What another process stages ahead of this one."""
+class Prefetched(Protocol):
+    """The directories that a second process stages."""
 
-    def take(self, action: Action) -> Staged | None:
-        """Return what was staged of an action, once; None: nothing was, and nothing will be."""
+    def take(self, action: Action) -> StagedDirectory | None:
+        """Return the directory that was staged for an action, once; None if there is none."""
 
 
 class Stage(Struct, kw_only=True):
-    """The two roots, the vault, and what has been staged for the level in hand."""
+    """The two sides, the vault, and the files that are staged for the present level."""
 
     roots: Mapping[Side, Root]
     vault: Vault
     durability: Durability
     run: str
     directory: str
-    """The name of our staging directory on either side."""
+    """The name of the run's staging directory on each side."""
     unit_of: Callable[[str], str | None]
     id_of: Callable[[str], str | None]
     metadata_file: str
-    """The name of the metadata's file; empty where a record may be a single file (`Format.metadata_file`)."""
+    """The name of the metadata file; empty if a record may be a single file (`Format.metadata_file`)."""
     numbers: int = 0
     staged: list[str] = field(default_factory=list)
     renamed: set[str] = field(default_factory=set)
     versions: list[Version] = field(default_factory=list)
     used: set[Side] = field(default_factory=set)
-    ahead: StagedAhead | None = None
-    """What another process stages ahead of this one, if there is one."""
-    untidy: list[tuple[Place, int]] = field(default_factory=list)
-    """What was left by something, with empty directories above it that could not be removed: see `tidy`."""
+    prefetcher: Prefetched | None = None
+    """The second process, if there is one."""
+    unremoved: list[tuple[Place, int]] = field(default_factory=list)
+    """Moved or removed entries whose empty parents could not be removed yet: see `remove_empty_parents`."""
 
     @contextmanager
-    def near_sources(self, action: Action) -> Iterator[None]:
-        """Hold the directories that an action reads from within a block."""
+    def sources_pinned(self, action: Action) -> Iterator[None]:
+        """Pin the directories that an action reads from while the block runs."""
         with ExitStack() as stack:
             for side, path in _sources(action):
                 stack.enter_context(self.roots[side].pinned(path))
             yield
 
     def flush(self) -> list[Version]:
-        """Make the vault's new objects and everything staged durable; only then may anything be replaced.
+        """Make the vault's new objects and all staged files durable; only then may a file be replaced.
 
-        Return what is in the vault by that, which has to be written down before.
+        Return the new versions, which must be recorded before the files are replaced.
         """
         self.vault.flush()
         directories = sorted({os.path.dirname(path) for path in self.staged})
@@ -103,7 +103,7 @@ class Stage(Struct, kw_only=True):
     def flush_directories(self) -> None:
         """Make the renames of a level durable.
 
-        Raises `OSError`, also where a whole side was moved meanwhile: its directories can't be found to be flushed.
+        Raises `OSError`, also if a side was moved meanwhile: its directories can't be flushed by their paths.
         """
         for root in self.roots.values() if self.renamed else ():
             os.stat(root.path)
@@ -112,10 +112,10 @@ class Stage(Struct, kw_only=True):
         self.renamed = set()
 
     def check(self, expect: Precondition) -> os.stat_result | None:
-        """Look whether what an action expects is there, and return the status of a file.
+        """Check one precondition; return the status of the file, or None if nothing is expected.
 
         Raises:
-            DriftError: something else is, or nothing.
+            DriftError: the file is missing or different, or an entry exists where none is expected.
         """
         root = self.roots[expect.place.side]
         try:
@@ -136,9 +136,9 @@ class Stage(Struct, kw_only=True):
         return status
 
     def new_name(self, side: Side) -> str:
-        """Return an unused name in the staging directory of a side, which is made with the first.
+        """Return an unused name in the staging directory of a side; the first call makes the directory.
 
-        Raises `FileExistsError` where something has that directory's name already: it isn't ours.
+        Raises `FileExistsError` if an entry has the name of the directory: it doesn't belong to this run.
         """
         if side not in self.used:
             if not self.roots[side].make_directories(self.directory):
@@ -149,11 +149,11 @@ class Stage(Struct, kw_only=True):
         self.numbers += 1
         return f"{self.directory}/{self.numbers}"
 
-    def save(self, action: Action, place: Place, name: str, expected: Digest | None) -> Kept:
-        """Put a file into the vault before it goes.
+    def save(self, action: Action, place: Place, name: str, expected: Digest | None) -> SavedFile:
+        """Save a file to the vault before it is replaced or removed.
 
         Raises:
-            DriftError: its content is another than the plan expects.
+            DriftError: its content differs from the plan.
         """
         fd = self.roots[place.side].open_file(place.path)
         try:
@@ -178,41 +178,41 @@ class Stage(Struct, kw_only=True):
                 why=action.reason.value,
             )
         )
-        return Kept(status, kept.xxh3)
+        return SavedFile(status, kept.xxh3)
 
     def write_directory(self, action: Action, base: str) -> Files:
-        """Write a new directory under a name in our staging directory.
+        """Write a new directory into the staging directory.
 
         Raises:
-            DriftError: a source has other content than that of the plan.
-            OSError: something could not be read or written.
+            DriftError: the content of a source differs from the plan.
+            OSError: a file could not be read or written.
         """
         root = self.roots[action.target.side]
         root.make_directory(base)
-        made: dict[str, tuple[Fingerprint, Digest]] = {}
+        files: dict[str, tuple[Fingerprint, Digest]] = {}
         with root.pinned(base):
             for write in action.writes:
                 path = write.target.path[len(action.target.path) + 1 :]
                 folder = path.rpartition("/")[0]
                 if folder:
                     root.make_directories(f"{base}/{folder}")
-                made[path] = self.write(action.target.side, f"{base}/{path}", write)
-        return made
+                files[path] = self.write(action.target.side, f"{base}/{path}", write)
+        return files
 
     def write(self, side: Side, name: str, write: Write) -> tuple[Fingerprint, Digest]:
-        """Write a new file under a name in our staging directory; raises as `write_directory` does."""
+        """Write a new file into the staging directory; raises as `write_directory` does."""
         root = self.roots[side]
         with self._content(write) as chunks:
-            # Read once: the bytes that are checked are the bytes that are written.
-            made = root.create_file(name, chunks, write.mtime_ns)
-            if made[1] != write.digest:
+            # One pass: the digest is that of the bytes that are written.
+            fingerprint, digest = root.create_file(name, chunks, write.mtime_ns)
+            if digest != write.digest:
                 raise DriftError(f"{write.source}: found other content, expected that of the plan")
         self.staged.append(root.absolute(name))
-        return made
+        return fingerprint, digest
 
     @contextmanager
     def _content(self, write: Write) -> Iterator[Iterable[bytes]]:
-        """Open what is to be written, which may be larger than memory."""
+        """Yield the chunks to write; their sum may be larger than memory."""
         if write.kept is not None:
             with self.vault.open(write.kept) as kept:
                 yield chunks_of(kept.fileno())
@@ -225,27 +225,27 @@ class Stage(Struct, kw_only=True):
             finally:
                 os.close(fd)
 
-    def make_room(self, target: Place) -> None:
-        """Make the directories above a new name: `.archive`, a `conversations`, an extra's folder."""
+    def make_parents(self, target: Place) -> None:
+        """Make the parents of a new entry: `.archive`, a `conversations`, the folder of an extra."""
         above = target.path.rpartition("/")[0]
         if above:
             root = self.roots[target.side]
-            for made in root.make_directories(above):
-                self.renamed.add(os.path.dirname(root.absolute(made)))
+            for directory in root.make_directories(above):
+                self.renamed.add(os.path.dirname(root.absolute(directory)))
 
-    def note_renamed(self, place: Place) -> None:
-        """Note that the directory around a name has to be flushed."""
+    def mark_renamed(self, place: Place) -> None:
+        """Record that the directory of an entry must be flushed."""
         self.renamed.add(os.path.dirname(self.roots[place.side].absolute(place.path)))
 
-    def tidy(self, left: Place, folders: int = 0) -> None:
-        """Remove the directories that something has left, where nothing else is in them, now or in the end."""
+    def remove_empty_parents(self, left: Place, folders: int = 0) -> None:
+        """Remove the empty parents of a moved or removed entry, now or at the end of the run."""
         try:
             self.roots[left.side].remove_empty_parents(left.path, folders)
         except OSError:
-            self.untidy.append((left, folders))
+            self.unremoved.append((left, folders))
 
     def name_in(self, action: Action, place: Place) -> str:
-        """Return a file's name below its conversation's directory."""
+        """Return the name of a file below the directory of its conversation."""
         if action.unit == METADATA:
             return self.metadata_file
         if action.unit.startswith(EXTRA):

@@ -1,4 +1,4 @@
-"""Staging directories that are not needed any more: our own, and nobody else's."""
+"""Names and removal of staging directories. Directories of other states are never touched."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ _CHUNK = 1 << 20
 
 
 def staging_name(identity: str, run: str, command: str = "") -> str:
-    """Return what a run's staging directory is called on either side.
+    """Return the name of a run's staging directory, the same on each side.
 
-    The state's ``identity`` is in it: two states of one store may have runs of the same name. Those of the library lie
-    in one that stays: a directory of conversations that is another after each event of each of them is never at rest.
+    It contains the ``identity`` of the state, because two states of one store may have runs with the same id. Those of
+    the library are in a common directory that stays: otherwise each event would change the ``conversations/``
+    directory.
     """
-    return f"{library_staging(identity)}/{run}" if command == LIBRARY else f"{STAGING}{identity}-{run}"
+    return f"{library_staging_name(identity)}/{run}" if command == LIBRARY else f"{STAGING}{identity}-{run}"
 
 
-def library_staging(identity: str) -> str:
-    """Return what the directory is called that the library's staging directories lie in."""
+def library_staging_name(identity: str) -> str:
+    """Return the name of the common directory of the library's staging directories."""
     return f"{STAGING}{identity}"
 
 
 def remove_library_staging(identity: str, roots: Iterable[Root], unused_s: float = 0) -> None:
-    """Remove the directory that the library's staging directories lie in, where nothing is in it.
+    """Remove the common directory of the library's staging directories, if it is empty.
 
-    Who needs it makes it anew. ``unused_s``: only where nothing was in it for so many seconds.
+    A process that needs it makes it again. ``unused_s``: it must be unchanged for so many seconds.
     """
-    name = library_staging(identity)
+    name = library_staging_name(identity)
     for root in roots:
         with contextlib.suppress(OSError):
             if time.time() - root.status(name).st_mtime >= unused_s:
@@ -55,7 +56,7 @@ def remove_library_staging(identity: str, roots: Iterable[Root], unused_s: float
 
 
 def is_staged(root: Root, name: str) -> bool:
-    """Tell whether a staging directory is there; a file or link of that name is none, and somebody else's."""
+    """Tell whether a staging directory exists; a file or a link of that name is none."""
     try:
         return stat.S_ISDIR(root.status(name).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -65,11 +66,11 @@ def is_staged(root: Root, name: str) -> bool:
 def clean_staging(
     name: str, run: str, roots: Mapping[Side, Root], steps: Callable[[], Sequence[Step]], vault: Vault
 ) -> list[Version]:
-    """Remove a run's staging directory from these sides; return the versions of what only it still had.
+    """Remove a run's staging directory from these sides; return the versions that were saved to the vault for that.
 
-    What lies there was staged and has a source, was on its way out and is in the vault already, or is what somebody
-    wrote in the wrong moment. It is looked at: a file that no source has any more goes into the vault first, and one
-    that changes even now stays. ``steps`` is called only where there are files. Raises `OSError`.
+    A file in it was staged from a source, or was removed and is in the vault, or was written by another program at the
+    wrong moment. So a file without an equal source is saved to the vault first, and one that still changes stays.
+    ``steps`` is called only if there are files. Raises `OSError`.
     """
     versions: list[Version] = []
     for side, root in roots.items():
@@ -88,7 +89,7 @@ def clean_staging(
 
 
 def remove_empty_parents(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
-    """Remove the directories that a run's moves and removals left empty, and an extra's folders.
+    """Remove the directories that the moves and removals of a run have left empty.
 
     See docs/design/formats/jp.md#edge-case-93.
     """
@@ -102,13 +103,13 @@ def remove_empty_parents(steps: Iterable[Step], roots: Mapping[Side, Root]) -> N
 
 
 def _sources(steps: Iterable[Step]) -> dict[Digest, set[Place]]:
-    """Return where each content that a run was to write came from, and was to go."""
-    found: dict[Digest, set[Place]] = {}
+    """Return the source and the target of each content that a run was to write, by digest."""
+    places_of: dict[Digest, set[Place]] = {}
     for step in steps:
         for write in json.loads(step.record)["writes"]:
             places = {place_from_json(text) for text in (write["source"], write["target"]) if text}
-            found.setdefault(write["digest"], set()).update(places)
-    return found
+            places_of.setdefault(write["digest"], set()).update(places)
+    return places_of
 
 
 def _save(
@@ -119,7 +120,7 @@ def _save(
     roots: Mapping[Side, Root],
     vault: Vault,
 ) -> VaultObject | None:
-    """Put a staged file or link into the vault, unless it is somewhere else as well."""
+    """Save a staged file or link to the vault, unless a source or a target has the same content."""
     if stat.S_ISLNK(status.st_mode):
         return vault.put_bytes(root.read_link(path))
     if not stat.S_ISREG(status.st_mode):
@@ -134,7 +135,7 @@ def _save(
 
 
 def _holds(roots: Mapping[Side, Root], place: Place, staged: int) -> bool:
-    """Tell whether the same bytes are at a place."""
+    """Tell whether the file at a place has the same bytes."""
     if place.side not in roots:
         return False
     try:

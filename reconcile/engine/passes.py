@@ -142,7 +142,7 @@ class Passes:
         self._open = self._open or met is None or not surprised.isdisjoint(met.left)
         if found.full:
             session.scanner.save()
-            session.state.free_memory()
+            session.state.release_cache()
         self._others.end()
         return outcome
 

@@ -135,7 +135,7 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
         id=run.id,
         steps=tuple(_action(step) for step in steps),
         kept=_kept(state.versions.of_run(run.id)),
-        remembered=state.journal.remembered(run.id),
+        remembered=state.journal.records_of(run.id),
         since=_since(state, run.id, project),
         is_undo=run.undoes is not None,
     )

@@ -14,7 +14,7 @@ from reconcile.adapters.jp.activity import active_conversations, held_locks
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
-from reconcile.apply.target import Site, locks_of
+from reconcile.apply.site import Site, locks_of
 from reconcile.formats import get_format
 from reconcile.fs.cache_file import cache_path
 from reconcile.fs.dirfd import Directory
@@ -327,7 +327,7 @@ class Session:
             outcome = self.carry_out(plan, world, command, progress)
             if plan.actions:
                 copies = (*world.store.copies, *world.workspace.copies)
-                self.scanner.know(rows_of(outcome.made, plan.actions, copies, self.format))
+                self.scanner.know(rows_of(outcome.new_files, plan.actions, copies, self.format))
                 after = self.look({action.target.side for action in plan.actions})
             else:
                 after = replace(world, baseline=self.state.load(self.site.number))

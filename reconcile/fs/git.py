@@ -74,8 +74,8 @@ class Git:
         Raises:
             GitError: git gave no answer.
         """
-        given = "".join(f"{name}\n" for name in names).encode()
-        printed = self._run(("cat-file", "--batch"), given) if given else b""
+        stdin = "".join(f"{name}\n" for name in names).encode()
+        printed = self._run(("cat-file", "--batch"), stdin) if stdin else b""
         contents, at = {}, 0
         while at < len(printed):
             header, _, _ = printed[at : at + 256].partition(b"\n")
@@ -119,15 +119,15 @@ class Git:
         return History(parents, self._changes(parents, directory), behind_head)
 
     def _commits(self, tips: Sequence[str], how: Sequence[str], directory: str) -> list[str]:
-        given = "".join(f"{tip}\n" for tip in tips).encode()
-        return self._run(("rev-list", "--stdin", *how, "--", directory), given).decode().splitlines()
+        stdin = "".join(f"{tip}\n" for tip in tips).encode()
+        return self._run(("rev-list", "--stdin", *how, "--", directory), stdin).decode().splitlines()
 
     def _changes(
         self, parents: Mapping[str, tuple[str, ...]], directory: str
     ) -> list[tuple[str, list[tuple[bytes, str, str]]]]:
-        given = "".join(" ".join((commit, *above)) + "\n" for commit, above in parents.items()).encode()
+        stdin = "".join(" ".join((commit, *above)) + "\n" for commit, above in parents.items()).encode()
         how = ("diff-tree", "--stdin", "-r", "-m", "--root", "--raw", "--no-renames", "--no-abbrev", "-z")
-        tokens = iter(self._run((*how, "--", directory), given).split(b"\0"))
+        tokens = iter(self._run((*how, "--", directory), stdin).split(b"\0"))
         changes: list[tuple[str, list[tuple[bytes, str, str]]]] = []
         for token in tokens:
             if token.startswith(b":"):
@@ -137,17 +137,17 @@ class Git:
                 changes.append((token.decode(), []))
         return changes
 
-    def _run(self, args: Sequence[str], given: bytes = b"") -> bytes:
+    def _run(self, args: Sequence[str], stdin: bytes = b"") -> bytes:
         import subprocess  # here: few runs need it
 
         env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _NOTHING_ELSE
         command = ("git", "--literal-pathspecs", "--no-pager", "-c", "core.fsmonitor=false", *args)
         try:
-            done = subprocess.run(  # noqa: S603 - no shell, and names are given on standard input
+            done = subprocess.run(  # noqa: S603 - no shell, and names are stdin on standard input
                 command,
                 cwd=self.top,
                 env=env,
-                input=given,
+                input=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 timeout=self._until - time.monotonic(),

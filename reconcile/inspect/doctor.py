@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.jp.activity import held_locks
-from reconcile.apply.staging_cleanup import STAGING, library_staging, staging_name
+from reconcile.apply.staging_cleanup import STAGING, library_staging_name, staging_name
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
 from reconcile.fs.files import error_text
@@ -43,7 +43,9 @@ def examine(session: Session, world: WorldState, policy: Policy) -> tuple[Findin
     known |= session.state.journal.concerned_since("").keys()
     # The library's staging directory exists while a program uses it; the next run finishes an interrupted run.
     identity = session.state.meta("identity") or ""
-    ours = {library_staging(identity)} | {staging_name(identity, run.id) for run in session.state.journal.open_runs()}
+    ours = {library_staging_name(identity)} | {
+        staging_name(identity, run.id) for run in session.state.journal.open_runs()
+    }
     strays: list[Finding] = []
     for side, conversations, copies in sides:
         strays += _staging_directories(side, conversations, ours)

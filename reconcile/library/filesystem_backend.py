@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from reconcile.adapters.jp.locks import Lease, Locks
-    from reconcile.apply.target import Site
+    from reconcile.apply.site import Site
     from reconcile.engine.session import Session
     from reconcile.library.backend import Change, Removal
     from reconcile.library.shared_index import PlanningBasis, SharedIndex
@@ -152,7 +152,7 @@ class FileSystemBackend:
                 basis = self._index.full_basis(conversation, parent)
                 continue
             outcome = self._apply_part(plan.plan, basis, conversation, change.lease, plan.history)
-            writes = [outcome.deeds[action.id] for action in plan.plan.actions[: plan.writes]]
+            writes = [outcome.results[action.id] for action in plan.plan.actions[: plan.writes]]
             failure = next((deed for deed in writes if deed.result is not Result.DONE), None)
             if failure is None:
                 return self._messages(plan.plan, outcome)
@@ -173,16 +173,16 @@ class FileSystemBackend:
                 basis, conversation, self._index.current_policy(), self._session.rules, self._clock_ns()
             )
         outcome = self._apply_part(plan, basis, conversation, lease)
-        return not any(deed.reason is Reason.DRIFT for deed in outcome.deeds.values())
+        return not any(deed.reason is Reason.DRIFT for deed in outcome.results.values())
 
     def _messages(self, plan: Plan, outcome: Outcome) -> tuple[str, ...]:
         """Return messages about actions that wait. Raises `PersistError` if the workspace could not be written."""
-        failed = [deed.message for deed in outcome.deeds.values() if deed.result is Result.FAILED]
+        failed = [deed.message for deed in outcome.results.values() if deed.result is Result.FAILED]
         if failed:
             error = PersistError(f"saved in the store, but not everywhere: {failed[0]}")
             error.saved = True
             raise error
-        skipped = [deed.message for deed in outcome.deeds.values() if deed.result is Result.SKIPPED]
+        skipped = [deed.message for deed in outcome.results.values() if deed.result is Result.SKIPPED]
         return tuple(dict.fromkeys((*(item.message for item in plan.held), *skipped)))
 
     def _remove(self, removal: Removal) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ class FileSystemBackend:
             # A failure is raised to the caller, so that no later run may repeat the removal.
             plan = replace(plan, waiting=tuple(entry for entry in plan.waiting if entry[1] is None))
             outcome = self._apply_whole(plan, world, removal.lease)
-            if not any(deed.reason is Reason.DRIFT for deed in outcome.deeds.values()):
+            if not any(deed.reason is Reason.DRIFT for deed in outcome.results.values()):
                 break
         if any(copy.partition is not Partition.TRASH for copy in self._index.copies(Side.STORE, conversation)):
             words = self._messages(plan, outcome)

@@ -1,1 +1,1 @@
-"""What is remembered on disk: the database, the journal, the vault."""
+"""The state on disk: the database with the baseline and the journal, and the vault."""

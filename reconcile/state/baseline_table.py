@@ -104,7 +104,7 @@ def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[
     """
     rows = select(connection, "SELECT layout, store_identity FROM checkout WHERE id = ?", (checkout,))
     layout, store_identity = rows[0] if rows else (None, None)
-    agreed = _load_agreed(connection, checkout, only)
+    agreed = _load_entries(connection, checkout, only)
     tombstones: dict[str, set[Digest]] = {}
     for conversation, digest in _select_for(connection, only, "SELECT conversation, digest FROM tombstone WHERE 1"):
         tombstones.setdefault(conversation, set()).add(digest)
@@ -193,7 +193,7 @@ def _batches(conversations: Iterable[str]) -> Iterator[list[str]]:
         yield left[start : start + MAX_NAMES]
 
 
-def _load_agreed(
+def _load_entries(
     connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None
 ) -> dict[str, BaselineEntry]:
     units: dict[str, dict[str, Digest]] = {}
@@ -255,7 +255,7 @@ def save(connection: sqlite3.Connection, checkout: int, update: BaselineUpdate) 
                 AND conversation NOT IN (SELECT conversation FROM tombstone))""",
             (LOST, checkout),
         )
-    _save_agreed(connection, checkout, update.agreed)
+    _save_entries(connection, checkout, update.agreed)
     _save_history(connection, update.history)
     connection.executemany(
         """INSERT INTO parent VALUES (?, ?) ON CONFLICT DO UPDATE SET parent = excluded.parent
@@ -329,11 +329,11 @@ def restore(connection: sqlite3.Connection, checkout: int, baselines: Mapping[st
     save(connection, checkout, update)
 
 
-def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[str, BaselineEntry | None]) -> None:
-    gone = [(checkout, conversation) for conversation, now in agreed.items() if now is None]
+def _save_entries(connection: sqlite3.Connection, checkout: int, entries: Mapping[str, BaselineEntry | None]) -> None:
+    gone = [(checkout, conversation) for conversation, now in entries.items() if now is None]
     connection.executemany("DELETE FROM agreed WHERE checkout = ? AND conversation = ?", encoded_rows(gone))
     # Sorted, here and below, so that the pages of a table are written one after the other.
-    there = {conversation: now for conversation, now in sorted(agreed.items()) if now is not None}
+    there = {conversation: now for conversation, now in sorted(entries.items()) if now is not None}
     connection.executemany(
         """INSERT INTO agreed VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
             parent = excluded.parent, title = excluded.title,

@@ -17,9 +17,9 @@ from reconcile.state.baseline_table import BaselineUpdate
 from reconcile.state.connection import StateError, encoded_rows, select
 from reconcile.state.database_file import (
     BUSY_SECONDS,
+    open_empty,
     open_for_reading,
     open_for_writing,
-    open_in_memory,
 )
 from reconcile.state.directory import NAME
 from reconcile.state.journal import Journal
@@ -104,7 +104,7 @@ class State:
     @classmethod
     def in_memory(cls) -> Self:
         """Return an empty, writable state that ends when it is closed. SQLite can't use a simulated file system."""
-        return cls(open_in_memory(), ":memory:", readonly=False)
+        return cls(open_empty(), ":memory:", readonly=False)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make all writes of a block one transaction. Raises `StateError`."""
@@ -227,7 +227,7 @@ class State:
         with state_errors(self._path):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
-    def free_memory(self) -> None:
+    def release_cache(self) -> None:
         """Free the cached pages of the database; they are read again when they are needed."""
         with state_errors(self._path):
             self._connection.execute("PRAGMA shrink_memory")

@@ -207,13 +207,13 @@ def _read_as_is(path: str, messages: list[str]) -> sqlite3.Connection:
             messages.append(
                 f"{path}: it is missing, and read as empty. The next run that isn't a dry run makes it again"
             )
-        return open_in_memory()
+        return open_empty()
     except _Damaged as damage:
         if has_logs(path):  # they may complete the file, which only an opening for writing can tell
             hint = "a run that isn't a dry run repairs or rebuilds it"
             raise StateError(f"{path}: {damage}", hint=hint) from damage
         messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
-        return open_in_memory()
+        return open_empty()
     except OSError as error:
         raise StateError(f"{path}: could not be read: {error}", hint="see to its permissions") from error
 
@@ -234,7 +234,7 @@ def _exists(path: str) -> bool:
     return True
 
 
-def open_in_memory() -> sqlite3.Connection:
+def open_empty() -> sqlite3.Connection:
     """Return a connection to an empty state in memory."""
     connection = _connect(":memory:")
     migrate(connection, ":memory:")

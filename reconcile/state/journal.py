@@ -109,7 +109,7 @@ class Journal:
             self._connection.executemany("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", encoded_rows([row]))
         return run
 
-    def remember(self, run: str, before: Mapping[str, ConversationRecord]) -> None:
+    def add_records(self, run: str, before: Mapping[str, ConversationRecord]) -> None:
         """Record the baseline of the conversations that a run concerns, before the run changes it."""
         with transaction(self._connection, self._path):
             self._connection.executemany(
@@ -117,12 +117,12 @@ class Journal:
                 encode_rows((run, key, as_json(remembered)) for key, remembered in before.items()),
             )
 
-    def remembered(self, run: str) -> dict[str, ConversationRecord]:
+    def records_of(self, run: str) -> dict[str, ConversationRecord]:
         """Return the baseline of a run's conversations before the run."""
         sql = "SELECT conversation, content FROM remembered WHERE run = ?"
         with state_errors(self._path):
             rows = select(self._connection, sql, (run,))
-        return {conversation: _remembered_from_json(content) for conversation, content in rows}
+        return {conversation: _record_from_json(content) for conversation, content in rows}
 
     def untouched(self, run: str) -> set[str]:
         """Return the conversations for which a run has planned steps and done none."""
@@ -131,7 +131,7 @@ class Journal:
             rows = select(self._connection, sql, (run,))
         return {conversation for (conversation,) in rows}
 
-    def drop_remembered(self, run: str, conversations: Iterable[str]) -> None:
+    def drop_records(self, run: str, conversations: Iterable[str]) -> None:
         """Remove the recorded baseline of conversations that a run has not changed, on disk or in the state."""
         rows = encoded_rows((run, conversation) for conversation in conversations)
         if rows:
@@ -311,7 +311,7 @@ def _intent_to_json(intent: Intent | None) -> str | None:
     return None if intent is None else as_json(intent)
 
 
-def _remembered_from_json(text: str) -> ConversationRecord:
+def _record_from_json(text: str) -> ConversationRecord:
     fields = json.loads(text)
     agreed, intent = fields["agreed"], fields["intent"]
     return ConversationRecord(

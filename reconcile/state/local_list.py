@@ -1,9 +1,9 @@
 """The list of private conversations, a text file beside the database: they stay private if the database is lost.
 
 The first line of ``local.jsonl`` has a number and the count of the other lines. Each of these is a conversation, as
-JSON: the id of a local one, or an array for one that was removed from a checkout: the id, the project and the identity
-of that checkout. At every moment the list has all conversations that are private by the database or by a transaction
-under way.
+JSON. For a local one it is the id. For one that was removed from a checkout it is an array of the id, the project and
+the identity of that checkout. At every moment the list has all conversations that are private by the database or by a
+transaction under way.
 
 The number counts the transactions that change the set of private conversations, here and in the database:
 

@@ -119,7 +119,7 @@ class Reporter:
     def report_actions(self, outcome: Outcome, conversations: frozenset[str]) -> None:
         """Report the result of each action of a run over these conversations; a repeated failure is reported once."""
         before = {id_: self._not_done.pop(id_) for id_ in conversations if id_ in self._not_done}
-        for deed in outcome.deeds.values():
+        for deed in outcome.results.values():
             conversation, not_done = deed.action.conversation, (deed.reason, deed.message)
             if deed.reason in _TRANSIENT or before.get(conversation) == not_done:
                 self._not_done |= {conversation: not_done} if deed.reason not in _TRANSIENT else {}
@@ -127,10 +127,10 @@ class Reporter:
             if deed.result is not Result.DONE:
                 self._not_done[conversation] = not_done
             self.emit(WatchEvent(kind=_RESULTS[deed.result], message=deed.message, action=deed.action))
-        if len(outcome.deeds) > MANY:
+        if len(outcome.results) > MANY:
             self.emit(
                 WatchEvent(
-                    kind=EventKind.ENDED, message=f"{outcome.count(Result.DONE)} of {len(outcome.deeds)} actions done"
+                    kind=EventKind.ENDED, message=f"{outcome.count(Result.DONE)} of {len(outcome.results)} actions done"
                 )
             )
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.adapters.roots import identity_of
-from reconcile.apply.target import MovedError
+from reconcile.apply.site import MovedError
 from reconcile.engine.passes import Passes
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import git_busy
@@ -303,7 +303,7 @@ class WatchLoop:
         now = time.monotonic_ns()
         self._reporter.report_held(run.plan.held, run.is_about, now + self._timings.grace)
         self._reporter.report_notes(run.plan, run.is_about)
-        for deed in outcome.deeds.values():
+        for deed in outcome.results.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY:
                 self._busy[conversation] = _directories_of(run, conversation), deed.action.touches

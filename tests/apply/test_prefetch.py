@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 
 from reconcile.apply import prefetch
-from reconcile.apply.prefetch import Ahead
+from reconcile.apply.prefetch import Prefetcher
 from reconcile.apply.staging import Stage
 from tests.support.world import World, command, events, listing, make_project, write_conversation
 
@@ -72,16 +72,16 @@ def here() -> Iterator[list[str]]:
         yield found
 
 
-def after(name: str, then: Callable[[Ahead], None]) -> Any:
+def after(name: str, then: Callable[[Prefetcher], None]) -> Any:
     """Have something happen whenever a method has returned."""
-    usual = getattr(Ahead, name)
+    usual = getattr(Prefetcher, name)
 
-    def called(self: Ahead, *args: Any) -> Any:
+    def called(self: Prefetcher, *args: Any) -> Any:
         found = usual(self, *args)
         then(self)
         return found
 
-    return mock.patch.object(Ahead, name, called)
+    return mock.patch.object(Prefetcher, name, called)
 
 
 @pytest.mark.usefixtures("small")
@@ -109,9 +109,9 @@ def test_also_into_a_workspace_children_after_their_parents(
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("moment", ["__init__", "_hear", "take"])
+@pytest.mark.parametrize("moment", ["__init__", "_receive", "take"])
 def test_this_process_does_the_rest_where_the_other_one_is_killed(world: World, here: list[str], moment: str) -> None:
-    def kill(self: Ahead) -> None:
+    def kill(self: Prefetcher) -> None:
         with suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGKILL)
 
@@ -134,7 +134,7 @@ def test_a_source_that_was_changed_since_is_read_again(world: World, here: list[
     path = world.workspace / f"{FIRST + 3}-it" / "events.json"
     before = path.stat()
 
-    def rewrite(_: Ahead) -> None:
+    def rewrite(_: Prefetcher) -> None:
         if b"a1" in path.read_bytes():
             path.write_bytes(path.read_bytes().replace(b"a1", b"b1"))
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -164,7 +164,7 @@ def test_what_was_touched_since_is_drift(world: World) -> None:
 def test_what_is_in_the_way_by_now_stays(world: World) -> None:
     there = world.store / f"{FIRST + 3}-it"
 
-    def write(_: Ahead) -> None:
+    def write(_: Prefetcher) -> None:
         if not there.exists():
             write_conversation(there, "Theirs", events(2, "b"))
 

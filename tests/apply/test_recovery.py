@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.apply.recovery import roll_back_halves
+from reconcile.apply.recovery import roll_back_partial_units
 from reconcile.fs.durability import Durability
 from reconcile.fs.hashing import digest
 from reconcile.fs.mutations import Root
@@ -50,7 +50,7 @@ def test_a_unit_is_old_or_new_or_somebodys(tmp_path: Path, found: dict[str, byte
     writes = [{"target": f"store:1-a/{name}", "digest": digest(content)} for name, content in NEW.items()]
     record = json.dumps({"unit": "stream", "writes": writes, "removes": []})
     root = Root(str(tmp_path / "store"))
-    roll_back_halves(
+    roll_back_partial_units(
         [Step("1", "jp-c1", "stream", "copy", record)], versions, {Side.STORE: root}, vault, off, ".staged"
     )
     root.close()

@@ -45,8 +45,8 @@ def staged(tmp_path: Path) -> set[bytes]:
 
 def test_what_is_settled_leaves_nothing_behind(swap: Swap, tmp_path: Path) -> None:
     replace(swap, "a")
-    swap.take_away("b", digest(OLD))
-    swap.settle()
+    swap.remove("b", digest(OLD))
+    swap.finish()
     assert (tmp_path / "a").read_bytes() == NEW
     assert not (tmp_path / "b").exists()
     assert [path.name for path in (tmp_path / ".staging").iterdir()] == ["b"], "the one that was not used"
@@ -54,7 +54,7 @@ def test_what_is_settled_leaves_nothing_behind(swap: Swap, tmp_path: Path) -> No
 
 def test_everything_goes_back(swap: Swap, tmp_path: Path) -> None:
     replace(swap, "a")
-    swap.take_away("b", digest(OLD))
+    swap.remove("b", digest(OLD))
     swap.add(".staging/b", "c")
     swap.undo()
     assert {path.name: path.read_bytes() for path in tmp_path.glob("[a-c]")} == {"a": OLD, "b": OLD}
@@ -63,7 +63,7 @@ def test_everything_goes_back(swap: Swap, tmp_path: Path) -> None:
 
 def test_what_somebody_saves_before_it_goes_back_stays(swap: Swap, tmp_path: Path) -> None:
     replace(swap, "a")
-    swap.take_away("b", digest(OLD))
+    swap.remove("b", digest(OLD))
     swap.add(".staging/b", "c")
     for name in ("a", "b", "c"):
         (tmp_path / "mine").write_bytes(name.encode())
@@ -102,7 +102,7 @@ def test_an_old_file_that_is_written_to_later_is_left_for_the_vault(swap: Swap, 
     with (tmp_path / "a").open("ab", buffering=0) as kept_open:
         replace(swap, "a")
         kept_open.write(b", and more")
-        swap.settle()
+        swap.finish()
     assert (tmp_path / "a").read_bytes() == NEW
     assert b"old, and more" in staged(tmp_path)
 
@@ -113,7 +113,7 @@ def test_a_file_that_is_gone_is_no_failure(swap: Swap, tmp_path: Path) -> None:
     with pytest.raises(DriftError, match="found nothing"):
         replace(swap, "a")
     with pytest.raises(DriftError, match="found nothing"):
-        swap.take_away("b", digest(OLD))
+        swap.remove("b", digest(OLD))
     swap.undo()
     assert not list(tmp_path.glob("[a-c]"))
 

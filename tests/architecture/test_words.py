@@ -47,9 +47,7 @@ RIGHT = {"mend"}
 OLD_NAMES: dict[str, str] = {
     "cli": "look onwards told worded",
     "cli/commands": "each found standing tell",
-    "reconcile/apply": "asked asking deed found halves hear look looked",
     "reconcile/engine": "asked board each found look loose met recalled tell usual",
-    "reconcile/fs": "given",
     "reconcile/index": "asked found look looked looks made settled sweep",
     "reconcile/planning": (
         "alike asked asking board doomed each found joining kin look looked made mended settled spot standing "
@@ -61,12 +59,10 @@ OLD_NAMES: dict[str, str] = {
 
 HARD_TO_READ: set[str] = {
     "cli",
-    "reconcile/apply",
     "reconcile/engine",
     "reconcile/index",
     "reconcile/planning",
     "reconcile/scan",
-    "reconcile/state",
 }
 """The packages with docstrings that are not written anew yet."""
 

@@ -222,7 +222,7 @@ def test_what_is_busy_is_due(it: Watched) -> None:
         for _ in range(2):
             found = it.passes.some(POLICY, {Side.STORE: {ALONE}})
             outcome = it.passes.apply(found, "watch")
-            assert [deed.reason for deed in outcome.deeds.values()] == [Reason.BUSY]
+            assert [deed.reason for deed in outcome.results.values()] == [Reason.BUSY]
             assert not found.full
     assert kinds(taken_up(it)) == [Kind.PROJECT]
     assert not taken_up(it).conversations

@@ -231,7 +231,7 @@ def test_what_comes_after_the_plan_fails_with_its_name(world: World, name: str, 
         at.parent.mkdir()
         (os.mkfifo if name == "pipe" else os.mkdir)(at)
         outcome, _ = session.apply(plan, look, "local")
-    failed = next(deed for deed in outcome.deeds.values() if not deed.is_done)
+    failed = next(deed for deed in outcome.results.values() if not deed.is_done)
     assert failed.result is Result.FAILED
     assert f"{at}: found {found}, which" in failed.message
     assert at.exists()

@@ -71,7 +71,7 @@ def test_a_watcher_looks_at_what_a_program_wrote_before_it_hears_of_it(world: Wo
             found = passes.some(Policy(), {})
             assert found.full
             assert new.id in found.conversations
-            assert not passes.apply(found, "watch").deeds
+            assert not passes.apply(found, "watch").results
     check(world)
 
 

@@ -861,7 +861,7 @@ def test_a_rename_that_a_program_has_left_is_due_until_a_later_run_has_moved_tha
 
     def moves(command: str, side: str, *, done: bool) -> frozenset[tuple[Side, str]]:
         run = state.journal.begin_run(here, command, NOW)
-        state.journal.remember(run, {"1": ConversationRecord()})
+        state.journal.add_records(run, {"1": ConversationRecord()})
         record = f'{{"source": "{side}:1-a", "target": "{side}:1-b"}}'
         state.journal.plan_steps(run, [Step("1", "1", "conversation", "move", record)], NOW)
         if done:

@@ -9,7 +9,7 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from reconcile.apply.recorder import decided_ahead
+from reconcile.apply.recorder import planned_update
 from reconcile.formats import get_format
 from reconcile.fs.hashing import digest
 from reconcile.model.baseline import Verb, WorldState
@@ -122,7 +122,7 @@ def _due(plan: Plan) -> frozenset[tuple[str, ...]]:
 
 def _ahead(plan: Plan, look: WorldState, run: str) -> Changes:
     """Return what a plan has remembered before its first step."""
-    ahead = decided_ahead(plan, look, run)
+    ahead = planned_update(plan, look, run)
     return Changes(
         agreed=dict(ahead.agreed),
         intents={key: intent and replace(intent, run=None) for key, intent in ahead.intents.items()},

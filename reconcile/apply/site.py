@@ -1,4 +1,4 @@
-"""Where runs take place: the two sides of one checkout, and what belongs to them."""
+"""A site: the two sides of one checkout, with the state, the vault and the locks that a run needs."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def locks_of(where: Roots) -> Locks:
     if where.format == "jp":
         return LockSet(LockRoots(where.store, where.workspace))
     if where.format == "leslie":
-        from reconcile.adapters.leslie.locks import LeslieLocks  # here: most runs are about another format
+        from reconcile.adapters.leslie.locks import LeslieLocks  # here: most runs have another format
 
         return LeslieLocks(where.workspace)
     return NullLockSet()
 
 
 class MovedError(ReconcileError):
-    """A side was moved or replaced between the look at it and the work on it."""
+    """A side was moved or replaced between the scan and the run."""
 
     exit_code = 4
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """The store and one checkout, with their state, their vault and their format."""
+    """The store and one checkout, with their state, vault and format."""
 
     where: Roots
     checkout: int | None
-    """None: a dry run in one that isn't known yet."""
+    """None for a dry run in a checkout without a record."""
     state: State
     vault: Vault
     durability: Durability
@@ -61,33 +61,34 @@ class Site(Struct, frozen=True, kw_only=True):
     locks: Locks
     """The format's locks of single conversations."""
     since: Mark | None = None
-    """When reconcile's own lock was had: what programs write from then on, by the library, they also remember."""
+    """The moment at which the run lock was taken. Later changes by the library update the baseline themselves."""
 
     def written_meanwhile(self) -> frozenset[str]:
-        """Return the conversations that the library was at work on since then: what was seen of them is no more."""
+        """Return the conversations that the library has changed since the lock was taken: their scan is outdated."""
         return frozenset() if self.since is None else self.state.journal.written_since(self.since)
 
     @property
     def number(self) -> int:
-        """This checkout's number in the state. Who writes has one: only dry runs meet checkouts that aren't known."""
+        """The number of the checkout in the state. Only a dry run may have none."""
         assert self.checkout is not None  # noqa: S101 - see above
         return self.checkout
 
     def conversations(self, side: Side) -> str:
-        """Return the directory of the conversations on a side."""
+        """Return the directory of a side's conversations."""
         return self.where.store_conversations if side is Side.STORE else self.where.workspace_conversations
 
     def open_sides(self, stack: ExitStack) -> dict[Side, Root]:
-        """Open the sides that are there. Raises `OSError` where that can't be told."""
+        """Open the existing sides. Raises `OSError` if the system can't tell."""
         paths = {side: path for side in Side if is_directory(path := self.conversations(side))}
         return {side: stack.enter_context(closing(Root(path))) for side, path in paths.items()}
 
-    def open_looked_at(self, stack: ExitStack, world: WorldState, *, wanted: Collection[Side]) -> dict[Side, Root]:
-        """Open both sides, and make those ``wanted`` that weren't there; JP renames silos, and `rm -rf .jp` takes a
-        second. A side that is neither there nor wanted isn't opened.
+    def open_scanned(self, stack: ExitStack, world: WorldState, *, wanted: Collection[Side]) -> dict[Side, Root]:
+        """Open the sides that were scanned, and make those ``wanted`` that did not exist.
+
+        The identity is compared, because JP renames silos, and a `.jp` may be replaced.
 
         Raises:
-            MovedError: a side isn't the directory any more that was looked at.
+            MovedError: a side isn't the directory any more that was scanned.
         """
         roots = {}
         for side, snapshot in ((Side.STORE, world.store), (Side.WORKSPACE, world.workspace)):
