@@ -35,7 +35,7 @@ def diff(context: click.Context, conversation: str) -> None:
     with open_session(roots, settings, readonly=True) as session:
         world = session.look()
         (one,) = find_ids(session, world, [conversation])
-        planning = session.board(world, policy_of(options, settings, selection(session, world, options)))
+        planning = session.planning_context(world, policy_of(options, settings, selection(session, world, options)))
         view = planning.views[one]
         if session.format.places is None:
             comparison = compare(view, *session.contents(view), session.file_names)

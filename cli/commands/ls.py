@@ -56,7 +56,7 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
     with open_session(roots, settings, readonly=True) as session:
         world = session.look()
         policy = policy_of(options, settings, selection(session, world, options))
-        planning = session.board(world, policy)
+        planning = session.planning_context(world, policy)
         is_tree, wanted = tree and root != "", named(planning)
         if root:
             (top,) = find_ids(session, world, [root])
@@ -160,7 +160,7 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        rows = list_records(session.board(session.look(), policy_of(options, settings)).views.values())
+        rows = list_records(session.planning_context(session.look(), policy_of(options, settings)).views.values())
     if options.json:
         click.echo(json.dumps({"format": "reconcile.records/1", "records": to_builtins(rows)}, indent=2))
     elif not rows:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.requests.recover import Offers
 
     from ..arguments import Options
@@ -60,7 +60,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
         memories = [session.state.load(record.id) for record in records]
         past_world = replace(world, baseline=remembering(world.baseline, memories))
-        planning = session.board(past_world, policy_of(options, settings))
+        planning = session.planning_context(past_world, policy_of(options, settings))
         if everything:
             chosen = tuple(coming(planning, absent(planning)))
             left_out = tuple(id_ for id_ in absent(planning) if id_ not in chosen)
@@ -101,7 +101,7 @@ def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], recor
     return replace(policy, request=ProjectRequest(chosen, records=records))
 
 
-def _chosen(options: Options, offered: Offers, planning: Board) -> tuple[str, ...]:
+def _chosen(options: Options, offered: Offers, planning: PlanningContext) -> tuple[str, ...]:
     """Return the conversations to be restored: those that the user confirms by group, or those that were here last."""
     if is_interactive(options) and not options.yes and not options.is_dry:
         return _ask_by_group(offered.groups, planning)
@@ -111,7 +111,7 @@ def _chosen(options: Options, offered: Offers, planning: Board) -> tuple[str, ..
     return taken_unasked(planning, offered)
 
 
-def _ask_by_group(groups: Sequence[Offer], planning: Board) -> tuple[str, ...]:
+def _ask_by_group(groups: Sequence[Offer], planning: PlanningContext) -> tuple[str, ...]:
     """Ask about each group, without the conversations whose ancestors were refused before."""
     chosen: tuple[str, ...] = ()
     for group in groups:
@@ -122,7 +122,7 @@ def _ask_by_group(groups: Sequence[Offer], planning: Board) -> tuple[str, ...]:
     return chosen
 
 
-def _described(offer: Offer, planning: Board) -> str:
+def _described(offer: Offer, planning: PlanningContext) -> str:
     count = len(offer.conversations)
     kind = "conversation" if count == 1 else "conversations"
     if not offer.known:
@@ -134,7 +134,7 @@ def _described(offer: Offer, planning: Board) -> str:
     return f"{count} {kind} {why}: {planning.names(offer.conversations)}"
 
 
-def _print_left_out(options: Options, planning: Board, conversations: Sequence[str]) -> None:
+def _print_left_out(options: Options, planning: PlanningContext, conversations: Sequence[str]) -> None:
     """Print the conversations that can't be restored, as an ancestor is local or was never here."""
     if conversations:
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"

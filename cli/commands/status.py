@@ -52,21 +52,21 @@ def status(context: click.Context, conversation: str | None) -> None:
     with open_session(roots, settings, readonly=True) as session:
         world = session.look()
         policy = session.surroundings(policy_of(options, settings, selection(session, world, options)))
-        board, plan = session.board(world, policy), plan_as_asked(session, world, policy)
+        planning, plan = session.planning_context(world, policy), plan_as_asked(session, world, policy)
         tell_lost(options, session, world, policy)
         for message in session.messages:
             print_message(options, message)
         conflicts = frozenset(each.conversation for each in unseen_conflicts(session))
         empty = empty_directories(world.store, world.workspace)
-        found = standings(board, plan, session.busy(), conflicts, empty)
+        found = standings(planning, plan, session.busy(), conflicts, empty)
         if conversation is not None:
             (one,) = find_ids(session, world, [conversation])
             standing = next((each for each in found if each.conversation == one), None)
             if standing is None:
                 raise click.UsageError(f"{one} is on neither side any more; `reconcile log` lists what runs did")
-            _show_one(options, standing, describe(board, one))
+            _show_one(options, standing, describe(planning, one))
             return
-        if (wanted := named(board)) is not None:
+        if (wanted := named(planning)) is not None:
             found = tuple(each for each in found if each.conversation in wanted)
         else:
             found += tuple(

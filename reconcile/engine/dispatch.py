@@ -66,23 +66,25 @@ def plan_as_asked(session: Session, world: WorldState, policy: Policy, now_ns: i
         case RestoreRequest(version):
             return _restored(session, version, world, policy, now_ns)
         case ForkRequest() | QuarantineRequest():
-            return _on_a_board(session, policy.request, world, policy, now_ns)
+            return _plan_of_request(session, policy.request, world, policy, now_ns)
         case _:
             return _planned(session, world, policy, now_ns)
 
 
-def _on_a_board(
+def _plan_of_request(
     session: Session, request: ForkRequest | QuarantineRequest, world: WorldState, policy: Policy, now_ns: int
 ) -> Plan:
-    board = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
+    planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
     ids = request.ids if isinstance(request, QuarantineRequest) else (request.id,)
-    for unknown in [each for each in ids if each not in board.views]:  # asked for by a saved plan
+    for unknown in [each for each in ids if each not in planning.views]:  # asked for by a saved plan
         raise RequestError(f"{unknown} is on neither side any more")
     try:
         if isinstance(request, QuarantineRequest):
             again = " ".join(("reconcile doctor", *(f"--quarantine {each}" for each in request.ids)))
-            return without_git(plan_quarantine(board, request.ids), policy.git_busy, again)
-        return without_git(plan_branch(board, request, session.contents(board.views[request.id])[0]), policy.git_busy)
+            return without_git(plan_quarantine(planning, request.ids), policy.git_busy, again)
+        return without_git(
+            plan_branch(planning, request, session.contents(planning.views[request.id])[0]), policy.git_busy
+        )
     except RefusedError as error:
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy, Request
     from reconcile.model.snapshot import Content, Copy, File, Snapshot
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.incremental.scope import Part
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
@@ -192,7 +192,7 @@ class Session:
             part.whole,
         )
 
-    def board(self, world: WorldState, policy: Policy) -> Board:
+    def planning_context(self, world: WorldState, policy: Policy) -> PlanningContext:
         """Decide without planning: what `status` and `ls` show."""
         return decide(world.store, world.workspace, world.baseline, policy, self.rules, self._clock())
 
@@ -230,8 +230,8 @@ class Session:
         from reconcile.planning.requests.recover import offers, remembering
 
         records = [world.baseline, *map(self.state.load, earlier)]
-        board = self.board(replace(world, baseline=remembering(world.baseline, records)), policy)
-        return sum(len(group.conversations) for group in offers(board, records).groups if group.known)
+        planning = self.planning_context(replace(world, baseline=remembering(world.baseline, records)), policy)
+        return sum(len(group.conversations) for group in offers(planning, records).groups if group.known)
 
     @property
     def file_names(self) -> tuple[str, ...]:

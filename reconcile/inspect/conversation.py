@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.model.snapshot import Content
     from reconcile.model.units import Unit
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
     from reconcile.state.database import Conflict
     from reconcile.state.vault import Version
@@ -28,7 +28,7 @@ TEXT = 80
 """Number of characters of an event's text that are shown."""
 
 
-def describe(context: Board, conversation: str) -> dict[str, Any]:
+def describe(context: PlanningContext, conversation: str) -> dict[str, Any]:
     """Return the paths, the intent, the ancestors, and for each unit its case, digests and times, for JSON and text."""
     view = context.views[conversation]
     intent = view.intent

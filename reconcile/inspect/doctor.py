@@ -31,7 +31,7 @@ _LOCKS = "locks"
 
 def examine(session: Session, world: WorldState, policy: Policy) -> tuple[Finding, ...]:
     """Return all findings by kind and place. It writes nothing and takes no lock."""
-    board = session.board(world, policy)
+    planning = session.planning_context(world, policy)
     roots = session.roots
     sides = (
         (Side.STORE, roots.store_conversations, world.store.copies),
@@ -55,7 +55,7 @@ def examine(session: Session, world: WorldState, policy: Policy) -> tuple[Findin
         Finding(Ailment.LOST, gone.conversation, gone.left, gone.conversation, (gone.command,) if gone.command else ())
         for gone in lost_with_store(session.state, session.project, session.format, world)
     ]
-    diagnosed = diagnose(board, plan_as_asked(session, world, policy), world.store, world.workspace)
+    diagnosed = diagnose(planning, plan_as_asked(session, world, policy), world.store, world.workspace)
     order = list(Ailment)
     findings = (*diagnosed, *_not_among(diagnosed, strays), *lost)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.ailment)))

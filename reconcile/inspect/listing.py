@@ -11,7 +11,7 @@ from reconcile.model.snapshot import Fault, Stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
 
@@ -38,23 +38,23 @@ class Row(Struct, frozen=True):
     branch: str = ""
 
 
-def flat(context: Board, *, archived: bool) -> tuple[Row, ...]:
+def flat(context: PlanningContext, *, archived: bool) -> tuple[Row, ...]:
     """Return every live conversation in the order of ids, or every archived one."""
     views = (view for view in context.views.values() if _exists(view) and view.archived == archived)
     return tuple(_row(context, view) for view in views)
 
 
-def roots(context: Board) -> tuple[Row, ...]:
+def roots(context: PlanningContext) -> tuple[Row, ...]:
     """Return the live conversations without a parent."""
     return tuple(_row(context, context.views[root]) for root in context.tree.roots())
 
 
-def below(context: Board, conversation: str) -> tuple[Row, ...]:
+def below(context: PlanningContext, conversation: str) -> tuple[Row, ...]:
     """Return the descendants of a conversation, parents before children."""
     return tuple(_row(context, context.views[id_]) for id_ in context.tree.descendants(conversation))
 
 
-def tree(context: Board, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
+def tree(context: PlanningContext, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
     """Yield the tree with its branches drawn: the whole tree, or the one with the root ``top``, or only ``wanted``.
 
     Rows deeper than `MAX_DRAWN` are not indented further, and show their depth as a number.
@@ -93,7 +93,7 @@ def sides_of(view: View) -> str:
     return {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
 
 
-def _row(context: Board, view: View, branch: str = "") -> Row:
+def _row(context: PlanningContext, view: View, branch: str = "") -> Row:
     copy = view.store.main or view.workspace.main
     stream = copy.stream if copy is not None else None
     return Row(

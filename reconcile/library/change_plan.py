@@ -15,7 +15,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Copy, Fault, File, Partition, Side, Stream
 from reconcile.model.units import units_of
-from reconcile.planning.builder import Draft, Node, Put, Step
+from reconcile.planning.builder import Node, PlanBuilder, Put, Step
 from reconcile.planning.filters import renumbered
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.views import views_of
@@ -71,13 +71,13 @@ def plan_change(
 
     ``with_events`` loads the events of streams that differ from the baseline on both sides.
     """
-    draft, before = Draft(), store_copy(basis.world, change.conversation, rules)
+    builder, before = PlanBuilder(), store_copy(basis.world, change.conversation, rules)
     after = (
-        _plan_new(draft, change, rules, now_ns)
+        _plan_new(builder, change, rules, now_ns)
         if before is None
-        else _plan_update(draft, before, change, rules, now_ns)
+        else _plan_update(builder, before, change, rules, now_ns)
     )
-    writes = [replace(action, id=f"+{action.id}") for action in draft]
+    writes = [replace(action, id=f"+{action.id}") for action in builder]
     history = _written_versions(after, writes, basis.world, rules)
     intents = {}
     if before is None:
@@ -114,19 +114,19 @@ def store_copy(world: WorldState, conversation: str, rules: Rules) -> Copy | Non
     return views[conversation].store.main
 
 
-def _plan_new(draft: Draft, change: Change, rules: Rules, now_ns: int) -> Copy:
+def _plan_new(builder: PlanBuilder, change: Change, rules: Rules, now_ns: int) -> Copy:
     fmt, after = rules.format, change.after
     metadata, stream = _facts(change, rules)
     title = None if isinstance(metadata, Fault) else metadata.title
     home = Node(Side.STORE, None, "", fmt.dirname(change.conversation, title))
     puts = [Put(_file(name, content, now_ns, rules), content=content) for name, content in after.items()]
     count = 0 if isinstance(stream, Fault) else stream.count
-    draft.create(_step(change, title, WHOLE, (0, count)), home, puts)
+    builder.create(_step(change, title, WHOLE, (0, count)), home, puts)
     files = tuple(put.file for put in sorted(puts, key=lambda put: put.file.name))
     return Copy(Side.STORE, change.conversation, home.path, Partition.LIVE, None, files, metadata, stream)
 
 
-def _plan_update(draft: Draft, before: Copy, change: Change, rules: Rules, now_ns: int) -> Copy:
+def _plan_update(builder: PlanBuilder, before: Copy, change: Change, rules: Rules, now_ns: int) -> Copy:
     fmt = rules.format
     node = Node(Side.STORE, None, before.path.removesuffix(before.dirname), before.dirname)
     node.files = {file.name: file for file in before.files}
@@ -144,7 +144,7 @@ def _plan_update(draft: Draft, before: Copy, change: Change, rules: Rules, now_n
             if file.name not in node.files or node.files[file.name].digest != file.digest
         ]
         if puts:
-            draft.write(_step(change, title, unit, _counts(before, stream, unit)), node, puts)
+            builder.write(_step(change, title, unit, _counts(before, stream, unit)), node, puts)
     files = sorted(node.files.values(), key=lambda file: file.name)
     return replace(before, files=tuple(files), metadata=metadata, stream=stream)
 

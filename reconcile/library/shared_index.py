@@ -116,8 +116,8 @@ class SharedIndex:
 
     def _build_tree(self, world: WorldState) -> Tree:
         rules = self.session.rules
-        board = decide(world.store, world.workspace, world.baseline, self.policy, rules, time.time_ns())
-        return Tree({id_: board.parentage[id_].parent for id_ in board.tree.walk()}, rules.format.order)
+        planning = decide(world.store, world.workspace, world.baseline, self.policy, rules, time.time_ns())
+        return Tree({id_: planning.parentage[id_].parent for id_ in planning.tree.walk()}, rules.format.order)
 
     def _adopt(self, world: WorldState, known: Known, tree: Tree) -> None:
         """Replace the index by the result of a full scan, with the changes that were made during the scan."""

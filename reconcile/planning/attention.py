@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from reconcile.model.snapshot import Copy, Snapshot
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.content import Verdict
     from reconcile.planning.rules.views import View
 
 _LEFT = {AsideKind.KEPT: Reason.KEPT, AsideKind.UNDONE: Reason.UNDONE}
 
 
-def report_conversation(board: Board, view: View) -> None:
+def report_conversation(context: PlanningContext, view: View) -> None:
     """Say what is held, set aside or noted of one conversation."""
-    presence = board.presences[view.id]
-    if view.id in board.edits.leaving:
-        _report_leaving(board, view)
+    presence = context.presences[view.id]
+    if view.id in context.edits.leaving:
+        _report_leaving(context, view)
         return
-    linked = _link_in_place(board, view)
+    linked = _link_in_place(context, view)
     if linked is not None:
-        board.hold(view, WHOLE, Reason.UNREADABLE, linked)
+        context.hold(view, WHOLE, Reason.UNREADABLE, linked)
     elif (
-        view.id in board.edits.asked
-        and view.id in board.edits.intents
+        view.id in context.edits.asked
+        and view.id in context.edits.intents
         and view.workspace.main is None
-        and view.id not in board.present
+        and view.id not in context.present
         and not view.local
     ):
-        _hold_unplaced(board, view)
-    lacks = lacking(view, board.policy)
+        _hold_unplaced(context, view)
+    lacks = lacking(view, context.policy)
     if presence.goal is Goal.HELD:
-        _invalid(board, view)
+        _invalid(context, view)
     elif presence.goal is Goal.REMOVED_BEFORE:
-        board.set_aside(
+        context.set_aside(
             view,
             WHOLE,
             Reason.REMOVED_BEFORE,
@@ -56,14 +56,14 @@ def report_conversation(board: Board, view: View) -> None:
         )
     elif presence.state == "unreadable" and linked is None:
         message = "the store can't be read whole, so that it may be there; nothing is inferred until it can"
-        board.hold(view, WHOLE, Reason.UNREADABLE, message)
+        context.hold(view, WHOLE, Reason.UNREADABLE, message)
     elif lacks is not None and presence.goal is Goal.NOTHING:
         message = f"the {lacks} doesn't have it, so there is nothing to take from there; it stays as it is"
-        board.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile resolve {view.id} --take {lacks.other}")
+        context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile resolve {view.id} --take {lacks.other}")
     elif presence.reason is Reason.EDIT_WINS:
-        board.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
-    if presence.state == "local" and view.workspace.main is not None and not _is_held_whole(board, view):
-        board.set_aside(
+        context.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
+    if presence.state == "local" and view.workspace.main is not None and not _is_held_whole(context, view):
+        context.set_aside(
             view,
             WHOLE,
             Reason.LOCAL_PRESENT,
@@ -71,53 +71,53 @@ def report_conversation(board: Board, view: View) -> None:
             f"reconcile local {view.id}",
             f"reconcile project {view.id}",
         )
-    for verdict in board.verdicts.get(view.id, {}).values():
-        _report_unit(board, view, verdict)
-    _report_parted(board, view)
-    _report_rivals(board, view)
-    _report_parent(board, view)
-    _remember(board, view)
+    for verdict in context.verdicts.get(view.id, {}).values():
+        _report_unit(context, view, verdict)
+    _report_parted(context, view)
+    _report_rivals(context, view)
+    _report_parent(context, view)
+    _remember(context, view)
 
 
-def _is_held_whole(board: Board, view: View) -> bool:
-    return any(item.conversation == view.id and item.unit == WHOLE for item in board.held)
+def _is_held_whole(context: PlanningContext, view: View) -> bool:
+    return any(item.conversation == view.id and item.unit == WHOLE for item in context.held)
 
 
-def _report_leaving(board: Board, view: View) -> None:
+def _report_leaving(context: PlanningContext, view: View) -> None:
     """Of what leaves the workspace only that counts which keeps it there, or what was edited on both sides."""
-    for verdict in board.verdicts.get(view.id, {}).values():
+    for verdict in context.verdicts.get(view.id, {}).values():
         if verdict.outcome is Outcome.HELD:
-            _report_held(board, view, verdict)
-        _note_conflict(board, view, verdict)
+            _report_held(context, view, verdict)
+        _note_conflict(context, view, verdict)
 
 
-def _hold_unplaced(board: Board, view: View) -> None:
+def _hold_unplaced(context: PlanningContext, view: View) -> None:
     """Say why what was asked for isn't put into the workspace; what is in its way has been said already."""
-    container = board.container_of(view.id)
-    if board.sides.workspace_emptied:
+    container = context.container_of(view.id)
+    if context.sides.workspace_emptied:
         message = "the workspace was emptied; what was here comes back first"
-        board.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile recover")
-    elif board.presences[view.id].goal is Goal.NOTHING:
+        context.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile recover")
+    elif context.presences[view.id].goal is Goal.NOTHING:
         message = "its place in the workspace can't be looked at, so nothing is put there"
-        board.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile doctor")
+        context.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile doctor")
     elif not is_complete(view):
         message = "the store hasn't all of its files, so it can't be put into the workspace"
-        board.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {view.id}")
-    elif not is_sound(board, container):
+        context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {view.id}")
+    elif not is_sound(context, container):
         message = f"it lies below {container}, which isn't whole here"
-        board.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {container}")
+        context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {container}")
 
 
-def _link_in_place(board: Board, view: View) -> str | None:
+def _link_in_place(context: PlanningContext, view: View) -> str | None:
     """Return what is said where a side has a symbolic link in the place of the conversation, or above it in the
     workspace: it is not seen then.
     """
-    if not board.sides.linked and not board.sides.workspace_links:
+    if not context.sides.linked and not context.sides.workspace_links:
         return None
-    path = board.sides.linked.get(view.id)
+    path = context.sides.linked.get(view.id)
     place = f"store:{path}" if path is not None and view.store.main is None else None
     if view.workspace.main is None and view.agreed is not None:
-        link = board.sides.link_above(view.agreed.place)
+        link = context.sides.link_above(view.agreed.place)
         place = place if link is None else f"workspace:{link}"
     if place is None:
         return None
@@ -128,19 +128,19 @@ def _link_in_place(board: Board, view: View) -> str | None:
     )
 
 
-def _invalid(board: Board, view: View) -> None:
+def _invalid(context: PlanningContext, view: View) -> None:
     """A conversation in the workspace alone that can't be imported as it is."""
-    fmt = board.rules.format
+    fmt = context.rules.format
     assert view.workspace.main is not None  # noqa: S101 - it is in the workspace alone
     for name in fmt.required:
         if name not in view.workspace.units:
             file = fmt.metadata_file if name == METADATA else fmt.stream_files[-1]
             missing = Fault(file, "no such file", "one beside the others")
-            board.hold(view, name, Reason.INVALID, _sentence(view.workspace.main, missing))
+            context.hold(view, name, Reason.INVALID, _sentence(view.workspace.main, missing))
     for name, unit in view.workspace.faults.items():
-        board.hold(view, name, Reason.INVALID, _sentence(unit.copy, unit.fault))
+        context.hold(view, name, Reason.INVALID, _sentence(unit.copy, unit.fault))
     for unit in view.workspace.units.values():
-        board.keep_version(unit)
+        context.keep_version(unit)
 
 
 def _sentence(copy: Copy, fault: Fault | None) -> str:
@@ -148,11 +148,11 @@ def _sentence(copy: Copy, fault: Fault | None) -> str:
     return f"{Place(copy.side, joined(copy.path, fault.file))}: found {fault.found}, expected {fault.expected}"
 
 
-def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
+def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None:
     if verdict.outcome is Outcome.HELD:
-        _report_held(board, view, verdict)
+        _report_held(context, view, verdict)
     elif verdict.outcome is Outcome.BEHIND:
-        board.set_aside(
+        context.set_aside(
             view,
             verdict.unit,
             Reason.BEHIND_ASIDE,
@@ -160,152 +160,152 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
             *(f"reconcile resolve {view.id} --take {side}" for side in Side),
         )
         for side in (view.store, view.workspace):
-            board.keep_version(side.units[verdict.unit])
+            context.keep_version(side.units[verdict.unit])
     elif verdict.record is not None and verdict.record.kind in _LEFT:
         reason = _LEFT[verdict.record.kind]
-        board.set_aside(
+        context.set_aside(
             view, verdict.unit, reason, reason.words, *(f"reconcile resolve {view.id} --take {side}" for side in Side)
         )
-    _note_conflict(board, view, verdict)
+    _note_conflict(context, view, verdict)
     if verdict.noted is not None:
         message = (
             f"{verdict.unit}: {verdict.noted.words}; the store's is in the vault, and `reconcile undo` brings it back"
         )
-        board.note(view.id, verdict.noted, message, verdict.unit)
-    if board.baseline.asides.get((view.id, verdict.unit)) != verdict.record:
-        board.asides[view.id, verdict.unit] = verdict.record
+        context.note(view.id, verdict.noted, message, verdict.unit)
+    if context.baseline.asides.get((view.id, verdict.unit)) != verdict.record:
+        context.asides[view.id, verdict.unit] = verdict.record
 
 
-def _note_conflict(board: Board, view: View, verdict: Verdict) -> None:
+def _note_conflict(context: PlanningContext, view: View, verdict: Verdict) -> None:
     if verdict.conflict:
-        board.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept", verdict.unit)
+        context.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept", verdict.unit)
 
 
-def _report_held(board: Board, view: View, verdict: Verdict) -> None:
+def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None:
     take = [f"reconcile resolve {view.id} --take {side}" for side in ("store", "workspace")]
     if verdict.reason is Reason.DIVERGED_HELD:
         both = f"reconcile resolve {view.id} --take both"
-        board.hold(view, verdict.unit, Reason.DIVERGED_HELD, Reason.DIVERGED_HELD.words, *take, both)
+        context.hold(view, verdict.unit, Reason.DIVERGED_HELD, Reason.DIVERGED_HELD.words, *take, both)
         return
     if verdict.reason in (Reason.CONTRADICTING, Reason.LOSING):
-        board.hold(view, verdict.unit, verdict.reason, verdict.words, *take)
+        context.hold(view, verdict.unit, verdict.reason, verdict.words, *take)
         return
     if verdict.reason is Reason.GIT_BUSY:
-        board.hold(view, verdict.unit, verdict.reason, verdict.words)
+        context.hold(view, verdict.unit, verdict.reason, verdict.words)
         return
     if verdict.reason is Reason.NOT_ROUND_TRIP:
         message = "its metadata isn't formatted as JP writes it, so its parent can't be written into it"
-        board.hold(view, verdict.unit, Reason.NOT_ROUND_TRIP, message)
+        context.hold(view, verdict.unit, Reason.NOT_ROUND_TRIP, message)
         return
     for unit in verdict.faulty:
-        board.keep_version(unit)
+        context.keep_version(unit)
         other = unit.copy.side.other
         sound = view.side(other).digest(verdict.unit) is not None
         resolve = (f"reconcile resolve {view.id} --take {other.value}",) if sound else ()
-        board.hold(view, verdict.unit, Reason.INVALID, _sentence(unit.copy, unit.fault), *resolve)
+        context.hold(view, verdict.unit, Reason.INVALID, _sentence(unit.copy, unit.fault), *resolve)
     if not verdict.faulty:
-        _report_missing(board, view, verdict)
+        _report_missing(context, view, verdict)
 
 
-def _report_missing(board: Board, view: View, verdict: Verdict) -> None:
+def _report_missing(context: PlanningContext, view: View, verdict: Verdict) -> None:
     whole = next(side for side in Side if view.side(side).digest(verdict.unit) is not None)
     found = f"the {whole.other} has no {verdict.unit}"
-    board.hold(view, verdict.unit, Reason.INVALID, found, f"reconcile resolve {view.id} --take {whole}")
+    context.hold(view, verdict.unit, Reason.INVALID, found, f"reconcile resolve {view.id} --take {whole}")
 
 
-def _report_parent(board: Board, view: View) -> None:
+def _report_parent(context: PlanningContext, view: View) -> None:
     for side in (view.store, view.workspace):
         if side.metadata is not None and side.metadata.parent.kind is ParentKind.UNREADABLE:
             message = "its parent_id is no conversation's id and is left alone; expected one such as jp-c17528832001"
-            board.note(view.id, Reason.PARENT_UNREADABLE, message)
+            context.note(view.id, Reason.PARENT_UNREADABLE, message)
             return
 
 
-def _report_parted(board: Board, view: View) -> None:
+def _report_parted(context: PlanningContext, view: View) -> None:
     """Say that each side keeps its own partition, and remember it, so that git isn't asked again."""
     record = view.parted if view.lead is Lead.NEITHER else None
     if record is not None:
         here, there = ("archived", "live") if view.archived else ("live", "archived")
         message = f"git has it {here} here, and the store {there}; each stays as it is"
         ways = (f"reconcile resolve {view.id} --take {side}" for side in Side)
-        board.set_aside(view, WHOLE, Reason.DISPLACED, message, *ways)
-    if board.baseline.asides.get((view.id, PLACE)) != record:
-        board.asides[view.id, PLACE] = record
+        context.set_aside(view, WHOLE, Reason.DISPLACED, message, *ways)
+    if context.baseline.asides.get((view.id, PLACE)) != record:
+        context.asides[view.id, PLACE] = record
 
 
-def _report_rivals(board: Board, view: View) -> None:
+def _report_rivals(context: PlanningContext, view: View) -> None:
     for side in (view.store, view.workspace):
         for unit in side.rivals:
             message = f"{unit.name} in {unit.copy.place} was edited too; the newest of the directories wins"
-            board.note(view.id, Reason.DUPLICATE_CONFLICT, message, unit.name)
+            context.note(view.id, Reason.DUPLICATE_CONFLICT, message, unit.name)
 
 
-def _remember(board: Board, view: View) -> None:
+def _remember(context: PlanningContext, view: View) -> None:
     """Note changes of the intent, and releases of what was set aside."""
-    presence = board.presences[view.id]
+    presence = context.presences[view.id]
     if presence.intent is not None and presence.intent != view.intent:
         # Also what comes back in this run: if that is cut short, its absence must not be read as a removal.
-        board.intents[view.id] = presence.intent
+        context.intents[view.id] = presence.intent
         if presence.goal is not Goal.PROJECT:
-            _note_intent(board, view, presence.intent)
+            _note_intent(context, view, presence.intent)
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
-        board.intents[view.id] = Intent(IntentKind.LOCAL)
-    for key in [(view.id, unit) for unit in (METADATA, STREAM)] if view.id in board.reviewed else ():
-        if key in board.baseline.asides and key[1] not in board.verdicts.get(view.id, {}):
-            board.asides[key] = None
+        context.intents[view.id] = Intent(IntentKind.LOCAL)
+    for key in [(view.id, unit) for unit in (METADATA, STREAM)] if view.id in context.reviewed else ():
+        if key in context.baseline.asides and key[1] not in context.verdicts.get(view.id, {}):
+            context.asides[key] = None
 
 
-def _note_intent(board: Board, view: View, intent: Intent) -> None:
+def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
         where = f"is in {view.workspace.trash[-1].place}" if view.workspace.trash else "is gone from the workspace"
         what = "its directory" if view.format.places is None else "it"
         again = f"`reconcile project {view.id}` restores it, `reconcile recover` everything that was here"
         message = f"{what} {where}; it stays in the store: {again}"
-        board.note(view.id, Reason.REMOVED_HERE, message)
+        context.note(view.id, Reason.REMOVED_HERE, message)
     else:
-        board.note(view.id, Reason.WAITING, f"went with its parent and comes back with {intent.waits_for}")
+        context.note(view.id, Reason.WAITING, f"went with its parent and comes back with {intent.waits_for}")
 
 
-def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
+def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
     """Say what concerns the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
-    if board.sides.workspace_emptied:
-        what, again = ("records", ()) if board.rules.format.places else ("conversations", ("git checkout -- .jp",))
+    if context.sides.workspace_emptied:
+        what, again = ("records", ()) if context.rules.format.places else ("conversations", ("git checkout -- .jp",))
         message = f"the workspace is empty, though {what} were there; nothing is inferred from that"
         reason = Reason.WORKSPACE_EMPTIED
-        board.held.append(_whole_side(reason, message, "reconcile recover", *again))
-    if board.sides.store_replaced:
-        _note_replaced(board, store)
-    for cycle in board.tree.cycles:
+        context.held.append(_whole_side(reason, message, "reconcile recover", *again))
+    if context.sides.store_replaced:
+        _note_replaced(context, store)
+    for cycle in context.tree.cycles:
         chain = " > ".join((*cycle, cycle[0]))
-        board.note(cycle[0], Reason.CYCLE, f"parents form a cycle: {chain}; {cycle[0]} is placed as a root")
+        context.note(cycle[0], Reason.CYCLE, f"parents form a cycle: {chain}; {cycle[0]} is placed as a root")
     going: dict[Side, set[str]] = {side: set() for side in Side}
-    for action in board.draft:
+    for action in context.builder:
         if action.kind in (Kind.REMOVE, Kind.REMOVE_STALE) and action.unit == WHOLE:
             going[action.target.side].add(action.target.path)
     for side in (store, workspace):
         for foreign in side.foreign:
             what = f"{side.side}:{foreign.path}: {foreign.what}"
-            if _goes_along(board, side.side, foreign.path, going[side.side]):
-                board.note(None, Reason.TAKEN_ALONG, f"{what}, goes into the vault with the directory that it is in")
+            if _goes_along(context, side.side, foreign.path, going[side.side]):
+                context.note(None, Reason.TAKEN_ALONG, f"{what}, goes into the vault with the directory that it is in")
             else:
-                board.note(None, Reason.FOREIGN, f"{what}, left alone")
+                context.note(None, Reason.FOREIGN, f"{what}, left alone")
         for problem in side.problems:
             message = f"{side.side}:{problem.path or '.'}: {problem.message}; nothing is inferred from what isn't seen"
-            board.held.append(_whole_side(Reason.UNREADABLE, message))
+            context.held.append(_whole_side(Reason.UNREADABLE, message))
 
 
-def _note_replaced(board: Board, store: Snapshot) -> None:
+def _note_replaced(context: PlanningContext, store: Snapshot) -> None:
     """Say it once: of a store that isn't there it is remembered that it was lost, until there is one again."""
-    if board.baseline.store_identity != LOST:
-        board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
+    if context.baseline.store_identity != LOST:
+        context.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     elif store.exists:
         message = "the store was lost since the last run here; what it lacks does not count as removed"
-        board.note(None, Reason.STORE_REPLACED, message)
+        context.note(None, Reason.STORE_REPLACED, message)
 
 
-def _goes_along(board: Board, side: Side, path: str, going: Collection[str]) -> bool:
+def _goes_along(context: PlanningContext, side: Side, path: str, going: Collection[str]) -> bool:
     """Tell whether the conversation's directory that something lies in goes; another one above may have let it out."""
-    return bool(going) and owner_of(path, board.nodes[side]) in going
+    return bool(going) and owner_of(path, context.nodes[side]) in going
 
 
 def _whole_side(reason: Reason, message: str, *resolve: str) -> Item:

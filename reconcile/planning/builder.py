@@ -182,7 +182,7 @@ class Put(Struct, frozen=True, gc=False):
     kept: str | None = None
 
 
-class Draft:
+class PlanBuilder:
     """The steps so far, and who changed what."""
 
     def __init__(self) -> None:

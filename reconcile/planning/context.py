@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconcile.model.options import Layout
 from reconcile.model.plan import Item, Note, Preserve
 from reconcile.model.snapshot import METADATA, WHOLE, Metadata, Place, joined
-from reconcile.planning.builder import Draft
+from reconcile.planning.builder import PlanBuilder
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Edits(Struct, frozen=True, kw_only=True):
         return replace(self.joining(policy), only=only, below=frozenset())
 
 
-class Board(Struct, kw_only=True):
+class PlanningContext(Struct, kw_only=True):
     """Decisions by conversation, the virtual sides, and the plan in the making."""
 
     views: dict[str, View]
@@ -140,7 +140,7 @@ class Board(Struct, kw_only=True):
     """New conversations, each with the one that it continues."""
     blocked: list[tuple[View, Step, Node, tuple[Node | None, str, str]]] = field(default_factory=list)
     """Moves whose place was taken when they were due: to (container, prefix, name)."""
-    draft: Draft = field(default_factory=Draft)
+    builder: PlanBuilder = field(default_factory=PlanBuilder)
     held: list[Item] = field(default_factory=list)
     aside: list[Item] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -189,7 +189,7 @@ class Board(Struct, kw_only=True):
             taken.add(new)
         return new
 
-    def still_there(self, ids: Iterable[str]) -> list[str]:
+    def existing(self, ids: Iterable[str]) -> list[str]:
         """Return the targets that are still there: a saved plan may ask again for what is gone by now."""
         return [each for each in ids if each in self.views]
 

@@ -16,7 +16,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, ParentKind, Side
 from reconcile.model.units import units_of
 from reconcile.planning.builder import nodes_of
-from reconcile.planning.context import Board, Edits
+from reconcile.planning.context import Edits, PlanningContext
 from reconcile.planning.rules.content import Outcome, Verdict, decide_carried, decide_units
 from reconcile.planning.rules.guards import look_at_whole
 from reconcile.planning.rules.presence import Goal, Presence, decide_presence, lacking
@@ -46,7 +46,7 @@ def decide(
     now_ns: int,
     edits: Edits | None = None,
     whole: Whole | None = None,
-) -> Board:
+) -> PlanningContext:
     """Decide presence, content and parents of every conversation; no step is planned yet.
 
     ``whole`` is given if the snapshots and the baseline are those of a part (`reconcile.planning.incremental.scope`).
@@ -67,7 +67,7 @@ def decide(
     decided = ((each, _LEADS.get(take)) for each, take in policy.decisions.items() if each in views)
     views |= {each: replace(views[each], lead=lead) for each, lead in decided if lead and views[each].is_parted}
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
-    board = Board(
+    context = PlanningContext(
         views=views,
         baseline=baseline,
         policy=policy,
@@ -84,74 +84,74 @@ def decide(
         asides={key: None for key in before.asides if key not in baseline.asides},
         reviewed=frozenset(conversation for conversation, _ in baseline.asides),
     )
-    rebuild_first(board, found)
+    rebuild_first(context, found)
     for view in views.values():
-        _decide_one(board, view)
-    live = {view.id: board.parentage[view.id].parent for view in views.values() if _is_live(board, view)}
+        _decide_one(context, view)
+    live = {view.id: context.parentage[view.id].parent for view in views.values() if _is_live(context, view)}
     live |= {each: container for each, container in edits.apart.items() if each in live}
-    board.tree = TreeIndex(live, rules.format.order)
-    walked = tuple(board.tree.walk())
-    board.order = walked + tuple(conversation for conversation in views if conversation not in live)
-    board.frozen = _frozen(board)
-    choose_directories(board)
-    return board
+    context.tree = TreeIndex(live, rules.format.order)
+    walked = tuple(context.tree.walk())
+    context.order = walked + tuple(conversation for conversation in views if conversation not in live)
+    context.frozen = _frozen(context)
+    choose_directories(context)
+    return context
 
 
-def _frozen(board: Board) -> frozenset[str]:
+def _frozen(context: PlanningContext) -> frozenset[str]:
     """Return what may not move, and everything below it (docs/design/placement.md#rule-7)."""
-    frozen = {conversation for conversation, parentage in board.parentage.items() if parentage.frozen}
+    frozen = {conversation for conversation, parentage in context.parentage.items() if parentage.frozen}
     if not frozen:
         return frozenset()
-    for conversation in board.tree.walk():
-        if board.tree.parent_of(conversation) in frozen:
+    for conversation in context.tree.walk():
+        if context.tree.parent_of(conversation) in frozen:
             frozen.add(conversation)
     return frozenset(frozen)
 
 
-def _decide_one(board: Board, view: View) -> None:
-    presence = _presence(board, view)
-    board.presences[view.id] = presence
+def _decide_one(context: PlanningContext, view: View) -> None:
+    presence = _presence(context, view)
+    context.presences[view.id] = presence
     units: dict[str, Verdict] = {}
     if presence.goal is Goal.SYNC:
-        verdicts = decide_units(view, board.baseline, board.policy, board.sides)
+        verdicts = decide_units(view, context.baseline, context.policy, context.sides)
         if older := {verdict.unit for verdict in verdicts if verdict.outcome is Outcome.BEHIND}:
-            view = board.views[view.id] = without_speakers(view, older)
-            verdicts = decide_units(view, board.baseline, board.policy, board.sides)
+            view = context.views[view.id] = without_speakers(view, older)
+            verdicts = decide_units(view, context.baseline, context.policy, context.sides)
         verdicts = tuple([_with_metadata(view, verdict) if verdict.forks else verdict for verdict in verdicts])
         if older and any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
             verdicts = tuple(_waiting(verdict) for verdict in verdicts)
-        units = board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
+        units = context.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     elif view.workspace.main is None:
-        verdicts = decide_carried(view, board.baseline, board.policy)
-        units = board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
+        verdicts = decide_carried(view, context.baseline, context.policy)
+        units = context.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     metadata, stream = units.get(METADATA), units.get(STREAM)
-    board.parentage[view.id] = decide_parent(view, metadata)
-    if view.id in board.edits.parents:
-        _reparent(board, view)
-    if is_unchanged(board, view):
-        board.unchanged.add(view.id)
+    context.parentage[view.id] = decide_parent(view, metadata)
+    if view.id in context.edits.parents:
+        _reparent(context, view)
+    if is_unchanged(context, view):
+        context.unchanged.add(view.id)
         return
-    _check_editable(board, view, metadata)
+    _check_editable(context, view, metadata)
     if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
-        board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
+        context.parentage[view.id] = Parentage(context.parentage[view.id].parent, frozen=True)
     if view.store.stale or view.workspace.stale:
-        _wait_for_decision(board, view)
+        _wait_for_decision(context, view)
 
 
-def is_unchanged(board: Board, view: View) -> bool:
+def is_unchanged(context: PlanningContext, view: View) -> bool:
     """Tell whether both sides have one directory each, with the same files, and metadata that states the parent.
 
     Then no step about content, and no report, has anything to do. In any doubt each of them looks for itself.
     """
-    parentage = board.parentage[view.id]
-    if board.presences[view.id].goal is not Goal.SYNC or parentage.frozen or board.mended:
+    parentage = context.parentage[view.id]
+    if context.presences[view.id].goal is not Goal.SYNC or parentage.frozen or context.mended:
         return False
     store, workspace = view.store, view.workspace
     if store.stale or workspace.stale or view.local or view.lead is not Lead.STORE:
         return False
-    if view.id in board.edits.leaving or view.id in board.reviewed or len(store.units) != len(workspace.units):
+    if view.id in context.edits.leaving or view.id in context.reviewed or len(store.units) != len(workspace.units):
         return False
-    for verdict in board.verdicts[view.id].values():
+    for verdict in context.verdicts[view.id].values():
         if verdict.outcome is not Outcome.NOTHING:
             return False
         ours, theirs = store.units.get(verdict.unit), workspace.units.get(verdict.unit)
@@ -178,48 +178,48 @@ def _recovers(policy: Policy) -> bool:
     return isinstance(policy.request, ProjectRequest) and policy.request.records is not None
 
 
-def _presence(board: Board, view: View) -> Presence:
-    presence = decide_presence(view, board.views, board.baseline, board.policy, board.sides)
-    if view.id in board.edits.deleted:
-        return Presence(Goal.REMOVE, presence.case, "removed", board.edits.deleted[view.id])
-    if presence.goal in (Goal.IMPORT, Goal.PROJECT, Goal.WAIT) and lacking(view, board.policy):
+def _presence(context: PlanningContext, view: View) -> Presence:
+    presence = decide_presence(view, context.views, context.baseline, context.policy, context.sides)
+    if view.id in context.edits.deleted:
+        return Presence(Goal.REMOVE, presence.case, "removed", context.edits.deleted[view.id])
+    if presence.goal in (Goal.IMPORT, Goal.PROJECT, Goal.WAIT) and lacking(view, context.policy):
         return replace(presence, goal=Goal.NOTHING, intent=None)
-    if view.id in board.edits.asked and presence.goal is Goal.PROJECT:
-        recorded = _recovers(board.policy) and view.agreed is not None
+    if view.id in context.edits.asked and presence.goal is Goal.PROJECT:
+        recorded = _recovers(context.policy) and view.agreed is not None
         return replace(presence, reason=Reason.RECOVERED if recorded else Reason.ASKED)
     return presence
 
 
-def _reparent(board: Board, view: View) -> None:
+def _reparent(context: PlanningContext, view: View) -> None:
     """Give it the parent that was asked for, unless its metadata has to be settled first."""
-    if board.parentage[view.id].frozen:
-        board.hold(view, METADATA, Reason.UNSETTLED, "its metadata has to be settled before it gets another parent")
+    if context.parentage[view.id].frozen:
+        context.hold(view, METADATA, Reason.UNSETTLED, "its metadata has to be settled before it gets another parent")
     else:
-        board.parentage[view.id] = Parentage(board.edits.parents[view.id])
+        context.parentage[view.id] = Parentage(context.edits.parents[view.id])
 
 
-def _wait_for_decision(board: Board, view: View) -> None:
+def _wait_for_decision(context: PlanningContext, view: View) -> None:
     """Let nothing be settled among several directories of one conversation while one of its units is undecided.
 
     They all stay until then, so that what lost now would speak again in every run.
     """
-    verdicts = board.verdicts.get(view.id, {})
-    for unit in _broken_duplicates(board, view):
+    verdicts = context.verdicts.get(view.id, {})
+    for unit in _broken_duplicates(context, view):
         verdict = verdicts.get(unit.name) or Verdict(unit.name, None, Outcome.HELD)
         faulty = (*(other for other in verdict.faulty if other.copy is not unit.copy), unit)
         verdicts[unit.name] = Verdict(unit.name, verdict.case, Outcome.HELD, Reason.INVALID, faulty=faulty)
     if keeps_directories(verdicts.values()) and (view.store.stale or view.workspace.stale):
-        board.verdicts[view.id] = {unit: _waiting(verdict) for unit, verdict in verdicts.items()}
-        board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
+        context.verdicts[view.id] = {unit: _waiting(verdict) for unit, verdict in verdicts.items()}
+        context.parentage[view.id] = Parentage(context.parentage[view.id].parent, frozen=True)
 
 
-def _broken_duplicates(board: Board, view: View) -> list[Unit]:
+def _broken_duplicates(context: PlanningContext, view: View) -> list[Unit]:
     """Return the invalid units in directories that should go; those stay (docs/design/decisions.md#rule-16)."""
-    saved = view.store.main is not None or board.presences[view.id].goal is Goal.IMPORT
-    if not saved or view.id in board.policy.decisions:
+    saved = view.store.main is not None or context.presences[view.id].goal is Goal.IMPORT
+    if not saved or view.id in context.policy.decisions:
         return []
     copies = (*view.store.stale, *(() if view.local else view.workspace.stale))
-    units = [unit for copy in copies for unit in units_of(copy, board.rules, None).values()]
+    units = [unit for copy in copies for unit in units_of(copy, context.rules, None).values()]
     return [unit for unit in units if unit.fault is not None and not unit.fault.incomplete]
 
 
@@ -237,21 +237,21 @@ def _waiting(verdict: Verdict) -> Verdict:
     return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
 
 
-def _check_editable(board: Board, view: View, verdict: Verdict | None) -> None:
+def _check_editable(context: PlanningContext, view: View, verdict: Verdict | None) -> None:
     """Hold metadata that needs another parent but can't be edited byte for byte (docs/design/decisions.md#rule-18)."""
-    if board.parentage[view.id].frozen:
+    if context.parentage[view.id].frozen:
         return
     final = final_metadata(view, verdict)
-    parent = board.parentage[view.id].parent
-    if final is None or states(final, parent) or stated_content(board, view, final) is not None:
+    parent = context.parentage[view.id].parent
+    if final is None or states(final, parent) or stated_content(context, view, final) is not None:
         return
     held = Verdict(METADATA, verdict.case if verdict else None, Outcome.HELD, Reason.NOT_ROUND_TRIP)
-    board.verdicts.setdefault(view.id, {})[METADATA] = held
-    board.parentage[view.id] = Parentage(parent, frozen=True)
+    context.verdicts.setdefault(view.id, {})[METADATA] = held
+    context.parentage[view.id] = Parentage(parent, frozen=True)
 
 
-def _is_live(board: Board, view: View) -> bool:
+def _is_live(context: PlanningContext, view: View) -> bool:
     """Tell whether it is in the tree: live in the store, or on the way there from the workspace."""
-    goal = board.presences[view.id].goal
+    goal = context.presences[view.id].goal
     there = view.store.main is not None or goal in (Goal.IMPORT, Goal.HELD)
     return there and not view.archived

@@ -1,4 +1,4 @@
-"""What is wrong on both sides, by kind, with the way out: what `doctor` reads from a board and its plan."""
+"""What is wrong on both sides, by kind, with the way out: what `doctor` reads from a planning context and its plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Copy, Snapshot
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
 
@@ -103,35 +103,35 @@ class Finding(Struct, frozen=True):
         return PLAIN in self.mend
 
 
-def diagnose(board: Board, plan: Plan, store: Snapshot, workspace: Snapshot) -> tuple[Finding, ...]:
+def diagnose(context: PlanningContext, plan: Plan, store: Snapshot, workspace: Snapshot) -> tuple[Finding, ...]:
     """Return everything that is wrong, by kind; ``plan`` is that of a plain run."""
-    held = list(_held(board, plan))
+    held = list(_held(context, plan))
     places = {finding.place for finding in held}
     found = [
         *held,
         *(finding for finding in _unreadable(store, workspace) if finding.place not in places),
-        *(finding for view in board.views.values() for finding in _copies(board, view)),
-        *_tree(board),
+        *(finding for view in context.views.values() for finding in _copies(context, view)),
+        *_tree(context),
         *_planned(plan),
         *_empty(store, workspace),
-        *_foreign(board, store, workspace),
+        *_foreign(context, store, workspace),
     ]
     order = list(Ailment)
     return tuple(sorted(found, key=lambda finding: (order.index(finding.ailment), finding.place)))
 
 
-def _held(board: Board, plan: Plan) -> Iterator[Finding]:
+def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
     for item in plan.held:
         if item.reason not in (Reason.INVALID, Reason.NOT_ROUND_TRIP):
             continue
         assert item.conversation is not None  # noqa: S101 - it is about a file of one
         place, told, words = item.message.partition(": ")
         if not told:
-            place, words = _place(board, item.conversation), item.message
+            place, words = _place(context, item.conversation), item.message
         if item.reason is Reason.NOT_ROUND_TRIP:
             yield Finding(Ailment.UNEDITABLE, place, words, item.conversation, (LAY_OUT,))
             continue
-        if _is_unread(board.views[item.conversation]):
+        if _is_unread(context.views[item.conversation]):
             yield Finding(Ailment.UNREADABLE, place, words, item.conversation, (SEE_TO_IT,))
             continue
         quarantine = f"reconcile doctor --quarantine {item.conversation}"
@@ -155,27 +155,27 @@ def _unreadable(*sides: Snapshot) -> Iterator[Finding]:
             yield Finding(Ailment.UNREADABLE, place, problem.message, mend=(SEE_TO_IT,))
 
 
-def _copies(board: Board, view: View) -> Iterator[Finding]:
+def _copies(context: PlanningContext, view: View) -> Iterator[Finding]:
     for side in (view.store, view.workspace):
         for copy in side.stale:
             nested = copy.side is Side.STORE and copy.container is not None
             if side.main is not None and not nested:
                 yield _of(Ailment.DUPLICATE, copy, f"beside {side.main.path}", PLAIN)
         if side.main is not None:
-            yield from _one(board, view, side.main)
+            yield from _one(context, view, side.main)
         for copy in side.stale:
             if copy.side is Side.STORE and copy.container is not None:
                 yield _of(Ailment.NESTED_IN_STORE, copy, f"inside {copy.container}", PLAIN)
 
 
-def _one(board: Board, view: View, main: Copy) -> Iterator[Finding]:
+def _one(context: PlanningContext, view: View, main: Copy) -> Iterator[Finding]:
     if main.side is Side.STORE and main.container is not None:
         yield _of(Ailment.NESTED_IN_STORE, main, f"inside {main.container}", PLAIN)
     if main.partition is not Partition.LIVE and main.container is not None:
         yield _of(Ailment.CARRIED, main, f"in {main.partition}, below {main.container}", PLAIN)
     metadata = main.metadata
-    if isinstance(metadata, Metadata) and main.dirname != board.rules.format.dirname(view.id, metadata.title):
-        name = board.rules.format.dirname(view.id, metadata.title)
+    if isinstance(metadata, Metadata) and main.dirname != context.rules.format.dirname(view.id, metadata.title):
+        name = context.rules.format.dirname(view.id, metadata.title)
         yield _of(Ailment.NAME, main, f"the title makes it {name}", "jp, at its next write of it")
     if main.side is Side.WORKSPACE and view.agreed is not None and view.agreed.place != main.path:
         yield _of(Ailment.DRIFT, main, f"it was at {view.agreed.place}", f"reconcile project {view.id}")
@@ -185,23 +185,23 @@ def _of(ailment: Ailment, copy: Copy, found: str, *mend: str) -> Finding:
     return Finding(ailment, str(copy.place), found, copy.conversation, mend)
 
 
-def _tree(board: Board) -> Iterator[Finding]:
-    for cycle in board.tree.cycles:
+def _tree(context: PlanningContext) -> Iterator[Finding]:
+    for cycle in context.tree.cycles:
         chain = " > ".join((*cycle, cycle[0]))
         yield Finding(
-            Ailment.CYCLE, _place(board, cycle[0]), chain, cycle[0], (f"reconcile set-parent {cycle[0]} --none",)
+            Ailment.CYCLE, _place(context, cycle[0]), chain, cycle[0], (f"reconcile set-parent {cycle[0]} --none",)
         )
-    for conversation in board.tree.walk():
-        if board.tree.parent_is_gone(conversation):
-            parent = board.parentage[conversation].parent
+    for conversation in context.tree.walk():
+        if context.tree.parent_is_gone(conversation):
+            parent = context.parentage[conversation].parent
             mend = (f"reconcile set-parent {conversation} PARENT", f"reconcile set-parent {conversation} --none")
             yield Finding(
-                Ailment.MISSING_PARENT, _place(board, conversation), f"its parent {parent}", conversation, mend
+                Ailment.MISSING_PARENT, _place(context, conversation), f"its parent {parent}", conversation, mend
             )
 
 
-def _place(board: Board, conversation: str) -> str:
-    view = board.views[conversation]
+def _place(context: PlanningContext, conversation: str) -> str:
+    view = context.views[conversation]
     main = view.store.main or view.workspace.main
     return str(main.place) if main is not None else conversation
 
@@ -230,11 +230,11 @@ def empty_directories(*sides: Snapshot) -> Iterator[Copy]:
                 yield copy
 
 
-def _foreign(board: Board, *sides: Snapshot) -> Iterator[Finding]:
+def _foreign(context: PlanningContext, *sides: Snapshot) -> Iterator[Finding]:
     for side in sides:
         for foreign in side.foreign:
             place = f"{side.side}:{foreign.path}"
-            meant = board.rules.format.id_of(foreign.path.rpartition("/")[2]) if foreign.link else None
+            meant = context.rules.format.id_of(foreign.path.rpartition("/")[2]) if foreign.link else None
             if meant is not None:
                 words, mend = (
                     "a symbolic link, expected a directory",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Digest, File, Snapshot
     from reconcile.model.units import Rules
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
 
 _ASKED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
@@ -35,23 +35,23 @@ BULK_NAMES = 5
 """Directories that a bulk change is told by name."""
 
 
-def without_bulk(board: Board, actions: list[Action]) -> list[Action]:
+def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action]:
     """Hold what would remove too many directories at once without having been told to."""
-    asked, directories = board.edits.leaving, board.whole.directories
+    asked, directories = context.edits.leaving, context.whole.directories
     removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in asked]
     # A removal that was asked for, and waited, counts once, though it goes from both sides.
-    count = len({(a.conversation, a.conversation not in board.edits.deleted and a.target) for a in removals})
-    if board.policy.accept_bulk or board.edits.scope or not is_bulk(count, directories):
+    count = len({(a.conversation, a.conversation not in context.edits.deleted and a.target) for a in removals})
+    if context.policy.accept_bulk or context.edits.scope or not is_bulk(count, directories):
         return actions
     # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.
     concerned = {action.conversation for action in removals}
-    concerned |= {fork for fork, source in board.forks.items() if source in concerned}
+    concerned |= {fork for fork, source in context.forks.items() if source in concerned}
     refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
     for conversation in concerned:
-        board.tombstones.pop(conversation, None)
-    what, names = _named(removals, board.rules)
+        context.tombstones.pop(conversation, None)
+    what, names = _named(removals, context.rules)
     message = f"{count} of {directories} {what} would be removed: {names}"
-    board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
+    context.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
     return [action for action in actions if action.id not in refused]
 
 
@@ -141,43 +141,43 @@ def _whole(reason: Reason, message: str, *resolve: str) -> Item:
     return Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=resolve)
 
 
-def named(board: Board) -> frozenset[str] | None:
+def named(context: PlanningContext) -> frozenset[str] | None:
     """Return the conversations that ``--only`` and ``--below`` name, with their forks; None for all."""
-    policy = board.policy
+    policy = context.policy
     if not policy.only and not policy.below:
         return None
     below = set(policy.below)
-    for conversation in board.tree.walk():
-        if board.tree.parent_of(conversation) in below:
+    for conversation in context.tree.walk():
+        if context.tree.parent_of(conversation) in below:
             below.add(conversation)
     wanted = below | policy.only
-    return frozenset((*wanted, *(fork for fork, source in board.forks.items() if source in wanted)))
+    return frozenset((*wanted, *(fork for fork, source in context.forks.items() if source in wanted)))
 
 
-def selected(board: Board, actions: list[Action]) -> tuple[list[Action], frozenset[str] | None]:
+def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Action], frozenset[str] | None]:
     """Keep what was named, with what a command makes due that wasn't, what all that needs, and what is derived from
     nothing else; nothing is said of anything else, and nothing remembered but of what is done. Return also what the
     plan is about then, None for everything.
     """
-    wanted = named(board)
+    wanted = named(context)
     if wanted is None:
         return actions, None
-    if board.due is not None:
-        wanted |= {conversation for conversation, *_ in _due(actions, board.intents) - board.due}
+    if context.due is not None:
+        wanted |= {conversation for conversation, *_ in _due(actions, context.intents) - context.due}
     kept: set[str] = set()
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
             kept.update((action.id, *action.needs))
     kept |= {each.id for each in actions if each.kind is Kind.REBUILD and each.needs and kept.issuperset(each.needs)}
     spoken = {None, *wanted}
-    board.held = [item for item in board.held if item.conversation in spoken]
-    board.aside = [item for item in board.aside if item.conversation in wanted]
-    board.notes = [note for note in board.notes if note.conversation in spoken or note in board.edits.notes]
-    board.preserve = [version for version in board.preserve if version.conversation in wanted]
+    context.held = [item for item in context.held if item.conversation in spoken]
+    context.aside = [item for item in context.aside if item.conversation in wanted]
+    context.notes = [note for note in context.notes if note.conversation in spoken or note in context.edits.notes]
+    context.preserve = [version for version in context.preserve if version.conversation in wanted]
     done = wanted | {action.conversation for action in actions if action.id in kept}
-    board.intents = {key: intent for key, intent in board.intents.items() if key in done}
-    board.asides = {key: record for key, record in board.asides.items() if key[0] in done}
-    board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in done}
+    context.intents = {key: intent for key, intent in context.intents.items() if key in done}
+    context.asides = {key: record for key, record in context.asides.items() if key[0] in done}
+    context.tombstones = {key: digests for key, digests in context.tombstones.items() if key in done}
     return [action for action in actions if action.id in kept], done
 
 
@@ -274,52 +274,54 @@ def left_alone(plan: Plan, undone: Collection[str]) -> frozenset[str]:
     return frozenset((planned - done) & dict(plan.remembered).keys())
 
 
-def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
+def leave_undone(context: PlanningContext, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
     """Leave out what would do again what was undone; records that no longer hold are released."""
-    records = {key[0]: record for key, record in board.baseline.asides.items() if key[1] == WHOLE}
+    records = {key[0]: record for key, record in context.baseline.asides.items() if key[1] == WHOLE}
     if not records:
         return actions
-    refused = {key for key in records if key in board.views and lacking(board.views[key], board.policy)}
+    refused = {key for key in records if key in context.views and lacking(context.views[key], context.policy)}
     ours, theirs = _standings(store, records), _standings(workspace, records)
     resting = {
         key
         for key, record in records.items()
-        if (board.policy.decisions.get(key, Take.KEEP) is Take.KEEP or key in refused)
-        and key not in board.edits.scope
-        and record == undone_record(ours.get(key, ()), theirs.get(key, ()), board.rules)
+        if (context.policy.decisions.get(key, Take.KEEP) is Take.KEEP or key in refused)
+        and key not in context.edits.scope
+        and record == undone_record(ours.get(key, ()), theirs.get(key, ()), context.rules)
     }
     for conversation in records.keys() - resting:
-        board.asides[conversation, WHOLE] = None
-    spoken = {board.forks.get(action.conversation, action.conversation) for action in actions} | board.intents.keys()
-    silenced = (resting - refused) & (spoken | {item.conversation for item in board.held + board.aside})
-    for conversation in sorted(silenced, key=board.rules.format.order):
-        _set_aside(board, conversation)
-    blocked = _blocked(board, actions, resting)
+        context.asides[conversation, WHOLE] = None
+    spoken = {
+        context.forks.get(action.conversation, action.conversation) for action in actions
+    } | context.intents.keys()
+    silenced = (resting - refused) & (spoken | {item.conversation for item in context.held + context.aside})
+    for conversation in sorted(silenced, key=context.rules.format.order):
+        _set_aside(context, conversation)
+    blocked = _blocked(context, actions, resting)
     return [action for action in actions if action.id not in blocked]
 
 
-def _blocked(board: Board, actions: Iterable[Action], resting: Collection[str]) -> dict[str, str]:
+def _blocked(context: PlanningContext, actions: Iterable[Action], resting: Collection[str]) -> dict[str, str]:
     """Return the actions that would do again what was undone, and those that need them, each with the conversation
     that rests. Others that have to wait for it are set aside too.
     """
     blocked: dict[str, str] = {}
     waiting: dict[str, str] = {}
     for action in actions:
-        own = board.forks.get(action.conversation, action.conversation)
+        own = context.forks.get(action.conversation, action.conversation)
         by = own if own in resting else next((blocked[need] for need in action.needs if need in blocked), None)
         if by is not None:
             blocked[action.id] = by
             waiting.setdefault(own, by)
     for conversation, by in waiting.items():
         if conversation not in resting:
-            board.tombstones.pop(conversation, None)
+            context.tombstones.pop(conversation, None)
             words = f"has to wait for {by}, which was undone and is left as it is until a side changes"
-            board.set_aside(board.views[conversation], WHOLE, Reason.UNDONE, words, *_ways(board, by))
+            context.set_aside(context.views[conversation], WHOLE, Reason.UNDONE, words, *_ways(context, by))
     return blocked
 
 
-def _ways(board: Board, conversation: str) -> list[str]:
-    view = board.views[conversation]
+def _ways(context: PlanningContext, conversation: str) -> list[str]:
+    view = context.views[conversation]
     return [f"reconcile resolve {conversation} --take {side}" for side in Side if view.side(side).main is not None]
 
 
@@ -331,18 +333,18 @@ def _standings(side: Snapshot, wanted: Collection[str]) -> dict[str, list[Standi
     return found
 
 
-def _set_aside(board: Board, conversation: str) -> None:
+def _set_aside(context: PlanningContext, conversation: str) -> None:
     """Set a conversation aside. What is in the workspace alone, an edit of before the undo, goes into the vault."""
-    view = board.views[conversation]
+    view = context.views[conversation]
     for name, unit in view.workspace.units.items():
         if unit.digest != view.store.digest(name):
-            board.keep_version(unit)
-    for each in (conversation, *(fork for fork, source in board.forks.items() if source == conversation)):
-        board.intents.pop(each, None)
-    board.tombstones.pop(conversation, None)
-    for key in [key for key in board.asides if key[0] == conversation]:
-        del board.asides[key]
-    board.held = [item for item in board.held if item.conversation != conversation]
-    board.aside = [item for item in board.aside if item.conversation != conversation]
-    board.notes = [note for note in board.notes if note.conversation != conversation]
-    board.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *_ways(board, conversation))
+            context.keep_version(unit)
+    for each in (conversation, *(fork for fork, source in context.forks.items() if source == conversation)):
+        context.intents.pop(each, None)
+    context.tombstones.pop(conversation, None)
+    for key in [key for key in context.asides if key[0] == conversation]:
+        del context.asides[key]
+    context.held = [item for item in context.held if item.conversation != conversation]
+    context.aside = [item for item in context.aside if item.conversation != conversation]
+    context.notes = [note for note in context.notes if note.conversation != conversation]
+    context.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *_ways(context, conversation))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, Snapshot
     from reconcile.model.units import Rules
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
 
@@ -88,35 +88,35 @@ def plan_by_rules(
     """Return the same plan, with nothing taken for granted at a glance."""
     decided = partial(decide, store, workspace, baseline, rules=rules, now_ns=now_ns, whole=whole)
     written = partial(_written, store=store, workspace=workspace)
-    unasked = board = decided(policy)
+    unasked = context = decided(policy)
     if (request := policy.tree_edit) is not None:
         from reconcile.planning.requests.edits import edits_of  # here: most runs change no tree
         from reconcile.planning.requests.remove import keeping_parents
 
-        edits, wanted = edits_of(request, board), named(board)
+        edits, wanted = edits_of(request, context), named(context)
         asked = policy if wanted is None else replace(policy, only=wanted)
-        board = decided(edits.deciding(asked), edits=edits)
-        if (fewer := keeping_parents(board)) is not None:
-            board = decided(fewer.deciding(asked), edits=fewer)
+        context = decided(edits.deciding(asked), edits=edits)
+        if (fewer := keeping_parents(context)) is not None:
+            context = decided(fewer.deciding(asked), edits=fewer)
     elif baseline.waiting and not _is_limited_by_command(policy):
         from reconcile.planning.requests.edits import unfinished  # here: most runs find no request that waits
         from reconcile.planning.requests.remove import keeping_parents
 
-        if (left := unfinished(board)) is not None:
-            board = decided(left.joining(policy), edits=left)
-            if (fewer := keeping_parents(board)) is not None:
-                board = decided(fewer.joining(policy), edits=fewer)
+        if (left := unfinished(context)) is not None:
+            context = decided(left.joining(policy), edits=left)
+            if (fewer := keeping_parents(context)) is not None:
+                context = decided(fewer.joining(policy), edits=fewer)
     if _is_limited_by_command(policy):
         if policy.decisions:
             unasked = decided(replace(policy, only=frozenset(), decisions={}))
-        board.due = due(written(unasked))
+        context.due = due(written(unasked))
     if not (baseline.waiting or policy.request or policy.decisions):
-        return replace(written(board), policy=policy)
+        return replace(written(context), policy=policy)
     from reconcile.planning.requests.edits import asked_for, recorded
 
-    asking = asked_for(board, policy)  # as things are before the steps are written
-    plan = replace(written(board), policy=policy)
-    return replace(plan, waiting=recorded(board, policy, plan, asking))
+    asking = asked_for(context, policy)  # as things are before the steps are written
+    plan = replace(written(context), policy=policy)
+    return replace(plan, waiting=recorded(context, policy, plan, asking))
 
 
 def _is_limited_by_command(policy: Policy) -> bool:
@@ -128,33 +128,33 @@ def _is_limited_by_command(policy: Policy) -> bool:
     return bool(policy.decisions) and policy.only == policy.decisions.keys()
 
 
-def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
+def _written(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> Plan:
     """Write the steps of what was decided."""
-    changed = [board.views[conversation] for conversation in board.order if conversation not in board.unchanged]
+    changed = [context.views[conversation] for conversation in context.order if conversation not in context.unchanged]
     for view in changed:
-        save(board, view)
+        save(context, view)
     for view in changed:
-        set_parents(board, view)
+        set_parents(context, view)
     for view in changed:
-        update_workspace(board, view)
-    doomed = doomed_copies(board)
-    board.doomed = inhabitants(board, doomed)
-    for conversation in board.tree.walk():
-        place(board, board.views[conversation])
-    for fork in board.forks:
-        project_fork(board, fork)
-    for conversation in board.order:
-        archive(board, board.views[conversation])
-        place_in_store(board, board.views[conversation])
+        update_workspace(context, view)
+    doomed = doomed_copies(context)
+    context.doomed = inhabitants(context, doomed)
+    for conversation in context.tree.walk():
+        place(context, context.views[conversation])
+    for fork in context.forks:
+        project_fork(context, fork)
+    for conversation in context.order:
+        archive(context, context.views[conversation])
+        place_in_store(context, context.views[conversation])
     for copy in doomed:
-        if (copy.side, copy.path) in board.doomed:
-            remove(board, copy)
-    move_blocked(board)
-    rebuild_last(board, workspace)
+        if (copy.side, copy.path) in context.doomed:
+            remove(context, copy)
+    move_blocked(context)
+    rebuild_last(context, workspace)
     for view in changed:
-        report_conversation(board, view)
-    report_sides(board, store, workspace)
-    return _finish(board, store, workspace)
+        report_conversation(context, view)
+    report_sides(context, store, workspace)
+    return _finish(context, store, workspace)
 
 
 def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozenset[str]:
@@ -198,64 +198,68 @@ def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dic
     return found
 
 
-def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
+def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> Plan:
     """Leave out what was undone, and what the guards, git and the selection refuse, with everything that needs it."""
-    board.intents = {**board.edits.intents, **board.intents}
-    actions = leave_undone(board, list(board.draft), store, workspace)
-    actions = without_bulk(board, actions)
-    actions, about = selected(board, actions)
-    counted = _counted(board, actions)
+    context.intents = {**context.edits.intents, **context.intents}
+    actions = leave_undone(context, list(context.builder), store, workspace)
+    actions = without_bulk(context, actions)
+    actions, about = selected(context, actions)
+    counted = _counted(context, actions)
     plan = Plan(
-        layout=board.policy.layout.value,
+        layout=context.policy.layout.value,
         actions=renumbered(actions),
-        held=tuple(board.held),
-        aside=tuple(board.aside),
-        notes=tuple(board.notes),
-        preserve=tuple(board.preserve),
-        intents=tuple(sorted(board.intents.items())),
-        asides=tuple(sorted(board.asides.items())),
-        tombstones=tuple(sorted(board.tombstones.items())),
+        held=tuple(context.held),
+        aside=tuple(context.aside),
+        notes=tuple(context.notes),
+        preserve=tuple(context.preserve),
+        intents=tuple(sorted(context.intents.items())),
+        asides=tuple(sorted(context.asides.items())),
+        tombstones=tuple(sorted(context.tombstones.items())),
         states=states_of(counted),
         counted=counted,
-        outline=_outline(board, actions),
-        displaced=frozenset(board.displaced),
-        voided=tuple(view.id for view in board.views.values() if board.is_void(view)),
-        now_ns=board.now_ns,
-        places=tuple((key, node.path) for key, node in sorted(board.present.items())),
+        outline=_outline(context, actions),
+        displaced=frozenset(context.displaced),
+        voided=tuple(view.id for view in context.views.values() if context.is_void(view)),
+        now_ns=context.now_ns,
+        places=tuple((key, node.path) for key, node in sorted(context.present.items())),
         rooted=tuple(
-            view.id for view in board.views.values() if _is_rooted(board, view) and (about is None or view.id in about)
+            view.id
+            for view in context.views.values()
+            if _is_rooted(context, view) and (about is None or view.id in about)
         ),
         about=about,
     )
-    return without_program(without_git(plan, board.policy.git_busy), workspace, board.rules)
+    return without_program(without_git(plan, context.policy.git_busy), workspace, context.rules)
 
 
-def _is_rooted(board: Board, view: View) -> bool:
+def _is_rooted(context: PlanningContext, view: View) -> bool:
     """Tell whether a conversation loses its parent on purpose: it becomes a root, or it goes, and an archived directory
     of it that stays has a parent of its own. Where the one that goes doesn't state its parent, that is still known:
     it may have to stay.
     """
     if view.known_parent is None:
         return False
-    if board.parentage[view.id].parent is None:
+    if context.parentage[view.id].parent is None:
         return True
     return (
-        view.id in board.edits.deleted and view.store.metadata is not None and view.store.metadata.parent.id is not None
+        view.id in context.edits.deleted
+        and view.store.metadata is not None
+        and view.store.metadata.parent.id is not None
     )
 
 
-def _counted(board: Board, actions: Sequence[Action]) -> dict[str, str]:
+def _counted(context: PlanningContext, actions: Sequence[Action]) -> dict[str, str]:
     """Count every conversation under one state, of a part those named and those changed with them.
 
     ``changing`` and ``open`` are in sync but for what the plan says of them.
     """
     changing = {action.conversation for action in actions}
-    wanted = named(board)
-    counted = board.views.keys() if wanted is None else wanted | changing
-    mentioned = {item.conversation for item in board.held + board.aside}
+    wanted = named(context)
+    counted = context.views.keys() if wanted is None else wanted | changing
+    mentioned = {item.conversation for item in context.held + context.aside}
     states: dict[str, str] = {}
-    for view in board.views.values():
-        state = board.presences[view.id].state
+    for view in context.views.values():
+        state = context.presences[view.id].state
         if state == "in-sync" and view.id in changing | mentioned:
             state = "changing" if view.id in changing else "open"
         if state != "gone" and view.id in counted:
@@ -263,25 +267,25 @@ def _counted(board: Board, actions: Sequence[Action]) -> dict[str, str]:
     return states
 
 
-def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:
+def _outline(context: PlanningContext, actions: Sequence[Action]) -> tuple[Heading, ...]:
     """Return the conversations that the plan speaks of, under their ancestors, a fork after its source."""
     forks: dict[str, list[Action]] = {}
-    spoken = {item.conversation for item in board.held + board.aside}
+    spoken = {item.conversation for item in context.held + context.aside}
     for action in actions:
-        spoken.add(board.forks.get(action.conversation, action.conversation))
-        if action.conversation in board.forks:
-            forks.setdefault(board.forks[action.conversation], []).append(action)
+        spoken.add(context.forks.get(action.conversation, action.conversation))
+        if action.conversation in context.forks:
+            forks.setdefault(context.forks[action.conversation], []).append(action)
     if not spoken:
         return ()
     shown = set(spoken)
-    for conversation in reversed(tuple(board.tree.depths)):
+    for conversation in reversed(tuple(context.tree.depths)):
         if conversation in shown:
-            shown.add(board.tree.parent_of(conversation))
+            shown.add(context.tree.parent_of(conversation))
     outline = []
-    for conversation in board.order:
-        depth = board.tree.depths.get(conversation, 0)
+    for conversation in context.order:
+        depth = context.tree.depths.get(conversation, 0)
         if conversation in shown:
-            outline.append(Heading(conversation, board.views[conversation].title, depth))
+            outline.append(Heading(conversation, context.views[conversation].title, depth))
         outline += [Heading(fork.conversation, fork.title, depth + 1) for fork in forks.get(conversation, ())]
-    alone = sorted(each for each in spoken if each is not None and each not in board.views)
+    alone = sorted(each for each in spoken if each is not None and each not in context.views)
     return (*outline, *(Heading(each, each, 0) for each in alone))

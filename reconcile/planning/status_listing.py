@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.plan import Action, Item, Plan
     from reconcile.model.snapshot import Copy
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
 _ASIDE = {
@@ -43,7 +43,11 @@ class Standing(Struct, frozen=True):
 
 
 def standings(
-    board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Collection[str], empty: Iterable[Copy] = ()
+    context: PlanningContext,
+    plan: Plan,
+    busy: Mapping[str, str],
+    conflicts: Collection[str],
+    empty: Iterable[Copy] = (),
 ) -> tuple[Standing, ...]:
     """Return the standing of every conversation, in the order of the tree.
 
@@ -57,18 +61,18 @@ def standings(
     items |= {item.conversation: item for item in plan.held}
     requests: dict[str, str] = {
         conversation: words_for(conversation, verb, waiting)
-        for (conversation, verb), waiting in board.baseline.waiting.items()
+        for (conversation, verb), waiting in context.baseline.waiting.items()
     }
     hollow: dict[str, list[str]] = {}
     for copy in empty:
         hollow.setdefault(copy.conversation, []).append(f"{copy.place}: {NOTHING_IN_IT}")
     found = []
-    for conversation in board.order:
-        view = board.views[conversation]
-        is_gone = board.presences[conversation].state == "gone"
+    for conversation in context.order:
+        view = context.views[conversation]
+        is_gone = context.presences[conversation].state == "gone"
         if is_gone and conversation not in hollow:
             continue
-        word, detail, settled = _word(board, view, actions.get(conversation, []), items.get(conversation))
+        word, detail, settled = _word(context, view, actions.get(conversation, []), items.get(conversation))
         if settled and conversation in hollow:
             word = "empty" if is_gone or not (view.store.units or view.workspace.units) else word
             words = [detail] if detail and word != "empty" else []
@@ -83,15 +87,15 @@ def standings(
         elif settled and conversation in conflicts:
             word, settled = "conflict", False
             detail = f"edited on both sides; the loser is in the vault (seen with `reconcile diff {conversation}`)"
-        depth = board.tree.depths.get(conversation, 0)
+        depth = context.tree.depths.get(conversation, 0)
         found.append(Standing(conversation, view.title, depth, word, detail, settled))
     return tuple(found)
 
 
-def _word(board: Board, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
+def _word(context: PlanningContext, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
     if item is not None:
         return (_HELD | _ASIDE).get(item.reason, "held"), item.message, item.reason in _ASIDE
-    presence = board.presences[view.id]
+    presence = context.presences[view.id]
     if presence.goal is Goal.IMPORT and actions:
         return "external", "in the workspace, not yet in the store", False
     kinds = {action.kind for action in actions}
@@ -105,11 +109,11 @@ def _word(board: Board, view: View, actions: list[Action], item: Item | None) ->
         return "newer-in-store", actions[0].reason.words, False
     if actions:
         return "to-" + actions[0].kind.value, actions[0].reason.words, False
-    return _settled(board, view)
+    return _settled(context, view)
 
 
-def _settled(board: Board, view: View) -> tuple[str, str, bool]:
-    presence = board.presences[view.id]
+def _settled(context: PlanningContext, view: View) -> tuple[str, str, bool]:
+    presence = context.presences[view.id]
     if presence.state == "waiting" and presence.intent is not None:
         return "waiting", f"comes back with {presence.intent.waits_for}", True
     if presence.state == "removed" and view.workspace.trash:

@@ -50,7 +50,7 @@ OLD_NAMES: dict[str, str] = {
     "reconcile/engine": "asked board each found look loose met recalled tell usual",
     "reconcile/index": "asked found look looked looks made settled sweep",
     "reconcile/planning": (
-        "alike asked asking board doomed each found joining kin look looked made mended settled spot standing "
+        "alike asked asking doomed each found joining kin look looked made mended settled spot standing "
         "torn unsettled whereabouts"
     ),
     "reconcile/scan": "each found hear heard look looks relook spot sweep swept told usual",

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconcile.model.plan import Action, Kind, Precondition
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import File, Place, Side
-from reconcile.planning.builder import Draft, Node, Put, Step, nodes_of
+from reconcile.planning.builder import Node, PlanBuilder, Put, Step, nodes_of
 from reconcile.planning.filters import renumbered, withheld
 from tests.support.building import here, stored
 
@@ -30,7 +30,7 @@ class Planned:
     """A draft over a store and a workspace: 3-c in 2-b in 1-a, and 4-d."""
 
     def __init__(self) -> None:
-        self.draft = Draft()
+        self.builder = PlanBuilder()
         files = ["1-a", "1-a/conversations/2-b", "1-a/conversations/2-b/conversations/3-c", "4-d"]
         self.here = nodes_of(here(*(f"{path}  metadata 09:00" for path in files)))
         self.store = nodes_of(stored("1-a  metadata 08:00", "9-i  metadata 08:00"))
@@ -40,16 +40,16 @@ class Planned:
     def write(self, target: Node, file: File = NEW, origin: Node | None = None) -> int:
         content = None if origin else b"{}"
         unit = step(Kind.PROJECT, unit="metadata")
-        return self.draft.write(unit, target, [Put(file, origin, content)])
+        return self.builder.write(unit, target, [Put(file, origin, content)])
 
     def move(self, node: Node, container: Node | None, name: str | None = None) -> int:
-        return self.draft.move(step(Kind.MOVE), node, container, "", name or node.name)
+        return self.builder.move(step(Kind.MOVE), node, container, "", name or node.name)
 
     def remove(self, node: Node) -> int:
-        return self.draft.remove(step(Kind.REMOVE_STALE), node, ())
+        return self.builder.remove(step(Kind.REMOVE_STALE), node, ())
 
     def needs(self, index: int) -> tuple[str, ...]:
-        return self.draft.action(index).needs
+        return self.builder.action(index).needs
 
 
 def same_file(plan: Planned) -> None:
@@ -108,8 +108,8 @@ def move_of_what_was_left(plan: Planned) -> None:
 
 
 def into_a_new_directory(plan: Planned) -> None:
-    plan.draft.create(step(Kind.PROJECT, "jp-c9"), Node(Side.WORKSPACE, None, "", "9-i"), [Put(NEW, plan.home)])
-    plan.draft.create(step(Kind.PROJECT, "jp-c8"), Node(Side.WORKSPACE, None, "", "8-h"), [Put(NEW, plan.home)])
+    plan.builder.create(step(Kind.PROJECT, "jp-c9"), Node(Side.WORKSPACE, None, "", "9-i"), [Put(NEW, plan.home)])
+    plan.builder.create(step(Kind.PROJECT, "jp-c8"), Node(Side.WORKSPACE, None, "", "8-h"), [Put(NEW, plan.home)])
 
 
 def removal_after_its_child_left(plan: Planned) -> None:
@@ -124,16 +124,16 @@ def removal_after_a_write(plan: Planned) -> None:
 
 def move_to_what_was_freed(plan: Planned) -> None:
     freed = plan.remove(plan.d)
-    plan.draft.move(step(Kind.MOVE), plan.b, None, "", "4-d", [freed])
+    plan.builder.move(step(Kind.MOVE), plan.b, None, "", "4-d", [freed])
 
 
 def aged_after_a_write(plan: Planned) -> None:
     plan.write(plan.d)
-    plan.draft.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
+    plan.builder.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
 
 
 def written_after_it_was_aged(plan: Planned) -> None:
-    plan.draft.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
+    plan.builder.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
     plan.write(plan.d)
 
 
@@ -158,23 +158,23 @@ def move_of_what_lost_a_directory(plan: Planned) -> None:
 
 
 def move_of_what_was_aged(plan: Planned) -> None:
-    plan.draft.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
+    plan.builder.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
     plan.move(plan.d, None, "4-x")
 
 
 def file_taken_out_beside_one_that_was_written(plan: Planned) -> None:
     plan.d.files["NOTE.md"] = replace(NEW, name="NOTE.md")
     plan.write(plan.d)
-    plan.draft.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
+    plan.builder.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
 
 
 def file_taken_out_after_it_was_written(plan: Planned) -> None:
     plan.write(plan.d, replace(NEW, name="NOTE.md"))
-    plan.draft.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
+    plan.builder.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
 
 
 def moved_after_a_file_was_taken_out(plan: Planned) -> None:
-    plan.draft.remove(step(Kind.REMOVE_STALE, unit="metadata"), plan.d, (), ["metadata.json"])
+    plan.builder.remove(step(Kind.REMOVE_STALE, unit="metadata"), plan.d, (), ["metadata.json"])
     plan.move(plan.d, None, "4-x")
 
 
@@ -217,77 +217,77 @@ def test_the_second_step_needs_the_first(tell: Callable[[Planned], None], needed
 def test_steps_are_kept_in_order_and_by_conversation() -> None:
     plan = Planned()
     first, second = plan.write(plan.a), plan.move(plan.d, None, "4-x")
-    plan.draft.belongs(second, "jp-c7")
-    assert [action.kind for action in plan.draft] == [Kind.PROJECT, Kind.MOVE]
-    assert plan.draft.steps_of("jp-c1") == (first, second)
-    assert plan.draft.steps_of("jp-c7") == (second,)
-    assert plan.draft.steps_of("jp-c8") == ()
-    assert plan.draft.before_stale("jp-c7") == (second,)
+    plan.builder.belongs(second, "jp-c7")
+    assert [action.kind for action in plan.builder] == [Kind.PROJECT, Kind.MOVE]
+    assert plan.builder.steps_of("jp-c1") == (first, second)
+    assert plan.builder.steps_of("jp-c7") == (second,)
+    assert plan.builder.steps_of("jp-c8") == ()
+    assert plan.builder.before_stale("jp-c7") == (second,)
 
 
 def test_needs_are_named_in_the_order_of_the_steps() -> None:
     plan = Planned()
     steps = [plan.write(plan.a, replace(NEW, name=f"{number}.md")) for number in range(10)]
-    moved = plan.draft.move(step(Kind.MOVE), plan.d, None, "", "4-x", (steps[8], steps[1]))
+    moved = plan.builder.move(step(Kind.MOVE), plan.d, None, "", "4-x", (steps[8], steps[1]))
     assert plan.needs(moved) == ("2", "9")
 
 
 def test_a_step_is_about_its_one_file_or_about_the_directories() -> None:
     plan = Planned()
-    file = plan.draft.action(plan.write(plan.a, NEW, plan.home))
+    file = plan.builder.action(plan.write(plan.a, NEW, plan.home))
     assert (str(file.source), str(file.target)) == ("store:1-a/metadata.json", "workspace:1-a/metadata.json")
     made = step(Kind.PROJECT, "jp-c9")
-    whole = plan.draft.action(plan.draft.create(made, Node(Side.WORKSPACE, None, "", "9-i"), [Put(NEW, plan.home)]))
+    whole = plan.builder.action(plan.builder.create(made, Node(Side.WORKSPACE, None, "", "9-i"), [Put(NEW, plan.home)]))
     assert (str(whole.source), str(whole.target)) == ("store:1-a", "workspace:9-i")
     assert whole.expect[-1] == Precondition(whole.target, 0, 0, None)
-    fork = plan.draft.create(step(Kind.FORK), Node(Side.STORE, None, "", "8-h"), [Put(NEW, content=b"{}")])
-    assert plan.draft.action(fork).source is None
+    fork = plan.builder.create(step(Kind.FORK), Node(Side.STORE, None, "", "8-h"), [Put(NEW, content=b"{}")])
+    assert plan.builder.action(fork).source is None
     events = replace(plan.home.files["metadata.json"], name="events.json")
     plan.home.files["events.json"] = events
     puts = [Put(NEW, content=b"{}"), Put(events, plan.home)]
-    fork = plan.draft.create(step(Kind.FORK), Node(Side.STORE, None, "", "7-g"), puts)
-    assert str(plan.draft.action(fork).source) == "store:1-a"
+    fork = plan.builder.create(step(Kind.FORK), Node(Side.STORE, None, "", "7-g"), puts)
+    assert str(plan.builder.action(fork).source) == "store:1-a"
 
 
 def test_what_a_step_expects_where_it_writes() -> None:
     """Nothing, the file that is there, or one that nobody can read; that isn't nothing."""
     plan = Planned()
-    new = plan.draft.action(plan.write(plan.d, replace(NEW, name="NOTE.md")))
+    new = plan.builder.action(plan.write(plan.d, replace(NEW, name="NOTE.md")))
     assert new.expect == (Precondition(plan.d.file("NOTE.md"), 0, 0, None),)
     plan.a.files["metadata.json"] = replace(NEW, digest=None)
-    (expected,) = plan.draft.action(plan.write(plan.a, replace(NEW, digest="newer"))).expect
+    (expected,) = plan.builder.action(plan.write(plan.a, replace(NEW, digest="newer"))).expect
     assert (expected.digest, expected.absent) == ("", False)
 
 
 def test_a_step_says_how_many_bytes_it_writes_or_takes_away() -> None:
     plan = Planned()
     size = plan.d.files["metadata.json"].size
-    assert plan.draft.action(plan.write(plan.a)).bytes == NEW.size
-    assert plan.draft.action(plan.move(plan.b, None)).bytes == 0
-    assert plan.draft.action(plan.remove(plan.d)).bytes == size
+    assert plan.builder.action(plan.write(plan.a)).bytes == NEW.size
+    assert plan.builder.action(plan.move(plan.b, None)).bytes == 0
+    assert plan.builder.action(plan.remove(plan.d)).bytes == size
 
 
 def test_of_a_directory_that_stays_only_what_is_named_goes() -> None:
     plan = Planned()
     plan.d.files["NOTE.md"] = replace(NEW, name="NOTE.md")
-    index = plan.draft.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
-    action = plan.draft.action(index)
+    index = plan.builder.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
+    action = plan.builder.action(index)
     assert [expect.place.path for expect in action.expect] == ["4-d/NOTE.md"]
     assert list(plan.d.files) == ["metadata.json"]
 
 
 def test_a_file_that_was_aged_has_the_older_time_from_then_on() -> None:
     plan = Planned()
-    plan.draft.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
+    plan.builder.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
     assert plan.d.files["metadata.json"].mtime_ns == 1
-    moved = plan.draft.action(plan.move(plan.d, None, "4-x"))
+    moved = plan.builder.action(plan.move(plan.d, None, "4-x"))
     assert moved.expect[0].mtime_ns == 1
     assert moved.expect[-1] == Precondition(moved.target, 0, 0, None)
 
 
 def test_a_move_names_the_conversations_below_and_expects_its_place_to_be_free() -> None:
     plan = Planned()
-    action = plan.draft.action(plan.move(plan.b, plan.d))
+    action = plan.builder.action(plan.move(plan.b, plan.d))
     assert action.source == Place(Side.WORKSPACE, "1-a/conversations/2-b")
     assert action.target == Place(Side.WORKSPACE, "4-d/conversations/2-b")
     assert action.touches == ("jp-c1", "jp-c3")
@@ -298,15 +298,15 @@ def test_a_move_names_the_conversations_below_and_expects_its_place_to_be_free()
 def test_a_file_that_is_there_with_the_same_time_is_expected_but_not_written() -> None:
     plan = Planned()
     there = plan.d.files["metadata.json"]
-    action = plan.draft.action(plan.write(plan.d, there))
+    action = plan.builder.action(plan.write(plan.d, there))
     assert (action.writes, action.bytes) == ((), 0)
     assert [(expect.place.path, expect.digest) for expect in action.expect] == [("4-d/metadata.json", there.digest)]
 
 
 def test_a_file_that_goes_is_expected_as_it_is() -> None:
     plan = Planned()
-    index = plan.draft.write(step(Kind.PROJECT, unit="stream"), plan.d, [], removes=["metadata.json"])
-    action = plan.draft.action(index)
+    index = plan.builder.write(step(Kind.PROJECT, unit="stream"), plan.d, [], removes=["metadata.json"])
+    action = plan.builder.action(index)
     assert action.removes == (Place(Side.WORKSPACE, "4-d/metadata.json"),)
     assert [expect.absent for expect in action.expect] == [False]
     assert plan.d.files == {}
@@ -314,7 +314,7 @@ def test_a_file_that_goes_is_expected_as_it_is() -> None:
 
 def test_a_removed_directory_is_expected_as_it_is_and_lies_nowhere_any_more() -> None:
     plan = Planned()
-    action = plan.draft.action(plan.remove(plan.c))
+    action = plan.builder.action(plan.remove(plan.c))
     assert [expect.place.path for expect in action.expect] == [f"{action.target.path}/metadata.json"]
     assert set(plan.a.subtree()) == {plan.b}
 
@@ -324,9 +324,9 @@ def test_a_directory_goes_only_beside_the_one_that_stays_where_that_is_by_then()
     moved = plan.move(plan.b, None)
     written = plan.write(plan.b)
     stays = [(plan.b, "metadata.json")]
-    removed = plan.draft.remove(step(Kind.REMOVE_STALE), plan.d, (), stays=stays)
-    action = plan.draft.action(removed)
-    assert {plan.draft.action(index).id for index in (moved, written)} <= set(action.needs)
+    removed = plan.builder.remove(step(Kind.REMOVE_STALE), plan.d, (), stays=stays)
+    action = plan.builder.action(removed)
+    assert {plan.builder.action(index).id for index in (moved, written)} <= set(action.needs)
     assert [str(each.place) for each in action.inside] == ["workspace:4-d/metadata.json"]
     assert [str(each.place) for each in action.beside] == ["workspace:2-b/metadata.json"]
     assert action.beside[0].digest == NEW.digest

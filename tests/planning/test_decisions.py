@@ -14,7 +14,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.presence import Goal
-from tests.support.building import agreed_on, board_of, here, plan_of, stored, unreadable, view_of
+from tests.support.building import agreed_on, context_of, here, plan_of, stored, unreadable, view_of
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 LONGER = A.replace("[1]", "[1 2]")
@@ -40,7 +40,7 @@ def at(path: str, line: str) -> str:
 def verdicts(
     store: list[str], workspace: list[str], baseline: Baseline, policy: Policy | None = None
 ) -> dict[str, Verdict]:
-    return board_of(stored(*store, Z), here(*workspace, Z), baseline, policy).verdicts.get("jp-c1", {})
+    return context_of(stored(*store, Z), here(*workspace, Z), baseline, policy).verdicts.get("jp-c1", {})
 
 
 def outcomes(found: dict[str, Verdict]) -> dict[str, Outcome]:
@@ -111,16 +111,16 @@ def test_what_a_side_lacks_is_not_taken_from_it(
     store: list[str], workspace: list[str], intents: dict[str, Intent], take: Take, goal: Goal
 ) -> None:
     baseline = replace(KNOWN, intents=intents)
-    board = board_of(stored(*store, Z), here(*workspace, Z), baseline, Policy(decisions={"jp-c1": take}))
-    assert board.presences["jp-c1"].goal is goal
+    context = context_of(stored(*store, Z), here(*workspace, Z), baseline, Policy(decisions={"jp-c1": take}))
+    assert context.presences["jp-c1"].goal is goal
 
 
 def test_what_would_wait_is_not_remembered_to_wait_where_it_was_decided_otherwise() -> None:
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
     baseline = agreed_on(A, f"1-a/conversations/{child}", Z)
     sides = stored(A, child, Z), here(Z)
-    assert board_of(*sides, baseline).presences["jp-c2"].goal is Goal.WAIT
-    decided = board_of(*sides, baseline, Policy(decisions={"jp-c2": Take.WORKSPACE})).presences["jp-c2"]
+    assert context_of(*sides, baseline).presences["jp-c2"].goal is Goal.WAIT
+    decided = context_of(*sides, baseline, Policy(decisions={"jp-c2": Take.WORKSPACE})).presences["jp-c2"]
     assert (decided.goal, decided.intent) == (Goal.NOTHING, None)
 
 
@@ -164,14 +164,14 @@ def test_a_directory_keeps_the_name_found_while_the_title_is_as_agreed_on() -> N
     """A rename that was cut short counts where nothing was agreed on yet."""
     elsewhere = at("1-old", A)
     for baseline, name in ((agreed_on(elsewhere, Z), "1-old"), (agreed_on(Z), "1-a")):
-        board = board_of(
+        context = context_of(
             stored(elsewhere, Z), here(elsewhere, Z), replace(baseline, renames=frozenset({(Side.STORE, "jp-c1")}))
         )
-        view = board.views["jp-c1"]
+        view = context.views["jp-c1"]
         assert view.store.main is not None
-        assert board.dirname_of(view, view.store.main, view.store.metadata) == name
+        assert context.dirname_of(view, view.store.main, view.store.metadata) == name
         assert view.workspace.main is not None
-        assert board.dirname_of(view, view.workspace.main, view.store.metadata) == "1-old"
+        assert context.dirname_of(view, view.workspace.main, view.store.metadata) == "1-old"
 
 
 def test_of_a_version_that_nobody_can_read_whole_the_rest_is_kept() -> None:
@@ -186,9 +186,9 @@ def test_metadata_that_cannot_be_edited_is_held_under_its_case_and_what_is_held_
     child = A.replace('"A"', '"A" parent 9')
     baseline = agreed_on(Z, f"9-z/conversations/{child}")
     file = f"1-a/metadata.json  09:30 {json.dumps(UNEDITABLE)}"
-    board = board_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}"), baseline)
-    held = board.verdicts["jp-c1"][METADATA]
+    context = context_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}"), baseline)
+    held = context.verdicts["jp-c1"][METADATA]
     assert (held.outcome, held.reason, held.case) == (Outcome.HELD, Reason.NOT_ROUND_TRIP, 13)
     broken = '9-z/conversations/1-a/metadata.json  10:00 "{"'
-    board = board_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}", broken), baseline)
-    assert board.verdicts["jp-c1"][METADATA].reason is Reason.INVALID
+    context = context_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}", broken), baseline)
+    assert context.verdicts["jp-c1"][METADATA].reason is Reason.INVALID

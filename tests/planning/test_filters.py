@@ -14,7 +14,7 @@ from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
 from reconcile.planning.filters import selected, without_git, without_moving
 from reconcile.planning.incremental.side_index import without_events
 from reconcile.planning.planner import needs_contents, needs_events
-from tests.support.building import NOW_NS, agreed_on, board_of, here, plan_of, seen, stored
+from tests.support.building import NOW_NS, agreed_on, context_of, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 
 
@@ -181,7 +181,7 @@ def test_of_a_part_those_named_are_counted_and_those_changed_with_them() -> None
 
 
 def test_what_is_needed_is_kept_and_what_that_needs_in_turn() -> None:
-    board = board_of(stored(*LINES), here(*LINES), KNOWN, Policy(only=frozenset({"jp-c3"})))
+    context = context_of(stored(*LINES), here(*LINES), KNOWN, Policy(only=frozenset({"jp-c3"})))
     needs = {1: (), 2: ("1",), 3: ("2",), 4: ("3",)}
     actions = [
         Action(
@@ -196,7 +196,7 @@ def test_what_is_needed_is_kept_and_what_that_needs_in_turn() -> None:
         )
         for number, needed in needs.items()
     ]
-    assert [action.id for action in selected(board, actions)[0]] == ["1", "2", "3"]
+    assert [action.id for action in selected(context, actions)[0]] == ["1", "2", "3"]
 
 
 def test_a_bulk_of_nested_directories_names_the_directories_alone() -> None:
@@ -402,8 +402,8 @@ def test_of_what_is_remembered_only_what_somebody_is_writing_is_left_out() -> No
 
 
 def test_what_a_command_makes_due_may_be_an_intent_alone() -> None:
-    board = board_of(stored(*LINES), here(*LINES), KNOWN, Policy(only=frozenset({"jp-c3"})))
-    board.intents = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c5", "jp-c6")}
-    board.due = frozenset({("jp-c6",)})
-    assert selected(board, [])[1] == frozenset({"jp-c3", "jp-c5"})
-    assert board.intents.keys() == {"jp-c5"}
+    context = context_of(stored(*LINES), here(*LINES), KNOWN, Policy(only=frozenset({"jp-c3"})))
+    context.intents = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c5", "jp-c6")}
+    context.due = frozenset({("jp-c6",)})
+    assert selected(context, [])[1] == frozenset({"jp-c3", "jp-c5"})
+    assert context.intents.keys() == {"jp-c5"}

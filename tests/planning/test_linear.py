@@ -18,7 +18,7 @@ from reconcile.planning.planner import make_plan
 from reconcile.planning.simulate import listing_of, simulate
 from reconcile.planning.status_listing import standings
 from reconcile.serialization.plan_json import plan_to_json
-from tests.support.building import NOW_NS, board_of
+from tests.support.building import NOW_NS, context_of
 from tests.support.listing import read_tree
 from tests.support.pure_level import FORMAT, RULES
 from tests.support.pure_scan import scan_tree
@@ -109,9 +109,9 @@ def judged(sides: tuple[Snapshot, Snapshot], policy: Policy) -> None:
     """Plan, replay the plan, and tell how everything stands."""
     plan = make_plan(*sides, Baseline(), policy, RULES, NOW_NS)
     simulate(plan, listing_of(*sides))
-    board = board_of(*sides)
-    standings(board, plan, {}, ())
-    flat(board, archived=False)
+    context = context_of(*sides)
+    standings(context, plan, {}, ())
+    flat(context, archived=False)
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["both sides", "workspace alone"])
@@ -159,7 +159,7 @@ def test_what_is_printed_of_a_directory_with_many_in_it_that_becomes_local() -> 
 
 
 def test_a_drawing_is_no_wider_than_some_levels() -> None:
-    rows = list(tree(board_of(look(Side.STORE, chain(2 * FEW)), look(Side.WORKSPACE, []))))
+    rows = list(tree(context_of(look(Side.STORE, chain(2 * FEW)), look(Side.WORKSPACE, []))))
     assert [len(row.branch) for row in rows[:3]] == [0, 4, 8]
     assert rows[MAX_DRAWN].branch.endswith("└── ")
     assert rows[MAX_DRAWN + 1].branch.strip() == f"{MAX_DRAWN + 1}:"

@@ -12,7 +12,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA
 from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.status_listing import Standing, standings
-from tests.support.building import Lines, agreed_on, board_of, here, plan_of, stored, view_of
+from tests.support.building import Lines, agreed_on, context_of, here, plan_of, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 NOTE = '1-a/NOTE.md  09:00 "x"'
@@ -30,9 +30,9 @@ def found(
     conflicts: tuple[str, ...] = (),
 ) -> dict[str, Standing]:
     sides = stored(*store, BESIDE), here(*workspace, BESIDE)
-    board, plan = board_of(*sides, baseline, policy), plan_of(*sides, baseline, policy)
+    context, plan = context_of(*sides, baseline, policy), plan_of(*sides, baseline, policy)
     empty = empty_directories(*sides)
-    return {each.conversation: each for each in standings(board, plan, busy or {}, conflicts, empty)}
+    return {each.conversation: each for each in standings(context, plan, busy or {}, conflicts, empty)}
 
 
 ROWS: dict[str, tuple[Lines, Lines, Baseline, str, bool]] = {

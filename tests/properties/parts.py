@@ -97,9 +97,9 @@ class PartLevel(PureLevel):
         if self.part is not None:
             look, whole = self.part.world, self.part.whole
             if isinstance(policy.request, ForkRequest):
-                board = decide(look.store, look.workspace, look.baseline, policy, RULES, self.now_ns, whole=whole)
-                source = self._stored(board, policy.request.id)
-                mine = without_git(plan_branch(board, policy.request, source), policy.git_busy)
+                context = decide(look.store, look.workspace, look.baseline, policy, RULES, self.now_ns, whole=whole)
+                source = self._stored(context, policy.request.id)
+                mine = without_git(plan_branch(context, policy.request, source), policy.git_busy)
             else:
                 mine = make_plan(look.store, look.workspace, look.baseline, policy, RULES, self.now_ns, whole)
             self._compare(plan, mine, policy)

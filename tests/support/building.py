@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Copy, Snapshot
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
 Lines = list[str]
@@ -65,9 +65,9 @@ def plan_of(
     return make_plan(store, workspace, baseline or Baseline(), policy or Policy(), RULES, NOW_NS)
 
 
-def board_of(
+def context_of(
     store: Snapshot, workspace: Snapshot, baseline: Baseline | None = None, policy: Policy | None = None
-) -> Board:
+) -> PlanningContext:
     return decide(store, workspace, baseline or Baseline(), policy or Policy(), RULES, NOW_NS)
 
 

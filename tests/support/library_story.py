@@ -29,7 +29,7 @@ def story(project: str, done: Callable[[str], object]) -> None:
             mut.flush()
             done("retitle")
         with mutable(workspace, THIRD) as mut:
-            mut.update(lambda draft: (draft.metadata.update(zzz=1), draft.events.pop()))
+            mut.update(lambda builder: (builder.metadata.update(zzz=1), builder.events.pop()))
         done("both")
         with workspace.create_conversation(parent=workspace.acquire(str(SECOND_ID)), title="Made") as mut:
             say(mut, "made")

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Snapshot
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from tests.support.carrying_out import Trees
     from tests.support.commands import Command, Outcome
 
@@ -270,9 +270,11 @@ class PureLevel:
         """Return what is remembered where `recover` makes its plan, and what it asks for when nobody answers."""
         records = self.memories.records(command.source or command.workspace)
         known = remembering(look.baseline, records)
-        board = decide(look.store, look.workspace, known, replace(policy, request=None), RULES, self.now_ns)
+        context = decide(look.store, look.workspace, known, replace(policy, request=None), RULES, self.now_ns)
         everything = isinstance(policy.request, ProjectRequest) and policy.request.everything
-        chosen = tuple(coming(board, absent(board))) if everything else taken_unasked(board, offers(board, records))
+        chosen = (
+            tuple(coming(context, absent(context))) if everything else taken_unasked(context, offers(context, records))
+        )
         request = ProjectRequest(chosen, records=tuple(range(len(records))))
         return remembering(look.baseline, records, chosen), replace(policy, request=request)
 
@@ -281,9 +283,9 @@ class PureLevel:
 
     def _plan(self, store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy) -> Plan:
         if isinstance(policy.request, ForkRequest):
-            board = decide(store, workspace, baseline, policy, RULES, self.now_ns)
+            context = decide(store, workspace, baseline, policy, RULES, self.now_ns)
             return without_git(
-                plan_branch(board, policy.request, self._stored(board, policy.request.id)), policy.git_busy
+                plan_branch(context, policy.request, self._stored(context, policy.request.id)), policy.git_busy
             )
         # As of a large world, of which most is told at a glance.
         with mock.patch.object(remaining, "MOST", len(store.copies) + len(workspace.copies) + 1):
@@ -314,9 +316,9 @@ class PureLevel:
         assert not plan.quiet or changes == Changes(), f"nothing was to do, and yet something is remembered: {changes}"
         return changes
 
-    def _stored(self, board: Board, conversation: str) -> dict[str, bytes]:
+    def _stored(self, context: PlanningContext, conversation: str) -> dict[str, bytes]:
         """Return a conversation's files in the store."""
-        copy, tree = board.views[conversation].store.main, self.trees["store"] or {}
+        copy, tree = context.views[conversation].store.main, self.trees["store"] or {}
         files = {file.name: tree[f"{copy.path}/{file.name}"] for file in copy.files} if copy else {}
         return {name: entry.content for name, entry in files.items() if isinstance(entry, Blob)}
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy, TreeEdit
     from reconcile.model.snapshot import Digest
     from reconcile.model.units import Rules
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Sides
     from reconcile.planning.rules.views import SideView, View
 
@@ -38,38 +38,38 @@ Requests = dict[tuple[str, Verb], PendingRequest | None]
 _TAKEN = (Take.STORE, Take.WORKSPACE, Take.BOTH)
 
 
-def edits_of(request: TreeEdit, board: Board) -> Edits:
-    """Return what a command changes; ``board`` is what a plain run would decide.
+def edits_of(request: TreeEdit, context: PlanningContext) -> Edits:
+    """Return what a command changes; ``context`` is what a plain run would decide.
 
     Raises:
         RefusedError: it can't be done, or not without more being said.
     """
     match request:
         case LocalRequest(ids):
-            return localize(board, ids)
+            return localize(context, ids)
         case ProjectRequest():
-            return project(board, request)
+            return project(context, request)
         case RemoveRequest():
-            return remove(board, request)
+            return remove(context, request)
         case SetParentRequest(conversation, parent):
-            return _reparent(board, conversation, parent)
+            return _reparent(context, conversation, parent)
         case _:
-            return collect(board, request)
+            return collect(context, request)
 
 
-def _reparent(board: Board, conversation: str, parent: str | None) -> Edits:
+def _reparent(context: PlanningContext, conversation: str, parent: str | None) -> Edits:
     """Give a conversation another parent; its subtree moves along."""
     for each in (conversation, parent):
-        if each is not None and each not in board.views:
+        if each is not None and each not in context.views:
             raise RefusedError(f"{each} is on neither side any more")
-    if conversation not in board.tree:
+    if conversation not in context.tree:
         raise RefusedError(f"{conversation} is archived; unarchive it first, with JP")
-    if parent is not None and parent not in board.tree:
+    if parent is not None and parent not in context.tree:
         raise RefusedError(f"{parent} is archived, and can't be a parent")
-    if parent is not None and conversation in (parent, *board.tree.ancestors(parent)):
-        chain = " > ".join([*reversed([parent, *board.tree.ancestors(parent)])])
+    if parent is not None and conversation in (parent, *context.tree.ancestors(parent)):
+        chain = " > ".join([*reversed([parent, *context.tree.ancestors(parent)])])
         raise RefusedError(f"{conversation} would be its own ancestor: {chain}")
-    circle = [each for cycle in board.tree.cycles if conversation in cycle for each in cycle]
+    circle = [each for cycle in context.tree.cycles if conversation in cycle for each in cycle]
     scope = frozenset((conversation, *circle))  # they all get other places where it no longer is one
     return Edits(parents={conversation: parent}, scope=scope, asked=frozenset({conversation}))
 
@@ -123,17 +123,17 @@ def _store_is_away(sides: Sides) -> bool:
 
 
 def recorded(
-    board: Board, policy: Policy, plan: Plan, asking: Mapping[tuple[str, Verb], PendingRequest]
+    context: PlanningContext, policy: Policy, plan: Plan, asking: Mapping[tuple[str, Verb], PendingRequest]
 ) -> tuple[tuple[tuple[str, Verb], PendingRequest | None], ...]:
     """Return what a plan changes of the requests that wait: those of its own command are recorded, others end."""
-    known = board.baseline.waiting
+    known = context.baseline.waiting
     found: Requests = {
         key: None
         for key, waiting in known.items()
-        if key in board.edits.dropped
-        or key[0] not in board.views
-        or not _is_due_on(board, key, waiting)
-        or key[0] in _opposed(board, policy, key[1])
+        if key in context.edits.dropped
+        or key[0] not in context.views
+        or not _is_due_on(context, key, waiting)
+        or key[0] in _opposed(context, policy, key[1])
     }
     concerned = plan.put_off.union(action.conversation for action in plan.actions)
     for key, waiting in asking.items():
@@ -144,77 +144,77 @@ def recorded(
     return tuple((key, found[key]) for key in sorted(found) if plan.about is None or key[0] in plan.about)
 
 
-def _is_due_on(board: Board, key: tuple[str, Verb], waiting: PendingRequest) -> bool:
-    view, edits = board.views[key[0]], board.edits
+def _is_due_on(context: PlanningContext, key: tuple[str, Verb], waiting: PendingRequest) -> bool:
+    view, edits = context.views[key[0]], context.edits
     if edits.leaving.get(key[0]) is Reason.LOCALIZED:  # it is seen like any other until then, so that all is saved
         view = replace(view, local=True)
-    return is_due(view, key[1], waiting, view.known_parent, board.sides, board.rules)
+    return is_due(view, key[1], waiting, view.known_parent, context.sides, context.rules)
 
 
 def _says_the_same(known: PendingRequest | None, asked: PendingRequest) -> bool:
     return known is not None and replace(known, run=None, why="") == replace(asked, run=None, why="")
 
 
-def asked_for(board: Board, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
+def asked_for(context: PlanningContext, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
     """Return what the command of a plan asks for and a later run can do."""
-    request, edits, found = policy.tree_edit, board.edits, dict[tuple[str, Verb], PendingRequest]()
+    request, edits, found = policy.tree_edit, context.edits, dict[tuple[str, Verb], PendingRequest]()
     if isinstance(request, LocalRequest):
         for each in request.ids:
-            if each in board.views:
-                found[each, Verb.LOCAL] = PendingRequest(along=tuple(sorted(inside_of(board, each))))
+            if each in context.views:
+                found[each, Verb.LOCAL] = PendingRequest(along=tuple(sorted(inside_of(context, each))))
     elif request is not None:
         children = request.children if isinstance(request, RemoveRequest) else Children.REFUSE
         mode = Children.PROMOTE if children is Children.PROMOTE else Children.REFUSE
         for each in edits.deleted:
-            found[each, Verb.REMOVE] = _bound(board, each, mode.value)
+            found[each, Verb.REMOVE] = _bound(context, each, mode.value)
         for each, parent in edits.parents.items():
-            if each in edits.promoted and board.parentage[each].frozen:
+            if each in edits.promoted and context.parentage[each].frozen:
                 continue  # what it lies below stays because of it, and is refused
-            found[each, Verb.REPARENT] = PendingRequest(value=parent, before=board.views[each].known_parent)
+            found[each, Verb.REPARENT] = PendingRequest(value=parent, before=context.views[each].known_parent)
     decisions = policy.decisions if request is None else edits.decisions
     for each, take in decisions.items():
-        if take in _TAKEN and each in board.views:
-            found[each, Verb.RESOLVE] = _bound(board, each, take.value)
-    return {key: waiting for key, waiting in found.items() if _is_due_on(board, key, waiting)}
+        if take in _TAKEN and each in context.views:
+            found[each, Verb.RESOLVE] = _bound(context, each, take.value)
+    return {key: waiting for key, waiting in found.items() if _is_due_on(context, key, waiting)}
 
 
-def _bound(board: Board, conversation: str, value: str) -> PendingRequest:
-    view, rules = board.views[conversation], board.rules
+def _bound(context: PlanningContext, conversation: str, value: str) -> PendingRequest:
+    view, rules = context.views[conversation], context.rules
     return PendingRequest(value=value, store=content_of(view.store, rules), workspace=content_of(view.workspace, rules))
 
 
-def _opposed(board: Board, policy: Policy, verb: Verb) -> Iterable[str]:
+def _opposed(context: PlanningContext, policy: Policy, verb: Verb) -> Iterable[str]:
     """Return the conversations of which a command asks for the opposite of an earlier request, or settles it."""
     match policy.tree_edit:
         case None:
             return policy.decisions.keys()
         case ProjectRequest():
-            return board.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else board.edits.decisions.keys()
+            return context.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else context.edits.decisions.keys()
         case LocalRequest(ids):
             return ids if verb in (Verb.REMOVE, Verb.RESOLVE) else ()
         case _:
-            return board.edits.deleted.keys() if verb is not Verb.LOCAL else ()
+            return context.edits.deleted.keys() if verb is not Verb.LOCAL else ()
 
 
-def unfinished(board: Board) -> Edits | None:
-    """Return what earlier commands have left to do, for a plain run's board; None for nothing."""
-    decided = board.policy.decisions
+def unfinished(context: PlanningContext) -> Edits | None:
+    """Return what earlier commands have left to do, for the context of a plain run; None for nothing."""
+    decided = context.policy.decisions
     due = {
         key: waiting
-        for key, waiting in sorted(board.baseline.waiting.items())
-        if key[0] in board.views and key[0] not in decided and _is_due_on(board, key, waiting)
+        for key, waiting in sorted(context.baseline.waiting.items())
+        if key[0] in context.views and key[0] not in decided and _is_due_on(context, key, waiting)
     }
-    dropped = _overtaken(board, due)
+    dropped = _overtaken(context, due)
     if not due and not dropped:
         return None
-    removal = _removal(board, due, dropped)
+    removal = _removal(context, due, dropped)
     left = {key: waiting for key, waiting in due.items() if key[0] not in removal.deleted}
-    local = localize(board, tuple(_leaving(board, left)))
-    parents = _parents(board, left, dropped)
+    local = localize(context, tuple(_leaving(context, left)))
+    parents = _parents(context, left, dropped)
     takes = {
         key[0]: Take(str(waiting.value))
         for key, waiting in left.items()
-        if key[1] is Verb.RESOLVE and not is_unseen(board.views[key[0]], board.sides)
+        if key[1] is Verb.RESOLVE and not is_unseen(context.views[key[0]], context.sides)
     }
     return replace(
         local,
@@ -240,57 +240,57 @@ def unfinished(board: Board) -> Edits | None:
     )
 
 
-def _overtaken(board: Board, due: Collection[tuple[str, Verb]]) -> dict[tuple[str, Verb], str]:
+def _overtaken(context: PlanningContext, due: Collection[tuple[str, Verb]]) -> dict[tuple[str, Verb], str]:
     """Return the decisions about two versions of which a side has another one by now."""
     found = {}
-    for key, waiting in sorted(board.baseline.waiting.items()):
-        open_still = key[0] in board.views and key not in due and key[0] not in board.policy.decisions
-        if key[1] is Verb.RESOLVE and open_still and not _is_settled(board.views[key[0]], board.rules):
+    for key, waiting in sorted(context.baseline.waiting.items()):
+        open_still = key[0] in context.views and key not in due and key[0] not in context.policy.decisions
+        if key[1] is Verb.RESOLVE and open_still and not _is_settled(context.views[key[0]], context.rules):
             asked = f"resolve {key[0]} --take {waiting.value}"
             found[key] = f"`{asked}` was asked for, but a side was changed since: it is not done; decide again"
     return found
 
 
-def _leaving(board: Board, due: Mapping[tuple[str, Verb], PendingRequest]) -> list[str]:
+def _leaving(context: PlanningContext, due: Mapping[tuple[str, Verb], PendingRequest]) -> list[str]:
     """Return those whose directory leaves: only with what was to leave with it (docs/design/intents.md#rule-27)."""
     local = {key[0]: waiting for key, waiting in due.items() if key[1] is Verb.LOCAL}
     together = frozenset(local).union(*(waiting.along for waiting in local.values()))
     return [
         each
         for each in local
-        if board.views[each].workspace.main is not None
-        and board.presences[each].goal is not Goal.REMOVE  # it was removed from the store since
-        and together.issuperset(inside_of(board, each))
+        if context.views[each].workspace.main is not None
+        and context.presences[each].goal is not Goal.REMOVE  # it was removed from the store since
+        and together.issuperset(inside_of(context, each))
     ]
 
 
 def _removal(
-    board: Board, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
+    context: PlanningContext, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
 ) -> Edits:
     """Return the removals, of what nobody has written to since, and what has no other children by now."""
-    if _store_is_away(board.sides):
+    if _store_is_away(context.sides):
         return Edits()
     going: dict[str, Children] = {}
     for key, waiting in due.items():
-        if key[1] is Verb.REMOVE and not _may_be_here_unseen(board, key[0]):
-            if _is_written_since(board, key[0], waiting):
+        if key[1] is Verb.REMOVE and not _may_be_here_unseen(context, key[0]):
+            if _is_written_since(context, key[0], waiting):
                 dropped[key] = _ended(key[0], "it was changed since")
             else:
                 going[key[0]] = Children(str(waiting.value))
-    for each, children in with_new_children(board, going).items():
-        dropped[each, Verb.REMOVE] = _ended(each, f"it has children by now: {board.names(children)}")
+    for each, children in with_new_children(context, going).items():
+        dropped[each, Verb.REMOVE] = _ended(each, f"it has children by now: {context.names(children)}")
         del going[each]
-    return remove(board, RemoveRequest(tuple(going), Children.PROMOTE)) if going else Edits()
+    return remove(context, RemoveRequest(tuple(going), Children.PROMOTE)) if going else Edits()
 
 
-def _may_be_here_unseen(board: Board, conversation: str) -> bool:
-    view = board.views[conversation]
-    return view.workspace.main is None and _may_be_here(view, board.sides)
+def _may_be_here_unseen(context: PlanningContext, conversation: str) -> bool:
+    view = context.views[conversation]
+    return view.workspace.main is None and _may_be_here(view, context.sides)
 
 
-def _is_written_since(board: Board, conversation: str, waiting: PendingRequest) -> bool:
+def _is_written_since(context: PlanningContext, conversation: str, waiting: PendingRequest) -> bool:
     """Tell whether a side has other content than the one that was to be removed; what is gone already is no such."""
-    view, rules = board.views[conversation], board.rules
+    view, rules = context.views[conversation], context.rules
     now = content_of(view.store, rules), content_of(view.workspace, rules)
     return view.archived or any(
         found not in (None, asked) for found, asked in zip(now, (waiting.store, waiting.workspace), strict=True)
@@ -302,7 +302,7 @@ def _ended(conversation: str, why: str) -> str:
 
 
 def _parents(
-    board: Board, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
+    context: PlanningContext, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
 ) -> dict[str, str | None]:
     """Return the new parents, of what nobody has given another one since."""
     found: dict[str, str | None] = {}
@@ -310,12 +310,12 @@ def _parents(
         if key[1] is not Verb.REPARENT:
             continue
         each, parent = key[0], waiting.value
-        around = (parent, *board.tree.ancestors(parent)) if parent is not None and parent in board.tree else ()
-        possible = each in board.tree and (parent is None or bool(around)) and each not in around
-        if possible and board.parentage[each].parent in (waiting.before, parent):
+        around = (parent, *context.tree.ancestors(parent)) if parent is not None and parent in context.tree else ()
+        possible = each in context.tree and (parent is None or bool(around)) and each not in around
+        if possible and context.parentage[each].parent in (waiting.before, parent):
             found[each] = parent
         else:
-            now = f"its parent is {board.parentage[each].parent}" if possible else f"{parent} can't be its parent"
+            now = f"its parent is {context.parentage[each].parent}" if possible else f"{parent} can't be its parent"
             dropped[key] = f"it was to get the parent {parent}, but {now} by now: it stays as it is"
     return found
 

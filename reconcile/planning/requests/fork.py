@@ -12,7 +12,7 @@ from reconcile.model.options import Layout
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Fault, File, Side
-from reconcile.planning.builder import Draft, Node, Put, Step
+from reconcile.planning.builder import Node, PlanBuilder, Put, Step
 from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import renumbered
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from reconcile.model.policy import ForkRequest
     from reconcile.model.snapshot import Content
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
 
-def plan_branch(board: Board, request: ForkRequest, contents: Mapping[str, Content]) -> Plan:
+def plan_branch(context: PlanningContext, request: ForkRequest, contents: Mapping[str, Content]) -> Plan:
     """Return the plan that makes the fork; ``contents`` are the managed files of the source in the store.
 
     It is placed in its source's directory where that is in the workspace, unless it is to be local or its source is.
@@ -33,40 +33,42 @@ def plan_branch(board: Board, request: ForkRequest, contents: Mapping[str, Conte
     Raises:
         RefusedError: the source isn't whole in the store, a file of it can't be read, or it can't be cut.
     """
-    view = board.views[request.id]
-    files = _files(board, view, request, contents)
-    new = board.free_id(set(board.views))
+    view = context.views[request.id]
+    files = _files(context, view, request, contents)
+    new = context.free_id(set(context.views))
     title = request.title if request.title is not None else view.title
-    name = board.rules.format.dirname(new, title)
-    draft = Draft()
+    name = context.rules.format.dirname(new, title)
+    builder = PlanBuilder()
     home = Node(Side.STORE, None, "", name)
     puts = [
-        Put(File(file, len(content), board.now_ns, board.rules.digest(content)), content=content)
+        Put(File(file, len(content), context.now_ns, context.rules.digest(content)), content=content)
         for file, content in files.items()
     ]
-    after = _count(board, view, files)
+    after = _count(context, view, files)
     local = request.local or view.local
-    draft.create(_step(Kind.FORK, new, title, after), home, puts)
+    builder.create(_step(Kind.FORK, new, title, after), home, puts)
     intent = Intent(IntentKind.LOCAL) if local else None
-    if not local and _takes_children(board, view):
+    if not local and _takes_children(context, view):
         intent = Intent(IntentKind.PROJECTED)
-        container = board.node(view.workspace.main) if view.workspace.main and _nests(board, view) else None
+        container = context.node(view.workspace.main) if view.workspace.main and _nests(context, view) else None
         node = Node(Side.WORKSPACE, container, "", name)
-        draft.create(_step(Kind.PROJECT, new, title, after), node, [Put(put.file, home) for put in puts])
+        builder.create(_step(Kind.PROJECT, new, title, after), node, [Put(put.file, home) for put in puts])
     return Plan(
-        layout=board.policy.layout.value,
-        actions=renumbered(draft),
+        layout=context.policy.layout.value,
+        actions=renumbered(builder),
         # Also of one that is projected at once: after a kill the next run does it.
         intents=((new, intent),) if intent is not None else (),
         outline=(Heading(view.id, view.title, 0), Heading(new, title, 1)),
-        policy=board.policy,
-        now_ns=board.now_ns,
+        policy=context.policy,
+        now_ns=context.now_ns,
         about=frozenset((new,)),
     )
 
 
-def _files(board: Board, view: View, request: ForkRequest, contents: Mapping[str, Content]) -> dict[str, bytes]:
-    fmt = board.rules.format
+def _files(
+    context: PlanningContext, view: View, request: ForkRequest, contents: Mapping[str, Content]
+) -> dict[str, bytes]:
+    fmt = context.rules.format
     way_on = f"see `reconcile status {view.id}`, or run `reconcile`"
     known: dict[str, bytes] = {}
     for name, content in contents.items():
@@ -84,25 +86,25 @@ def _files(board: Board, view: View, request: ForkRequest, contents: Mapping[str
         raise RefusedError(f"{view.id}: its events can't be filtered: {error}") from None
 
 
-def _count(board: Board, view: View, files: Mapping[str, bytes]) -> int:
-    fmt = board.rules.format
+def _count(context: PlanningContext, view: View, files: Mapping[str, bytes]) -> int:
+    fmt = context.rules.format
     stream = fmt.read_stream({name: files[name] for name in fmt.stream_files if name in files}, events=False)
     if isinstance(stream, Fault):
         raise RefusedError(f"{view.id}: {stream.file}: found {stream.found}, expected {stream.expected}")
     return stream.count
 
 
-def _takes_children(board: Board, view: View) -> bool:
+def _takes_children(context: PlanningContext, view: View) -> bool:
     """Tell whether something may be written below the source: it is here, whole and public, as it is in the store."""
     main = view.workspace.main
-    above = board.tree.ancestors(view.id) if _nests(board, view) else ()
-    public = not any(board.views[each].local for each in above)
+    above = context.tree.ancestors(view.id) if _nests(context, view) else ()
+    public = not any(context.views[each].local for each in above)
     whole = view.workspace.has(view.format.required) and not view.workspace.faults
     return main is not None and whole and public and not main.archived and not main.obstructed
 
 
-def _nests(board: Board, view: View) -> bool:
-    return board.policy.layout is Layout.NESTED and view.id in board.tree
+def _nests(context: PlanningContext, view: View) -> bool:
+    return context.policy.layout is Layout.NESTED and view.id in context.tree
 
 
 def _step(kind: Kind, conversation: str, title: str | None, events: int) -> Step:

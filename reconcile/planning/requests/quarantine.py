@@ -8,7 +8,7 @@ from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, TRASH, WHOLE, Fault, File, Unreadable
 from reconcile.model.units import units_of
-from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.builder import PlanBuilder, Put, Step
 from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import renumbered
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reconcile.model.snapshot import Copy
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
 NOTE = "TRASHED.md"
@@ -32,16 +32,16 @@ To bring it back, mend the file, move the directory back to where it was, and de
 """
 
 
-def plan_quarantine(board: Board, ids: Iterable[str]) -> Plan:
+def plan_quarantine(context: PlanningContext, ids: Iterable[str]) -> Plan:
     """Return the plan that moves every broken directory of these conversations away.
 
     Raises:
         RefusedError: none of a conversation's directories is broken, one can't be read, or others lie in it.
     """
-    draft = Draft()
-    views = [board.views[conversation] for conversation in ids]
+    builder = PlanBuilder()
+    views = [context.views[conversation] for conversation in ids]
     for view in views:
-        broken = [(copy, fault) for copy in _copies(view) if (fault := _fault(board, copy)) is not None]
+        broken = [(copy, fault) for copy in _copies(view) if (fault := _fault(context, copy)) is not None]
         if not broken:
             raise RefusedError(f"{view.id}: nothing of it is broken", "`reconcile doctor` lists what is")
         unread = [fault for _, fault in broken if isinstance(fault, Unreadable)]
@@ -49,13 +49,13 @@ def plan_quarantine(board: Board, ids: Iterable[str]) -> Plan:
             words = f"{view.id}: {unread[0].file}: found {unread[0].found}: nothing is known to be broken"
             raise RefusedError(words, f"expected {unread[0].expected}; then run again")
         for copy, fault in broken:
-            _move(board, draft, view, copy, fault)
+            _move(context, builder, view, copy, fault)
     return Plan(
-        layout=board.policy.layout.value,
-        actions=renumbered(draft),
+        layout=context.policy.layout.value,
+        actions=renumbered(builder),
         outline=tuple(Heading(view.id, view.title, 0) for view in views),
-        policy=board.policy,
-        now_ns=board.now_ns,
+        policy=context.policy,
+        now_ns=context.now_ns,
         about=frozenset(view.id for view in views),
     )
 
@@ -64,34 +64,34 @@ def _copies(view: View) -> list[Copy]:
     return [copy for side in (view.store, view.workspace) if side.main for copy in (side.main, *side.stale)]
 
 
-def _fault(board: Board, copy: Copy) -> Fault | None:
-    faults = [unit.fault for unit in units_of(copy, board.rules, None).values() if unit.fault is not None]
+def _fault(context: PlanningContext, copy: Copy) -> Fault | None:
+    faults = [unit.fault for unit in units_of(copy, context.rules, None).values() if unit.fault is not None]
     return faults[0] if faults else None
 
 
-def _move(board: Board, draft: Draft, view: View, copy: Copy, fault: Fault) -> None:
-    node = board.node(copy)
+def _move(context: PlanningContext, builder: PlanBuilder, view: View, copy: Copy, fault: Fault) -> None:
+    node = context.node(copy)
     if node.below:
         inside = ", ".join(sorted(each.copy.conversation for each in node.subtree() if each.copy is not None))
         raise RefusedError(f"{copy.place}: {inside} would be carried along", "make it local first, or mend the file")
     anchor = node.anchor()
     if anchor is not None:
         raise RefusedError(anchor)
-    name = _free_name(board, copy)
+    name = _free_name(context, copy)
     note = _TEXT.format(file=fault.file, found=fault.found, expected=fault.expected).encode("utf-8", "replace")
-    put = Put(File(NOTE, len(note), board.now_ns, board.rules.digest(note)), content=note)
+    put = Put(File(NOTE, len(note), context.now_ns, context.rules.digest(note)), content=note)
     kind = Kind.COPY if copy.side.value == "store" else Kind.PROJECT
     # The note first: what lies in the trash can't be named again after a kill.
-    draft.write(_step(view, kind, EXTRA + NOTE), node, [put])
-    draft.move(_step(view, Kind.MOVE, WHOLE), node, None, f"{TRASH}/", name)
+    builder.write(_step(view, kind, EXTRA + NOTE), node, [put])
+    builder.move(_step(view, Kind.MOVE, WHOLE), node, None, f"{TRASH}/", name)
 
 
-def _free_name(board: Board, copy: Copy) -> str:
+def _free_name(context: PlanningContext, copy: Copy) -> str:
     """Return a name that is free in the trash: ``NAME``, ``NAME-1``, as JP counts.
 
     See docs/design/formats/jp.md#edge-case-53.
     """
-    taken = {node.path for node in board.nodes[copy.side].values()}
+    taken = {node.path for node in context.nodes[copy.side].values()}
     name, number = copy.dirname, 0
     while f"{TRASH}/{name}" in taken:
         number += 1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.baseline import Baseline, Intent
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
 
 
 class Offer(Struct, frozen=True):
@@ -57,15 +57,18 @@ def remembering(
     return replace(baseline, agreed=agreed, former=former)
 
 
-def absent(board: Board) -> tuple[str, ...]:
+def absent(context: PlanningContext) -> tuple[str, ...]:
     """Return what is in the store, live or archived, and not in the workspace; never what is local."""
-    found = (board.views[each] for each in board.order)
+    found = (context.views[each] for each in context.order)
     return tuple(v.id for v in found if v.store.main is not None and v.workspace.main is None and not v.local)
 
 
-def offers(board: Board, records: Iterable[Baseline]) -> Offers:
-    """Return what the records of this checkout offer; without any, all that is absent. The board knows what they do."""
-    candidates = absent(board)
+def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
+    """Return what the records of this checkout offer; without any, all that is absent.
+
+    The context was decided with these records.
+    """
+    candidates = absent(context)
     by_run: dict[str | None, set[str]] = {}
     seen: set[str] = set()
     recorded = False
@@ -80,7 +83,7 @@ def offers(board: Board, records: Iterable[Baseline]) -> Offers:
                 by_run.setdefault(intent.run, set()).add(conversation)
     if not recorded:
         by_run, seen = {None: set(candidates)}, set(candidates)
-    come = coming(board, set().union(*by_run.values()))
+    come = coming(context, set().union(*by_run.values()))
     removed_by = sorted((run for run in by_run if run is not None), reverse=True)
     runs = [None, *removed_by] if None in by_run else list(removed_by)
     groups = (Offer(run, tuple(each for each in come if each in by_run[run]), recorded) for run in runs)
@@ -88,24 +91,24 @@ def offers(board: Board, records: Iterable[Baseline]) -> Offers:
     return Offers(tuple(group for group in groups if group.conversations), left_out)
 
 
-def taken_unasked(board: Board, found: Offers) -> tuple[str, ...]:
+def taken_unasked(context: PlanningContext, found: Offers) -> tuple[str, ...]:
     """Return what comes back where nobody can be asked."""
-    return tuple(coming(board, [each for group in found.unasked for each in group.conversations]))
+    return tuple(coming(context, [each for group in found.unasked for each in group.conversations]))
 
 
-def coming(board: Board, chosen: Collection[str]) -> Mapping[str, str | None]:
+def coming(context: PlanningContext, chosen: Collection[str]) -> Mapping[str, str | None]:
     """Return those of them that can be put back, parents first, with the conversation that each will lie in.
 
     That is its parent where that is here or comes too. Where it is neither, it is what the conversation lay in when it
     was here without its parent: nothing is published for it (docs/design/placement.md#rule-8). What is archived lies in
     nothing.
     """
-    homes = {each: _homes(board, each) for each in board.order if each in chosen}
+    homes = {each: _homes(context, each) for each in context.order if each in chosen}
     inside: dict[str, list[str]] = {}
     ready = []
     for each, possible in homes.items():
         for home in possible:
-            if home is None or _is_public_here(board, home):
+            if home is None or _is_public_here(context, home):
                 ready.append(each)
             else:
                 inside.setdefault(home, []).append(each)
@@ -116,26 +119,26 @@ def coming(board: Board, chosen: Collection[str]) -> Mapping[str, str | None]:
             come.add(each)
             ready += inside.get(each, ())
     return {
-        each: next(home for home in possible if home is None or home in come or _is_public_here(board, home))
+        each: next(home for home in possible if home is None or home in come or _is_public_here(context, home))
         for each, possible in homes.items()
         if each in come
     }
 
 
-def _homes(board: Board, conversation: str) -> list[str | None]:
+def _homes(context: PlanningContext, conversation: str) -> list[str | None]:
     """Return what a conversation can lie in once it is back, the best first."""
-    parent, agreed = board.container_of(conversation), board.views[conversation].agreed
-    if parent is None or agreed is None or board.views[parent].workspace.main is not None:
+    parent, agreed = context.container_of(conversation), context.views[conversation].agreed
+    if parent is None or agreed is None or context.views[parent].workspace.main is not None:
         return [parent]
     before = agreed.container
-    if before is None or before not in board.tree:
+    if before is None or before not in context.tree:
         return [parent, None]
-    is_above = conversation in (before, *board.tree.ancestors(before))
+    is_above = conversation in (before, *context.tree.ancestors(before))
     return [parent] if is_above else [parent, before]
 
 
-def _is_public_here(board: Board, conversation: str) -> bool:
-    view = board.views[conversation]
+def _is_public_here(context: PlanningContext, conversation: str) -> bool:
+    view = context.views[conversation]
     return view.workspace.main is not None and not view.local
 
 

@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.model.policy import GcRequest, RemoveRequest
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.content import Verdict
 
 
-def remove(board: Board, request: RemoveRequest) -> Edits:
+def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
     """Remove the targets; their children are removed too, or take their place in the tree.
 
     What a run that was cut short has removed from the store alone is still a target, and keeps its children.
     """
-    kin = _Kin(board)
-    ids = dict.fromkeys(board.still_there(request.ids))
+    kin = _Kin(context)
+    ids = dict.fromkeys(context.existing(request.ids))
     for target in ids:
-        if board.views[target].archived:
+        if context.views[target].archived:
             raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
         children = [each for each in kin.children(target) if each not in ids]
         if children and request.children is Children.REFUSE:
             below = kin.subtrees((target,))
-            raise _has_children(board, target, [each for each in board.order if each in below and each not in ids])
+            raise _has_children(context, target, [each for each in context.order if each in below and each not in ids])
     removed = kin.parents_first(kin.subtrees(ids) if request.children is Children.CASCADE else ids)
     deleted = dict.fromkeys(removed, Reason.REMOVED_AS_ASKED)
     parents = kin.promoted(removed)
@@ -48,16 +48,16 @@ def remove(board: Board, request: RemoveRequest) -> Edits:
         heirs={each: tuple(child for child in kin.children(each) if child in parents) for each in deleted},
         parents=parents,
         promoted=frozenset(parents),
-        scope=frozenset({*deleted, *parents, *_half_promoted(board, deleted)}) or NOBODY,
-        notes=tuple(_archived_below(board, deleted)),
+        scope=frozenset({*deleted, *parents, *_half_promoted(context, deleted)}) or NOBODY,
+        notes=tuple(_archived_below(context, deleted)),
     )
 
 
-def with_new_children(board: Board, going: Mapping[str, Children]) -> dict[str, list[str]]:
+def with_new_children(context: PlanningContext, going: Mapping[str, Children]) -> dict[str, list[str]]:
     """Return those of an earlier removal that have children which don't go too, and are in nobody's charge, with them;
     what stays is itself such a child.
     """
-    kin, found = _Kin(board), dict[str, list[str]]()
+    kin, found = _Kin(context), dict[str, list[str]]()
     while True:
         more = {
             each: left
@@ -70,15 +70,15 @@ def with_new_children(board: Board, going: Mapping[str, Children]) -> dict[str, 
         found |= more
 
 
-def keeping_parents(board: Board) -> Edits | None:
+def keeping_parents(context: PlanningContext) -> Edits | None:
     """Return the same edits without the removal of what has a child that can't get another parent now, nor of what that
     lies below: its parent would be gone (docs/design/run.md#rule-47). Their other children stay theirs. None where
     nothing has to stay.
     """
-    edits = board.edits
-    stuck = {each: [child for child in heirs if board.parentage[child].frozen] for each, heirs in edits.heirs.items()}
+    edits = context.edits
+    stuck = {each: [child for child in heirs if context.parentage[child].frozen] for each, heirs in edits.heirs.items()}
     above = {child: parent for parent, children in edits.below.items() for child in children}
-    staying = _staying(board, stuck, above)
+    staying = _staying(context, stuck, above)
     if not staying:
         return None
     parents = {child: edits.parents[child] for children in stuck.values() for child in children}
@@ -93,39 +93,39 @@ def keeping_parents(board: Board) -> Edits | None:
         deleted={each: reason for each, reason in edits.deleted.items() if each not in staying},
         parents=parents,
         promoted=frozenset(parents),
-        held=tuple(board.held_item(each, Reason.SUBTREE_HELD, words) for each, words in staying.items()),
+        held=tuple(context.held_item(each, Reason.SUBTREE_HELD, words) for each, words in staying.items()),
     )
 
 
-def _staying(board: Board, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
+def _staying(context: PlanningContext, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
     """Return what stays, and why: what has such a child, and whatever was to go with it above that."""
     staying = {
-        each: f"it stays: {board.names(children)} can't get another parent before that is settled"
+        each: f"it stays: {context.names(children)} can't get another parent before that is settled"
         for each, children in stuck.items()
         if children
     }
     for each in tuple(staying):
         below, at = each, above.get(each)
         while at is not None and at not in staying:
-            staying[at] = f"it stays, as {board.names((below,))} below it does"
+            staying[at] = f"it stays, as {context.names((below,))} below it does"
             below, at = at, above.get(at)
     return staying
 
 
-def _half_promoted(board: Board, deleted: Collection[str]) -> list[str]:
+def _half_promoted(context: PlanningContext, deleted: Collection[str]) -> list[str]:
     """Return what a run that was cut short has given another parent in the store alone."""
-    stated = {each: view.workspace.metadata for each, view in board.views.items()}
+    stated = {each: view.workspace.metadata for each, view in context.views.items()}
     return [each for each, metadata in stated.items() if metadata is not None and metadata.parent.id in deleted]
 
 
-def collect(board: Board, request: GcRequest) -> Edits:
+def collect(context: PlanningContext, request: GcRequest) -> Edits:
     """Remove what has expired, and the rest of what a run that was cut short has removed.
 
     What has expired but isn't saved as it is in the workspace is saved instead, and judged by the next `gc`.
     """
-    found = (*expired(board, frozenset(request.active)), *_half_removed(board))
-    unsaved = [each for each in board.tree.walk() if is_over(board, each) and not is_saved(board, each)]
-    kin = _Kin(board)
+    found = (*expired(context, frozenset(request.active)), *_half_removed(context))
+    unsaved = [each for each in context.tree.walk() if is_over(context, each) and not is_saved(context, each)]
+    kin = _Kin(context)
     deleted = dict.fromkeys(kin.parents_first(dict.fromkeys(found)), Reason.EXPIRED)
     message = "it has expired in the store, but what is in the workspace differs: the next gc judges what comes of that"
     return Edits(
@@ -136,20 +136,22 @@ def collect(board: Board, request: GcRequest) -> Edits:
     )
 
 
-def _half_removed(board: Board) -> list[str]:
+def _half_removed(context: PlanningContext) -> list[str]:
     """Return what a run that was cut short has removed from the store alone."""
-    buried = board.baseline.tombstones
-    return [each for each, presence in board.presences.items() if presence.goal is Goal.REMOVE and each in buried]
+    buried = context.baseline.tombstones
+    return [each for each, presence in context.presences.items() if presence.goal is Goal.REMOVE and each in buried]
 
 
 class _Kin:
     """Who is whose child by what they state, also where the parent is half removed already."""
 
-    def __init__(self, board: Board) -> None:
-        self._parents = {each: board.parentage[each].parent for each in board.order if not board.views[each].archived}
+    def __init__(self, context: PlanningContext) -> None:
+        self._parents = {
+            each: context.parentage[each].parent for each in context.order if not context.views[each].archived
+        }
         self._children: dict[str | None, list[str]] = {}
         for child, parent in self._parents.items():
-            if board.presences[child].state != "gone":
+            if context.presences[child].state != "gone":
                 self._children.setdefault(parent, []).append(child)
 
     def children(self, conversation: str) -> list[str]:
@@ -187,49 +189,49 @@ class _Kin:
         return found
 
 
-def _has_children(board: Board, target: str, below: list[str]) -> RefusedError:
+def _has_children(context: PlanningContext, target: str, below: list[str]) -> RefusedError:
     kind = "1 descendant" if len(below) == 1 else f"{len(below)} descendants"
     return RefusedError(
-        f"{target} ({board.views[target].title or 'no title'}) has {kind}: {board.names(below)}",
+        f"{target} ({context.views[target].title or 'no title'}) has {kind}: {context.names(below)}",
         f"remove all of them: reconcile rm {target} --cascade",
         f"or let its children move up: reconcile rm {target} --promote",
     )
 
 
-def _archived_below(board: Board, deleted: Collection[str]) -> Iterator[Note]:
-    for view in board.views.values():
-        if view.archived and board.parentage[view.id].parent in deleted:
-            message = f"it is archived, and stays; its parent {board.parentage[view.id].parent} is removed"
+def _archived_below(context: PlanningContext, deleted: Collection[str]) -> Iterator[Note]:
+    for view in context.views.values():
+        if view.archived and context.parentage[view.id].parent in deleted:
+            message = f"it is archived, and stays; its parent {context.parentage[view.id].parent} is removed"
             yield Note(conversation=view.id, reason=Reason.ARCHIVED_COPY, message=message)
 
 
-def expired(board: Board, active: frozenset[str]) -> tuple[str, ...]:
+def expired(context: PlanningContext, active: frozenset[str]) -> tuple[str, ...]:
     """Return the live conversations that have expired, parents before children.
 
     A parent's expiry is the latest of its subtree; a descendant that has none, that is active, or that differs in the
     workspace and isn't saved yet, keeps its ancestors (docs/design/formats/jp.md#edge-case-51).
     """
     kept: set[str] = set()
-    order = tuple(board.tree.walk())
+    order = tuple(context.tree.walk())
     for conversation in reversed(order):
-        over = is_over(board, conversation) and is_saved(board, conversation)
+        over = is_over(context, conversation) and is_saved(context, conversation)
         if conversation in kept or conversation in active or not over:
             kept.add(conversation)
-            kept.update(filter(None, [board.tree.parent_of(conversation)]))
+            kept.update(filter(None, [context.tree.parent_of(conversation)]))
     return tuple(conversation for conversation in order if conversation not in kept)
 
 
-def is_over(board: Board, conversation: str) -> bool:
+def is_over(context: PlanningContext, conversation: str) -> bool:
     """The store's metadata decides; what is in the workspace alone is somebody else's."""
-    view = board.views[conversation]
+    view = context.views[conversation]
     metadata = view.store.metadata
-    ends_ns = board.rules.format.expires_ns(metadata.content) if metadata is not None else None
-    return ends_ns is not None and ends_ns <= board.now_ns
+    ends_ns = context.rules.format.expires_ns(metadata.content) if metadata is not None else None
+    return ends_ns is not None and ends_ns <= context.now_ns
 
 
-def is_saved(board: Board, conversation: str) -> bool:
+def is_saved(context: PlanningContext, conversation: str) -> bool:
     """Tell whether the store has all that the next run would save: an edit may have taken the expiry away."""
-    verdicts = board.verdicts.get(conversation, {}).values()
+    verdicts = context.verdicts.get(conversation, {}).values()
     return all(_is_settled(verdict) for verdict in verdicts)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Side
-from reconcile.planning.builder import Draft, Node, Put, Step, nodes_of
+from reconcile.planning.builder import Node, PlanBuilder, Put, Step, nodes_of
 from reconcile.planning.filters import renumbered, without_git
 from reconcile.planning.rules.content import is_partly_here
 from reconcile.planning.rules.views import views_of
@@ -46,20 +46,20 @@ def plan_restore(
         NoPlaceError: it is gone, and the units aren't enough to make it again.
     """
     conversation = units[0].conversation
-    draft = Draft()
+    builder = PlanBuilder()
     known = any(copy.conversation == conversation for copy in (*store.copies, *workspace.copies))
     view = views_of(store, workspace, baseline, rules, {conversation})[conversation] if known else None
     title = view.title if view is not None else next((unit.title for unit in units if unit.title), None)
     if view is None or view.store.main is None:
-        _make(draft, units, title, now_ns)
+        _make(builder, units, title, now_ns)
     else:
-        _write(draft, nodes_of(store)[view.store.main.path], units, Kind.COPY, view, rules, now_ns)
+        _write(builder, nodes_of(store)[view.store.main.path], units, Kind.COPY, view, rules, now_ns)
         if view.workspace.main is not None and not view.local and not is_partly_here(view, policy):
             there = [unit for unit in units if not unit.unit.startswith(EXTRA) or unit.unit in view.workspace.units]
-            _write(draft, nodes_of(workspace)[view.workspace.main.path], there, Kind.PROJECT, view, rules, now_ns)
+            _write(builder, nodes_of(workspace)[view.workspace.main.path], there, Kind.PROJECT, view, rules, now_ns)
     plan = Plan(
         layout=policy.layout.value,
-        actions=renumbered(draft),
+        actions=renumbered(builder),
         outline=(Heading(conversation, title, 0),),
         asides=tuple((key, None) for key in sorted(baseline.asides) if key[0] == conversation),
         policy=policy,
@@ -69,17 +69,17 @@ def plan_restore(
     return without_git(plan, policy.git_busy)
 
 
-def _make(draft: Draft, units: Sequence[SavedUnit], title: str | None, now_ns: int) -> None:
+def _make(builder: PlanBuilder, units: Sequence[SavedUnit], title: str | None, now_ns: int) -> None:
     """Make a conversation again that the store no longer has."""
     if not {METADATA, STREAM} <= {unit.unit for unit in units if not unit.partial}:
         raise NoPlaceError("the store doesn't have that conversation any more; restore the whole of it, as ID@RUN")
     home = Node(Side.STORE, None, "", units[0].dirname)
     puts = [put for unit in units for put in _puts(unit, now_ns)]
-    draft.create(_step(units[0].conversation, title, Kind.COPY, WHOLE), home, puts)
+    builder.create(_step(units[0].conversation, title, Kind.COPY, WHOLE), home, puts)
 
 
 def _write(
-    draft: Draft, node: Node, units: Sequence[SavedUnit], kind: Kind, view: View, rules: Rules, now_ns: int
+    builder: PlanBuilder, node: Node, units: Sequence[SavedUnit], kind: Kind, view: View, rules: Rules, now_ns: int
 ) -> None:
     """Replace units of a directory that is there, where they differ."""
     for unit in units:
@@ -87,7 +87,7 @@ def _write(
         gone = [name for name in managed if name in node.files and name not in unit.files]
         there = {name: node.files[name].digest for name in unit.files if name in node.files}
         if gone or there != {name: kept.digest for name, kept in unit.files.items()}:
-            draft.write(_step(view.id, view.title, kind, unit.unit), node, _puts(unit, now_ns), removes=gone)
+            builder.write(_step(view.id, view.title, kind, unit.unit), node, _puts(unit, now_ns), removes=gone)
 
 
 def _puts(unit: SavedUnit, now_ns: int) -> list[Put]:

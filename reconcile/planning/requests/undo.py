@@ -16,7 +16,7 @@ from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan, Precon
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, WHOLE, Metadata, Place, Side
 from reconcile.model.units import is_of_another
-from reconcile.planning.builder import Draft, Node, Put, Step, nodes_of
+from reconcile.planning.builder import Node, PlanBuilder, Put, Step, nodes_of
 from reconcile.planning.filters import Standing, bulk_undo, git_is_busy, renumbered, standing, undone_record, withheld
 from reconcile.planning.rules.guards import look_at_whole
 
@@ -183,7 +183,7 @@ class _Undo:
         self.past = past
         self.rules = rules
         self._managed = (rules.format.metadata_file, *rules.format.stream_files)
-        self.draft = Draft()
+        self.builder = PlanBuilder()
         self.refused = {
             key: f"run {run} has changed it since; "
             + ("its checkout is gone" if run in past.since.gone else "undo that one first")
@@ -237,13 +237,13 @@ class _Undo:
 
     def left_private(self) -> dict[str, str]:
         """Return the local ones that the store gets back, and the workspace doesn't; others of them are refused."""
-        saved = {action.conversation for action in self.draft} - self.refused.keys()
+        saved = {action.conversation for action in self.builder} - self.refused.keys()
         self.refused = {**{each: words for each, words in self._private.items() if each not in saved}, **self.refused}
         return {each: words for each, words in self._private.items() if each in saved}
 
     def kept_of(self, chosen: set[str]) -> list[Action]:
         """Return the steps of those chosen; a conversation of which one can't be taken is refused as a whole."""
-        actions = list(self.draft)
+        actions = list(self.builder)
         while True:
             out = withheld(
                 actions,
@@ -311,7 +311,7 @@ class _Undo:
             raise NotAsLeftError(anchor)
         spot = self.directories.spot(action.source)
         self.directories.leave(node)
-        self.draft.move(self._step(action, _MOVED_BACK[action.kind]), node, *spot)
+        self.builder.move(self._step(action, _MOVED_BACK[action.kind]), node, *spot)
         self.directories.enter(node, action.conversation)
 
     def _age_back(self, action: Action) -> None:
@@ -325,7 +325,7 @@ class _Undo:
             if file.mtime_ns == action.mtime_ns:
                 before.setdefault(expect.mtime_ns, []).append(name)
         for mtime_ns, names in before.items():
-            self.draft.age(self._step(action, Kind.AGE), node, names, mtime_ns)
+            self.builder.age(self._step(action, Kind.AGE), node, names, mtime_ns)
 
     def _write_back(self, action: Action) -> None:
         """Give the files of one unit their old content, and take away those that weren't there."""
@@ -351,9 +351,9 @@ class _Undo:
         if puts:
             self._may_write(action, node.side)
             kind = Kind.SET_PARENT if action.kind in _PARENTS else _MADE[node.side]
-            self.draft.write(self._step(action, kind), node, puts, removes=gone)
+            self.builder.write(self._step(action, kind), node, puts, removes=gone)
         elif gone:
-            self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), gone)
+            self.builder.remove(self._step(action, _TAKEN[node.side]), node, (), gone)
 
     def title_of(self, conversation: str) -> str | None:
         """Return what a conversation is called; a record that has one place, by that."""
@@ -395,7 +395,7 @@ class _Undo:
             self._forks[action.conversation] = node.copy.metadata.parent.id
         self.directories.leave(node)
         stays = [(each, name) for each in others for name in self._managed if name in each.files]
-        self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), stays=stays)
+        self.builder.remove(self._step(action, _TAKEN[node.side]), node, (), stays=stays)
 
     def _make_again(self, action: Action) -> None:
         """Make a directory again that the run has removed."""
@@ -416,7 +416,7 @@ class _Undo:
         spot = self.directories.spot(action.target)
         self._may_write(action, action.target.side, spot[0])
         node = Node(action.target.side, *spot)
-        self.draft.create(self._step(action, _MADE[node.side]), node, puts)
+        self.builder.create(self._step(action, _MADE[node.side]), node, puts)
         node.files = seen
         self.directories.enter(node, action.conversation)
 

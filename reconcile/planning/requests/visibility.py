@@ -21,92 +21,95 @@ if TYPE_CHECKING:
 
     from reconcile.model.plan import Item
     from reconcile.model.policy import ProjectRequest
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
 
 
-def project(board: Board, request: ProjectRequest) -> Edits:
+def project(context: PlanningContext, request: ProjectRequest) -> Edits:
     """Put the targets into the workspace, and what comes back with them."""
-    views = board.views
-    targets = board.still_there(request.ids)
+    views = context.views
+    targets = context.existing(request.ids)
     decisions: dict[str, Take] = {}
     if request.everything:
-        targets += [each for each in board.tree.walk() if _in_store_alone(board, each) and not views[each].local]
+        targets += [each for each in context.tree.walk() if _in_store_alone(context, each) and not views[each].local]
     if request.behind:
-        decisions = dict.fromkeys(_behind(board), Take.STORE)
+        decisions = dict.fromkeys(_behind(context), Take.STORE)
     intents: dict[str, Intent | None] = {}
     held: list[Item] = []
     scope = {*targets, *decisions}
-    back = coming(board, targets) if request.records is not None else {}
-    apart = _apart(board, back)
-    private = _private_above(board, scope)
+    back = coming(context, targets) if request.records is not None else {}
+    apart = _apart(context, back)
+    private = _private_above(context, scope)
     for target in dict.fromkeys(targets):
         if views[target].archived and request.records is None:
             message = "it is archived in the store; unarchive it first, with JP"
-            held.append(board.held_item(target, Reason.ARCHIVED_HELD, message))
+            held.append(context.held_item(target, Reason.ARCHIVED_HELD, message))
             continue
         above = [] if target in back else _chain(private, target, intents)
         if above and not request.ancestors:
             message = (
                 f"it lies below what doesn't belong in this workspace, and would be public with it: "
-                f"{board.names(above)}"
+                f"{context.names(above)}"
             )
             again = f"reconcile project {target} --with-ancestors"
-            held.append(board.held_item(target, Reason.ANCESTORS_ABSENT, message, again))
+            held.append(context.held_item(target, Reason.ANCESTORS_ABSENT, message, again))
             continue
         intents |= dict.fromkeys((*above, target), Intent(IntentKind.PROJECTED))
-    former = _former(board, intents)
+    former = _former(context, intents)
     return Edits(
         intents=former | intents,
         asked=frozenset(intents),
         apart=apart,
         decisions=decisions,
-        scope=frozenset(scope | _with_relatives(board, intents) | former.keys()) or NOBODY,
+        scope=frozenset(scope | _with_relatives(context, intents) | former.keys()) or NOBODY,
         held=tuple(held),
     )
 
 
-def _former(board: Board, public: Collection[str]) -> dict[str, Intent | None]:
+def _former(context: PlanningContext, public: Collection[str]) -> dict[str, Intent | None]:
     """Return what goes on to hold of what `recover` leaves where it is."""
     return {
         each: intent
-        for each, intent in board.baseline.former.items()
-        if each not in public and each in board.views and _in_store_alone(board, each) and not board.views[each].local
+        for each, intent in context.baseline.former.items()
+        if each not in public
+        and each in context.views
+        and _in_store_alone(context, each)
+        and not context.views[each].local
     }
 
 
-def _apart(board: Board, back: Mapping[str, str | None]) -> dict[str, str | None]:
+def _apart(context: PlanningContext, back: Mapping[str, str | None]) -> dict[str, str | None]:
     """Return what will lie without its parent: what comes back so, and what is at the top so already, in which more
     may come back.
     """
-    apart = {each: home for each, home in back.items() if home != board.container_of(each)}
-    for each in board.tree.walk() if back else ():
-        parent, main = board.container_of(each), board.views[each].workspace.main
-        alone = parent is not None and parent not in back and board.views[parent].workspace.main is None
+    apart = {each: home for each, home in back.items() if home != context.container_of(each)}
+    for each in context.tree.walk() if back else ():
+        parent, main = context.container_of(each), context.views[each].workspace.main
+        alone = parent is not None and parent not in back and context.views[parent].workspace.main is None
         if alone and main is not None and main.container is None:
             apart[each] = None
     return apart
 
 
-def _in_store_alone(board: Board, conversation: str) -> bool:
-    view = board.views[conversation]
+def _in_store_alone(context: PlanningContext, conversation: str) -> bool:
+    view = context.views[conversation]
     return view.store.main is not None and view.workspace.main is None
 
 
-def _behind(board: Board) -> list[str]:
+def _behind(context: PlanningContext) -> list[str]:
     return [
         conversation
-        for conversation, verdicts in board.verdicts.items()
+        for conversation, verdicts in context.verdicts.items()
         if any(verdict.outcome is Outcome.BEHIND for verdict in verdicts.values())
     ]
 
 
-def _private_above(board: Board, asked: Collection[str]) -> dict[str, str | None]:
+def _private_above(context: PlanningContext, asked: Collection[str]) -> dict[str, str | None]:
     """Return for each the nearest of those that it is to lie in that doesn't belong here and isn't asked for."""
     nearest: dict[str, str | None] = {}
-    for each in board.tree.walk():
-        container = board.container_of(each)
+    for each in context.tree.walk():
+        container = context.container_of(each)
         if container is not None:
-            private = container not in asked and _is_private(board, container)
+            private = container not in asked and _is_private(context, container)
             nearest[each] = container if private else nearest.get(container)
     return nearest
 
@@ -121,43 +124,43 @@ def _chain(private: Mapping[str, str | None], target: str, public: Collection[st
     return chain[::-1]
 
 
-def _is_private(board: Board, conversation: str) -> bool:
+def _is_private(context: PlanningContext, conversation: str) -> bool:
     """Tell whether a conversation doesn't belong in this workspace unasked, also where a branch has brought it."""
-    view = board.views[conversation]
+    view = context.views[conversation]
     if view.local or view.workspace.main is not None:
         return view.local
     projected = view.intent is not None and view.intent.kind is IntentKind.PROJECTED
     return not (projected or (view.intent is None and view.agreed is not None))
 
 
-def _with_relatives(board: Board, public: Iterable[str]) -> set[str]:
+def _with_relatives(context: PlanningContext, public: Iterable[str]) -> set[str]:
     """Return these, what they lie in, and what comes back below those or moves there from where it lay without them."""
     around = set(public)
-    order = tuple(board.tree.walk())
+    order = tuple(context.tree.walk())
     for each in reversed(order):
-        container = board.container_of(each)
+        container = context.container_of(each)
         if each in around and container is not None:
             around.add(container)
     # Also below what became public before a kill: asked again, the rest joins all the same.
     below = set(around)
     for each in order:
-        if board.tree.parent_of(each) in below:
+        if context.tree.parent_of(each) in below:
             below.add(each)
-            if board.presences[each].state == "waiting" or _is_apart(board, each):
+            if context.presences[each].state == "waiting" or _is_apart(context, each):
                 around.add(each)
     return around
 
 
-def _is_apart(board: Board, conversation: str) -> bool:
+def _is_apart(context: PlanningContext, conversation: str) -> bool:
     """Tell whether it is in the workspace, but its parent isn't, or not around it."""
-    container = board.container_of(conversation)
-    main = board.views[conversation].workspace.main
+    container = context.container_of(conversation)
+    main = context.views[conversation].workspace.main
     if main is None or container is None:
         return False
-    return main.container != container or board.views[container].workspace.main is None
+    return main.container != container or context.views[container].workspace.main is None
 
 
-def localize(board: Board, ids: tuple[str, ...]) -> Edits:
+def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
     """Take the directories of the targets, with everything in them, out of the workspace, and keep them out."""
     intents: dict[str, Intent | None] = {}
     leaving: dict[str, Reason] = {}
@@ -165,36 +168,36 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
     held: list[Item] = []
     notes: list[Note] = []
     scope: set[str] = set()
-    order = {conversation: number for number, conversation in enumerate(board.order)}
-    for target in sorted(board.still_there(ids), key=lambda each: _depth(board, each)):
+    order = {conversation: number for number, conversation in enumerate(context.order)}
+    for target in sorted(context.existing(ids), key=lambda each: _depth(context, each)):
         if target in leaving:
             intents[target] = Intent(IntentKind.LOCAL)
             leaving[target] = Reason.LOCALIZED
             continue
         intents[target] = Intent(IntentKind.LOCAL)  # at once, whatever becomes of its directory now
-        inside = sorted(inside_of(board, target), key=order.__getitem__)
+        inside = sorted(inside_of(context, target), key=order.__getitem__)
         scope |= {target, *inside}
-        open_ones = [each for each in (target, *inside) if _is_open(board, each)]
+        open_ones = [each for each in (target, *inside) if _is_open(context, each)]
         if open_ones:
-            message = f"it is local; its directory waits for {board.names(open_ones)}: see `reconcile status`"
-            held.append(board.held_item(target, Reason.UNSETTLED, message))
+            message = f"it is local; its directory waits for {context.names(open_ones)}: see `reconcile status`"
+            held.append(context.held_item(target, Reason.UNSETTLED, message))
             continue
-        if board.views[target].workspace.main is None:
+        if context.views[target].workspace.main is None:
             continue
         leaving[target] = Reason.LOCALIZED
         together |= dict.fromkeys((target, *inside), target)
         for each in inside:
             leaving[each] = Reason.WITH_ANCESTOR
-            if not board.views[each].local:
-                main = board.views[each].workspace.main
+            if not context.views[each].local:
+                main = context.views[each].workspace.main
                 assert main is not None  # noqa: S101 - it lies inside
                 intents[each] = Intent(IntentKind.PROJECTED, waits_for=main.container, place=main.path)
         if inside:
             which = "1 conversation below it goes" if len(inside) == 1 else f"{len(inside)} conversations below it go"
-            message = f"{which} along, and back with it: {board.names(inside)}"
+            message = f"{which} along, and back with it: {context.names(inside)}"
             notes.append(Note(conversation=target, reason=Reason.TAKEN_ALONG, message=message))
     return Edits(
-        intents={each: intent for each, intent in intents.items() if not _is_said_again(board, each, intent)},
+        intents={each: intent for each, intent in intents.items() if not _is_said_again(context, each, intent)},
         leaving=leaving,
         together=together,
         scope=frozenset(scope) or NOBODY,
@@ -203,31 +206,31 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
     )
 
 
-def _is_said_again(board: Board, conversation: str, intent: Intent | None) -> bool:
+def _is_said_again(context: PlanningContext, conversation: str, intent: Intent | None) -> bool:
     """Tell whether it is local already, so that there is nothing to decide, or to take back."""
-    known = board.baseline.intents.get(conversation)
+    known = context.baseline.intents.get(conversation)
     return known is not None and intent is not None and known.kind is intent.kind is IntentKind.LOCAL
 
 
-def _is_open(board: Board, conversation: str) -> bool:
+def _is_open(context: PlanningContext, conversation: str) -> bool:
     """Tell whether what the workspace has of it can't be saved now, so that its directory must stay."""
-    view = board.views[conversation]
+    view = context.views[conversation]
     if view.workspace.main is None:
         return False
-    known = board.presences[conversation].goal in (Goal.SYNC, Goal.IMPORT)
-    verdicts = board.verdicts.get(conversation, {}).values()
+    known = context.presences[conversation].goal in (Goal.SYNC, Goal.IMPORT)
+    verdicts = context.verdicts.get(conversation, {}).values()
     return not known or bool(view.workspace.faults) or any(verdict.outcome is Outcome.HELD for verdict in verdicts)
 
 
-def _depth(board: Board, conversation: str) -> int:
+def _depth(context: PlanningContext, conversation: str) -> int:
     """Return how deep its directory lies in others: the outermost are looked at first, with what is in them."""
-    main = board.views[conversation].workspace.main
+    main = context.views[conversation].workspace.main
     return main.path.count("/") if main is not None else 0
 
 
-def inside_of(board: Board, target: str) -> list[str]:
+def inside_of(context: PlanningContext, target: str) -> list[str]:
     """Return the conversations whose directories lie in the target's."""
-    main = board.views[target].workspace.main
-    below = board.node(main).subtree() if main is not None else ()
+    main = context.views[target].workspace.main
+    below = context.node(main).subtree() if main is not None else ()
     copies = [node.copy for node in below if node.copy is not None]
-    return [copy.conversation for copy in copies if copy is board.views[copy.conversation].workspace.main]
+    return [copy.conversation for copy in copies if copy is context.views[copy.conversation].workspace.main]

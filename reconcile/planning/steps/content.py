@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Unit
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import SideView, View
 
 AGE_NS = 2_000_000_000
@@ -44,24 +44,24 @@ AGE_NS = 2_000_000_000
 _PROJECTED = (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.UNITED, Outcome.NOTHING)
 
 
-def save(board: Board, view: View) -> None:
+def save(context: PlanningContext, view: View) -> None:
     """Save into the store: import the whole conversation, or copy what was edited in the workspace."""
-    if board.presences[view.id].goal is Goal.REMOVE:
+    if context.presences[view.id].goal is Goal.REMOVE:
         return
-    if board.presences[view.id].goal is Goal.IMPORT:
-        _import(board, view)
-    verdicts = board.verdicts.get(view.id, {})
+    if context.presences[view.id].goal is Goal.IMPORT:
+        _import(context, view)
+    verdicts = context.verdicts.get(view.id, {})
     for verdict in verdicts.values():
         after = []
         loser = view.side(verdict.forks).units[verdict.unit] if verdict.forks is not None else None
-        if loser is not None and not _lives_on(board, view, loser):
-            after.append(_fork(board, view, loser))
+        if loser is not None and not _lives_on(context, view, loser):
+            after.append(_fork(context, view, loser))
         if verdict.outcome is Outcome.TO_STORE:
-            _copy(board, view, view.workspace.units[verdict.unit], verdict, after)
+            _copy(context, view, view.workspace.units[verdict.unit], verdict, after)
         elif verdict.outcome is Outcome.UNITED:
-            _unite(board, view, verdict)
+            _unite(context, view, verdict)
     if view.store.stale and not keeps_directories(verdicts.values()):
-        _gather(board, view, verdicts)
+        _gather(context, view, verdicts)
 
 
 def is_undecided(verdicts: Iterable[Verdict]) -> bool:
@@ -80,24 +80,24 @@ def keeps_directories(verdicts: Iterable[Verdict]) -> bool:
     )
 
 
-def _gather(board: Board, view: View, verdicts: Mapping[str, Verdict]) -> None:
+def _gather(context: PlanningContext, view: View, verdicts: Mapping[str, Verdict]) -> None:
     """Bring what another directory of the store holds into the one that stays."""
     for name, unit in view.store.units.items():
         saved = name in verdicts and verdicts[name].outcome in (Outcome.TO_STORE, Outcome.UNITED)
         if unit.digest is not None and not saved:
             reason = Reason.FLATTENED if unit.copy.container else Reason.DUPLICATE
-            _copy(board, view, unit, Verdict(name, None, Outcome.TO_STORE, reason), [])
+            _copy(context, view, unit, Verdict(name, None, Outcome.TO_STORE, reason), [])
 
 
-def _import(board: Board, view: View) -> None:
-    presence = board.presences[view.id]
+def _import(context: PlanningContext, view: View) -> None:
+    presence = context.presences[view.id]
     prefix = f"{ARCHIVE}/" if view.archived else ""
-    home = Node(Side.STORE, None, prefix, board.rules.format.dirname(view.id, view.title))
+    home = Node(Side.STORE, None, prefix, context.rules.format.dirname(view.id, view.title))
     units = view.workspace.units.values()
-    puts = [Put(file, board.node(unit.copy)) for unit in units for file in unit.files]
+    puts = [Put(file, context.node(unit.copy)) for unit in units for file in unit.files]
     step = _step(view, Kind.COPY, presence.why, WHOLE, presence.case, events_of(view.workspace))
-    board.draft.create(step, home, puts)
-    board.homes[view.id] = home
+    context.builder.create(step, home, puts)
+    context.homes[view.id] = home
 
 
 def events_of(side: SideView) -> tuple[int, int] | None:
@@ -124,35 +124,35 @@ def _step(
     )
 
 
-def _copy(board: Board, view: View, winner: Unit, verdict: Verdict, after: list[int]) -> None:
+def _copy(context: PlanningContext, view: View, winner: Unit, verdict: Verdict, after: list[int]) -> None:
     """Write one unit over the store's; files that the winner lacks go."""
     assert verdict.reason is not None  # noqa: S101 - what is copied has one
-    origin, home = board.node(winner.copy), board.homes[view.id]
+    origin, home = context.node(winner.copy), context.homes[view.id]
     names = {file.name for file in winner.files}
-    gone = [name for name in _files_of(board, winner.name) if name in home.files and name not in names]
+    gone = [name for name in _files_of(context, winner.name) if name in home.files and name not in names]
     puts = [Put(origin.files[file.name], origin) for file in winner.files]
     if not gone and all(put.file.digest == _digest_of(home, put.file.name) for put in puts):
         return
     events = (_count(home), winner.stream.count) if winner.name == STREAM else None
     step = _step(view, Kind.COPY, verdict.reason, winner.name, verdict.case, events)
-    board.draft.write(step, home, puts, removes=gone, after=after)
+    context.builder.write(step, home, puts, removes=gone, after=after)
 
 
-def _unite(board: Board, view: View, verdict: Verdict) -> None:
+def _unite(context: PlanningContext, view: View, verdict: Verdict) -> None:
     """Write the version that is made of both sides' over the store's; the workspace gets it from there."""
     assert verdict.content is not None  # noqa: S101 - that is what the verdict says
     assert verdict.reason is not None  # noqa: S101 - as above
-    fmt, home, unit = board.rules.format, board.homes[view.id], view.side(verdict.beside).units[verdict.unit]
+    fmt, home, unit = context.rules.format, context.homes[view.id], view.side(verdict.beside).units[verdict.unit]
     time = max(side.units[verdict.unit].mtime_ns for side in (view.store, view.workspace))
     name = fmt.stream_files[-1] if verdict.unit == STREAM else fmt.metadata_file
-    file = File(name, len(verdict.content), time, board.rules.digest(verdict.content))
-    origin = board.node(unit.copy)
+    file = File(name, len(verdict.content), time, context.rules.digest(verdict.content))
+    origin = context.node(unit.copy)
     others = [Put(origin.files[each.name], origin) for each in unit.files if each.name != name]
     kept = {name, *(put.file.name for put in others)}
-    gone = [each for each in _files_of(board, verdict.unit) if each in home.files and each not in kept]
+    gone = [each for each in _files_of(context, verdict.unit) if each in home.files and each not in kept]
     events = (_count(home), verdict.count) if verdict.unit == STREAM else None
     step = _step(view, Kind.COPY, verdict.reason, verdict.unit, verdict.case, events)
-    board.draft.write(step, home, [*others, Put(file, content=verdict.content)], removes=gone)
+    context.builder.write(step, home, [*others, Put(file, content=verdict.content)], removes=gone)
 
 
 def _count(node: Node) -> int:
@@ -161,72 +161,72 @@ def _count(node: Node) -> int:
     return node.copy.stream.count if isinstance(node.copy.stream, Stream) else 0
 
 
-def _files_of(board: Board, unit: str) -> tuple[str, ...]:
-    return board.rules.format.stream_files if unit == STREAM else ()
+def _files_of(context: PlanningContext, unit: str) -> tuple[str, ...]:
+    return context.rules.format.stream_files if unit == STREAM else ()
 
 
-def _lives_on(board: Board, view: View, loser: Unit) -> bool:
+def _lives_on(context: PlanningContext, view: View, loser: Unit) -> bool:
     """Tell whether a child has that very stream: an interrupted run, or another checkout, has forked it already."""
-    return any(board.views[child].store.raw(loser.name) == loser.raw for child in board.tree.children_of(view.id))
+    return any(context.views[child].store.raw(loser.name) == loser.raw for child in context.tree.children_of(view.id))
 
 
-def _fork(board: Board, view: View, loser: Unit) -> int:
+def _fork(context: PlanningContext, view: View, loser: Unit) -> int:
     """Let a losing continuation live on as a child of its own, in the store only."""
-    fmt = board.rules.format
-    taken = set(board.views) | set(board.homes)
-    new = board.free_id(taken)
+    fmt = context.rules.format
+    taken = set(context.views) | set(context.homes)
+    new = context.free_id(taken)
     metadata = view.side(loser.copy.side).metadata or view.store.metadata or view.workspace.metadata
     assert metadata is not None  # noqa: S101 - the planner holds what has none
     title = f"[diverged] {view.title}" if view.title else "[diverged]"
     content = fmt.forked_metadata(metadata.content, parent=view.id, title=title)
     home = Node(Side.STORE, None, "", fmt.dirname(new, title))
     time = loser.mtime_ns
-    described = File(fmt.metadata_file, len(content), time, board.rules.digest(content))
-    origin = board.node(loser.copy)
+    described = File(fmt.metadata_file, len(content), time, context.rules.digest(content))
+    origin = context.node(loser.copy)
     puts = [Put(described, content=content), *(Put(file, origin) for file in loser.files)]
     step = Step(
         kind=Kind.FORK,
         conversation=new,
         title=title,
         reason=Reason.DIVERGED,
-        case=board.verdicts[view.id][STREAM].case,
+        case=context.verdicts[view.id][STREAM].case,
         events=(0, loser.stream.count),
     )
-    board.homes[new] = home
-    board.forks[new] = view.id
+    context.homes[new] = home
+    context.forks[new] = view.id
     if view.local or (view.intent is not None and view.intent.kind is IntentKind.LOCAL):
-        board.intents[new] = Intent(IntentKind.LOCAL)
-    index = board.draft.create(step, home, puts)
-    board.draft.belongs(index, view.id)
+        context.intents[new] = Intent(IntentKind.LOCAL)
+    index = context.builder.create(step, home, puts)
+    context.builder.belongs(index, view.id)
     return index
 
 
-def set_parents(board: Board, view: View) -> None:
+def set_parents(context: PlanningContext, view: View) -> None:
     """Have the store's metadata, and the workspace's where it is kept, state the parent that holds.
 
     While that is undecided, only the store's keeps the one that it states, though the workspace's content is saved
     over it.
     """
-    goes = board.presences[view.id].goal is Goal.REMOVE
-    if goes or view.id not in board.homes:
+    goes = context.presences[view.id].goal is Goal.REMOVE
+    if goes or view.id not in context.homes:
         return
-    verdict = board.verdicts.get(view.id, {}).get(METADATA)
+    verdict = context.verdicts.get(view.id, {}).get(METADATA)
     final = final_metadata(view, verdict)
-    parentage = board.parentage[view.id]
+    parentage = context.parentage[view.id]
     if final is None or (parentage.frozen and not _keeps_parent(view, final, parentage.parent)):
         return
-    edited = stated_content(board, view, final)
-    home = board.homes[view.id]
+    edited = stated_content(context, view, final)
+    home = context.homes[view.id]
     if edited is not None:
-        _edit(board, view, home, final, edited)
-    if parentage.frozen or view.workspace.main is None or view.local or view.id in board.edits.leaving:
+        _edit(context, view, home, final, edited)
+    if parentage.frozen or view.workspace.main is None or view.local or view.id in context.edits.leaving:
         return
     own = view.workspace.main.metadata
     if isinstance(own, Metadata):
-        ours = stated_content(board, view, own)
-        node = board.node(view.workspace.main)
-        if ours is not None and board.rules.digest(ours) == _digest_of(home, board.rules.format.metadata_file):
-            _edit(board, view, node, own, ours)
+        ours = stated_content(context, view, own)
+        node = context.node(view.workspace.main)
+        if ours is not None and context.rules.digest(ours) == _digest_of(home, context.rules.format.metadata_file):
+            _edit(context, view, node, own, ours)
 
 
 def _keeps_parent(view: View, final: Metadata, parent: str | None) -> bool:
@@ -243,12 +243,12 @@ def final_metadata(view: View, verdict: Verdict | None) -> Metadata | None:
     return view.store.metadata
 
 
-def stated_content(board: Board, view: View, metadata: Metadata) -> bytes | None:
+def stated_content(context: PlanningContext, view: View, metadata: Metadata) -> bytes | None:
     """Return the file's bytes with the right parent stated; None where they state it as they are."""
-    parent = board.parentage[view.id].parent
+    parent = context.parentage[view.id].parent
     if states(metadata, parent):
         return None
-    return board.rules.format.with_parent(metadata.content, parent)
+    return context.rules.format.with_parent(metadata.content, parent)
 
 
 def _digest_of(node: Node, name: str) -> str | None:
@@ -256,80 +256,80 @@ def _digest_of(node: Node, name: str) -> str | None:
     return file.digest if file else None
 
 
-def _edit(board: Board, view: View, node: Node, own: Metadata, content: bytes) -> None:
+def _edit(context: PlanningContext, view: View, node: Node, own: Metadata, content: bytes) -> None:
     """Replace a metadata file by one that states the parent; its time stays."""
-    name = board.rules.format.metadata_file
-    parent = board.parentage[view.id].parent
+    name = context.rules.format.metadata_file
+    parent = context.parentage[view.id].parent
     # Another checkout may have set the parent that is known by now: then this workspace's copy never had it.
     before = view.known_parent if node.side is Side.STORE else view.base_parent
     stripped = own.parent.id is None and parent == before
-    promoted = view.id in board.edits.promoted
+    promoted = view.id in context.edits.promoted
     kind = Kind.PROMOTE if promoted else Kind.SET_PARENT
     reason = Reason.PROMOTED if promoted else Reason.PARENT_STRIPPED if stripped else Reason.PARENT_CHANGED
-    file = File(name, len(content), node.files[name].mtime_ns, board.rules.digest(content))
-    board.draft.write(_step(view, kind, reason, METADATA), node, [Put(file, content=content)])
+    file = File(name, len(content), node.files[name].mtime_ns, context.rules.digest(content))
+    context.builder.write(_step(view, kind, reason, METADATA), node, [Put(file, content=content)])
 
 
-def update_workspace(board: Board, view: View) -> None:
+def update_workspace(context: PlanningContext, view: View) -> None:
     """Bring the copy in the workspace up to the store's, unit by unit, and age what is behind."""
-    syncs = board.presences[view.id].goal in (Goal.SYNC, Goal.IMPORT)
-    if not syncs or view.local or view.id in board.edits.leaving:
+    syncs = context.presences[view.id].goal in (Goal.SYNC, Goal.IMPORT)
+    if not syncs or view.local or view.id in context.edits.leaving:
         return
-    if view.id not in board.verdicts and not view.workspace.stale:
+    if view.id not in context.verdicts and not view.workspace.stale:
         return  # the store's directory was made from this one
     assert view.workspace.main is not None  # noqa: S101 - both goals mean that it is there
-    node = board.node(view.workspace.main)
-    gives = not is_partly_here(view, board.policy)
-    for verdict in _verdicts(board, view):
+    node = context.node(view.workspace.main)
+    gives = not is_partly_here(view, context.policy)
+    for verdict in _verdicts(context, view):
         if verdict.outcome is Outcome.BEHIND:
-            _age(board, view, verdict, node)
+            _age(context, view, verdict, node)
         elif gives:
-            _bring(board, view, verdict, node)
+            _bring(context, view, verdict, node)
 
 
-def _bring(board: Board, view: View, verdict: Verdict, node: Node) -> None:
+def _bring(context: PlanningContext, view: View, verdict: Verdict, node: Node) -> None:
     """Have a directory of the workspace hold what was decided of a unit."""
     if verdict.outcome is Outcome.DROP:
-        _drop(board, view, verdict, node)
+        _drop(context, view, verdict, node)
     elif verdict.outcome in _PROJECTED:
-        _project_unit(board, view, verdict, node, board.homes[view.id])
+        _project_unit(context, view, verdict, node, context.homes[view.id])
 
 
-def _drop(board: Board, view: View, verdict: Verdict, node: Node) -> None:
+def _drop(context: PlanningContext, view: View, verdict: Verdict, node: Node) -> None:
     """Take an extra out of the workspace; the directory that stays may be another than the one that had it."""
     name = verdict.unit.removeprefix(EXTRA)
     if name in node.files:
         step = _step(view, Kind.REMOVE_STALE, Reason.REMOVED_IN_STORE, verdict.unit, verdict.case)
-        board.draft.remove(step, node, (), [name])
+        context.builder.remove(step, node, (), [name])
 
 
-def keep_in_step(board: Board, view: View, copy: Copy) -> None:
+def keep_in_step(context: PlanningContext, view: View, copy: Copy) -> None:
     """Have a workspace directory that should go but can't hold what was decided, or it would speak again next time."""
-    if copy.side is Side.STORE or board.presences[view.id].goal is Goal.REMOVE or view.id in board.edits.leaving:
+    if copy.side is Side.STORE or context.presences[view.id].goal is Goal.REMOVE or view.id in context.edits.leaving:
         return
-    valid = {name for name, unit in units_of(copy, board.rules, None).items() if unit.digest is not None}
-    for verdict in _verdicts(board, view):
+    valid = {name for name, unit in units_of(copy, context.rules, None).items() if unit.digest is not None}
+    for verdict in _verdicts(context, view):
         if verdict.unit in valid:
-            _bring(board, view, verdict, board.node(copy))
+            _bring(context, view, verdict, context.node(copy))
 
 
-def _verdicts(board: Board, view: View) -> Iterable[Verdict]:
+def _verdicts(context: PlanningContext, view: View) -> Iterable[Verdict]:
     """The units' verdicts; what is imported has none unless it is held, but several directories may have fed it."""
-    if view.id in board.verdicts:
-        return board.verdicts[view.id].values()
+    if view.id in context.verdicts:
+        return context.verdicts[view.id].values()
     return [Verdict(name, None, Outcome.NOTHING) for name in view.workspace.units]
 
 
-def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: Node) -> None:
+def _project_unit(context: PlanningContext, view: View, verdict: Verdict, node: Node, home: Node) -> None:
     """Write the store's files of a unit where the workspace's directory has others."""
     if verdict.unit.startswith(EXTRA):
         names: tuple[str, ...] = (verdict.unit.removeprefix(EXTRA),)
         if verdict.unit not in view.workspace.units and verdict.outcome is not Outcome.TO_WORKSPACE:
             return
     elif verdict.unit == STREAM:
-        names = board.rules.format.stream_files
+        names = context.rules.format.stream_files
     else:
-        names = (board.rules.format.metadata_file,)
+        names = (context.rules.format.metadata_file,)
     wanted = [home.files[name] for name in names if name in home.files]
     gone = [name for name in names if name in node.files and name not in home.files]
     differ = [file for file in wanted if file.digest != getattr(node.files.get(file.name), "digest", None)]
@@ -340,15 +340,15 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
         winner = view.store if verdict.outcome is Outcome.TO_WORKSPACE else view.workspace
         events = (_count(node), verdict.count or winner.units[STREAM].stream.count)
     step = _step(view, Kind.PROJECT, verdict.reason or Reason.DUPLICATE, verdict.unit, verdict.case, events)
-    after = [index for index in board.draft.steps_of(view.id) if board.draft.action(index).kind is Kind.FORK]
-    board.draft.write(step, node, [Put(file, home) for file in wanted], removes=gone, after=after)
+    after = [index for index in context.builder.steps_of(view.id) if context.builder.action(index).kind is Kind.FORK]
+    context.builder.write(step, node, [Put(file, home) for file in wanted], removes=gone, after=after)
 
 
-def _age(board: Board, view: View, verdict: Verdict, node: Node) -> None:
+def _age(context: PlanningContext, view: View, verdict: Verdict, node: Node) -> None:
     """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
     kept, workspace = view.store.own.get(verdict.unit), view.workspace.units[verdict.unit]
     if kept is None or view.workspace.stale or workspace.mtime_ns < max(kept.mtime_ns, EARLIEST_NS + 1):
         return
     names = [file.name for file in workspace.files]
     step = _step(view, Kind.AGE, Reason.BEHIND, verdict.unit, verdict.case)
-    board.draft.age(step, node, names, max(kept.mtime_ns - AGE_NS, EARLIEST_NS))
+    context.builder.age(step, node, names, max(kept.mtime_ns - AGE_NS, EARLIEST_NS))

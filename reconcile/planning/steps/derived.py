@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Place, Snapshot
     from reconcile.model.units import Rules
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
 
 
 def due(
@@ -63,69 +63,71 @@ def as_mended(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Rules
     return replace(workspace, copies=tuple(sorted(copies.values(), key=lambda copy: rules.format.order(copy.path))))
 
 
-def rebuild_first(board: Board, found: Snapshot) -> None:
+def rebuild_first(context: PlanningContext, found: Snapshot) -> None:
     """Write the steps that make the workspace as it was planned with; ``found`` is how it is."""
-    files = {copy.path: copy.files for copy in found.copies} if board.mended else {}
-    for each in board.mended:
+    files = {copy.path: copy.files for copy in found.copies} if context.mended else {}
+    for each in context.mended:
         if each.content is None:
-            _tidy(board, each, files.get(each.path, ()))
+            _tidy(context, each, files.get(each.path, ()))
         else:
-            node = board.nodes[Side.WORKSPACE][each.path]
+            node = context.nodes[Side.WORKSPACE][each.path]
             wanted, node.files = node.files[""], {file.name: file for file in files.get(each.path, ())}
-            _rebuild(board, each, node, wanted)
+            _rebuild(context, each, node, wanted)
 
 
-def rebuild_last(board: Board, workspace: Snapshot) -> None:
+def rebuild_last(context: PlanningContext, workspace: Snapshot) -> None:
     """Write the steps that make again what follows from what the plan has written, on both sides where they agree.
 
     If any of that isn't done after all, neither are they: the next run makes them of what there is then.
     """
-    if board.rules.format.places is None:
+    if context.rules.format.places is None:
         return
-    written = _written(board)
-    done = {each.id for each in board.mended}
-    before = [index for index, action in enumerate(board.draft) if action.target.side is Side.WORKSPACE]
-    leaving = board.edits.deleted.keys() | board.edits.leaving.keys()
-    for each in due(workspace, board.policy, board.rules, written) if written else ():
+    written = _written(context)
+    done = {each.id for each in context.mended}
+    before = [index for index, action in enumerate(context.builder) if action.target.side is Side.WORKSPACE]
+    leaving = context.edits.deleted.keys() | context.edits.leaving.keys()
+    for each in due(workspace, context.policy, context.rules, written) if written else ():
         if each.content is not None:
             if each.path not in leaving:
-                _make_again(board, each, each.content, before)
+                _make_again(context, each, each.content, before)
         elif each.id not in done:
-            _tidy(board, each)
+            _tidy(context, each)
 
 
-def _make_again(board: Board, mended: DerivedRepair, content: bytes, after: Sequence[int]) -> None:
-    node = board.present.get(mended.path) or board.nodes[Side.WORKSPACE].get(mended.path)
-    node, home = None if node is not None and node.gone else node, board.homes.get(mended.path)
+def _make_again(context: PlanningContext, mended: DerivedRepair, content: bytes, after: Sequence[int]) -> None:
+    node = context.present.get(mended.path) or context.nodes[Side.WORKSPACE].get(mended.path)
+    node, home = None if node is not None and node.gone else node, context.homes.get(mended.path)
     before = node.files[""] if node is not None else None
-    time = before.mtime_ns if before is not None else board.now_ns
-    file = File("", len(content), time, board.rules.digest(content))
-    stored = [] if _places(board.rules).is_derived(mended.path) else [(Side.STORE, home)]
+    time = before.mtime_ns if before is not None else context.now_ns
+    file = File("", len(content), time, context.rules.digest(content))
+    stored = [] if _places(context.rules).is_derived(mended.path) else [(Side.STORE, home)]
     for side, known in ((Side.WORKSPACE, node), *stored):
         at = known or Node(side, None, "", mended.path)
         there = at.files.get("")
         if (there and there.digest) == (before and before.digest):
-            _rebuild(board, mended, at, file, after)
+            _rebuild(context, mended, at, file, after)
 
 
-def _rebuild(board: Board, mended: DerivedRepair, node: Node, file: File, after: Sequence[int] = ()) -> None:
+def _rebuild(
+    context: PlanningContext, mended: DerivedRepair, node: Node, file: File, after: Sequence[int] = ()
+) -> None:
     step = _step(mended)
     put = Put(file, content=mended.content)
     if node.files:
-        board.draft.write(step, node, [put], after=after)
+        context.builder.write(step, node, [put], after=after)
     else:
-        board.draft.create(step, node, [put], after)
+        context.builder.create(step, node, [put], after)
 
 
-def _tidy(board: Board, mended: DerivedRepair, known: Iterable[File] = ()) -> None:
+def _tidy(context: PlanningContext, mended: DerivedRepair, known: Iterable[File] = ()) -> None:
     """Make what directories are missing, and remove what is left over: a file, or an empty directory."""
     node = Node(Side.WORKSPACE, None, "", mended.path)
     if mended.before is not None:
-        left = File("", len(mended.before), mended.mtime_ns, board.rules.digest(mended.before))
+        left = File("", len(mended.before), mended.mtime_ns, context.rules.digest(mended.before))
         node.files = {"": next(iter(known), left)}
-        board.draft.remove(_step(mended), node, (), [""])
+        context.builder.remove(_step(mended), node, (), [""])
     else:
-        board.draft.tidy(_step(mended), node, mended.makes, mended.clears)
+        context.builder.tidy(_step(mended), node, mended.makes, mended.clears)
 
 
 def _step(mended: DerivedRepair) -> Step:
@@ -139,16 +141,16 @@ def _step(mended: DerivedRepair) -> Step:
     )
 
 
-def _written(board: Board) -> dict[str, bytes | None]:
+def _written(context: PlanningContext) -> dict[str, bytes | None]:
     """Return what the plan so far changes in the workspace: the bytes of records that are files, of others nothing."""
     contents: dict[Place | None, bytes] = {
         copy.place: copy.metadata.content
-        for side in board.views.values()
+        for side in context.views.values()
         for seen in (side.store, side.workspace)
         if (copy := seen.main) is not None and isinstance(copy.metadata, Metadata)
     }
     found: dict[str, bytes | None] = {}
-    for action in board.draft:
+    for action in context.builder:
         for write in action.writes:
             content = contents.get(write.source, b"") if write.content is None else write.content
             contents[write.target] = content

@@ -19,146 +19,146 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Unit
     from reconcile.planning.builder import Node
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
 SAVES = (Kind.COPY, Kind.FORK)
 
 
-def doomed_copies(board: Board) -> list[Copy]:
+def doomed_copies(context: PlanningContext) -> list[Copy]:
     """Return the directories that should not be there, those that lie deepest first."""
     doomed: list[Copy] = []
-    for view in board.views.values():
-        if view.id in board.unchanged:
+    for view in context.views.values():
+        if view.id in context.unchanged:
             continue
-        goal = board.presences[view.id].goal
-        goes = goal is Goal.REMOVE or (view.id in board.edits.leaving and not _is_held(board, view))
+        goal = context.presences[view.id].goal
+        goes = goal is Goal.REMOVE or (view.id in context.edits.leaving and not _is_held(context, view))
         if goes and view.workspace.main is not None:
             doomed.append(view.workspace.main)
-        if view.id in board.edits.deleted and view.store.main is not None:
+        if view.id in context.edits.deleted and view.store.main is not None:
             doomed.append(view.store.main)
-        if keeps_directories(board.verdicts.get(view.id, {}).values()):
+        if keeps_directories(context.verdicts.get(view.id, {}).values()):
             continue
         if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not view.local:
             doomed += view.workspace.stale
         doomed += view.store.stale
-    rank = {conversation: -number for number, conversation in enumerate(board.edits.deleted)}
+    rank = {conversation: -number for number, conversation in enumerate(context.edits.deleted)}
     return sorted(
         doomed,
-        key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), _is_last(board, copy), copy.path),
+        key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), _is_last(context, copy), copy.path),
     )
 
 
-def _is_last(board: Board, copy: Copy) -> bool:
+def _is_last(context: PlanningContext, copy: Copy) -> bool:
     """Tell which of both sides goes last: the workspace's, which any run removes once the store's is gone; but the
     store's where nobody can read the workspace's, which is removed for nobody but who has asked for it.
     """
-    broken = bool(board.views[copy.conversation].workspace.faults)
+    broken = bool(context.views[copy.conversation].workspace.faults)
     return (copy.side is Side.WORKSPACE) is not broken
 
 
-def _is_held(board: Board, view: View) -> bool:
+def _is_held(context: PlanningContext, view: View) -> bool:
     """Tell whether something of it can't be saved before that is decided, so that its directory doesn't leave."""
-    return any(verdict.outcome is Outcome.HELD for verdict in board.verdicts.get(view.id, {}).values())
+    return any(verdict.outcome is Outcome.HELD for verdict in context.verdicts.get(view.id, {}).values())
 
 
-def inhabitants(board: Board, copies: Iterable[Copy]) -> dict[tuple[Side, str], set[str]]:
+def inhabitants(context: PlanningContext, copies: Iterable[Copy]) -> dict[tuple[Side, str], set[str]]:
     """Return, for each directory that should go, the conversations that lay below it when the run began."""
-    return {(copy.side, copy.path): board.node(copy).inhabitants() for copy in copies}
+    return {(copy.side, copy.path): context.node(copy).inhabitants() for copy in copies}
 
 
-def vacate(board: Board, view: View, at: tuple[Node | None, str, str], side: Side) -> bool:
+def vacate(context: PlanningContext, view: View, at: tuple[Node | None, str, str], side: Side) -> bool:
     """Free a place (container, prefix, name) that another directory of the same conversation takes.
 
     Return whether it is free in this run. What moves there waits for the removal, which expects its files.
     """
     for copy in view.side(side).stale:
-        if board.node(copy).is_at(*at):
-            stays = board.node(copy).below or (side, copy.path) not in board.doomed
-            return not stays and remove(board, copy, makes_room=True) is not None
+        if context.node(copy).is_at(*at):
+            stays = context.node(copy).below or (side, copy.path) not in context.doomed
+            return not stays and remove(context, copy, makes_room=True) is not None
     return True
 
 
-def remove(board: Board, copy: Copy, *, makes_room: bool = False) -> int | None:
+def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) -> int | None:
     """Remove one directory, after every conversation that was below it has been saved and has left it.
 
     Return the step; None where it must stay, which is then held, or where it needs none: the last conversation that
     leaves a directory without a file takes it away. ``makes_room``: something waits for the step.
     """
-    below = board.doomed.pop((copy.side, copy.path))
-    view = board.views[copy.conversation]
-    node = board.node(copy)
+    below = context.doomed.pop((copy.side, copy.path))
+    view = context.views[copy.conversation]
+    node = context.node(copy)
     staying = node.inhabitants()
     obstacle = node.obstacle()
     if staying:
         message = f"its directory stays: {', '.join(sorted(staying))} below it can't be saved or moved now"
-        board.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
+        context.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
     elif obstacle is not None:
-        board.hold(view, WHOLE, Reason.OBSTRUCTED, obstacle)
+        context.hold(view, WHOLE, Reason.OBSTRUCTED, obstacle)
     if staying or obstacle is not None:
-        keep_in_step(board, view, copy)
+        keep_in_step(context, view, copy)
         return None
     if below and not node.files and not makes_room:
         node.leave()
         return None
-    broken = [unit for unit in units_of(copy, board.rules, None).values() if unit.fault and not unit.fault.incomplete]
-    if broken and view.id not in board.policy.decisions and view.id not in board.edits.deleted:
-        _hold_broken(board, view, broken)
+    broken = [unit for unit in units_of(copy, context.rules, None).values() if unit.fault and not unit.fault.incomplete]
+    if broken and view.id not in context.policy.decisions and view.id not in context.edits.deleted:
+        _hold_broken(context, view, broken)
         return None
-    presence = board.presences[view.id]
+    presence = context.presences[view.id]
     removed = presence.goal is Goal.REMOVE
     step = Step(
         kind=Kind.REMOVE if removed and copy.side is Side.STORE else Kind.REMOVE_STALE,
         conversation=view.id,
         title=view.title,
-        reason=_why(board, view, copy),
-        case=presence.case if removed and view.id not in board.edits.deleted else None,
+        reason=_why(context, view, copy),
+        case=presence.case if removed and view.id not in context.edits.deleted else None,
     )
-    before = (*below, *board.edits.below.get(view.id, ()), *board.edits.heirs.get(view.id, ()))
-    after = [index for other in before for index in board.draft.steps_of(other)]
-    after += (board.draft.before_stale if step.kind is Kind.REMOVE_STALE else board.draft.steps_of)(view.id)
+    before = (*below, *context.edits.below.get(view.id, ()), *context.edits.heirs.get(view.id, ()))
+    after = [index for other in before for index in context.builder.steps_of(other)]
+    after += (context.builder.before_stale if step.kind is Kind.REMOVE_STALE else context.builder.steps_of)(view.id)
     if removed:
-        board.tombstones[view.id] = tuple(sorted(_digests(board, view)))
-    together = board.edits.together.get(view.id)
-    return board.draft.remove(step, node, after, together=together, stays=_staying(board, view, copy))
+        context.tombstones[view.id] = tuple(sorted(_digests(context, view)))
+    together = context.edits.together.get(view.id)
+    return context.builder.remove(step, node, after, together=together, stays=_staying(context, view, copy))
 
 
-def _staying(board: Board, view: View, copy: Copy) -> list[tuple[Node, str]]:
+def _staying(context: PlanningContext, view: View, copy: Copy) -> list[tuple[Node, str]]:
     """Return the managed files without which a directory isn't removed: those of the store's, where it has been saved,
     and of a duplicate also those of the one that stays beside it.
     """
-    if board.presences[view.id].goal is Goal.REMOVE:
+    if context.presences[view.id].goal is Goal.REMOVE:
         return []
-    nodes = [board.homes[view.id]]
-    if copy in view.workspace.stale and view.workspace.main is not None and view.id not in board.edits.leaving:
-        nodes.append(board.node(view.workspace.main))
-    names = (board.rules.format.metadata_file, *board.rules.format.stream_files)
+    nodes = [context.homes[view.id]]
+    if copy in view.workspace.stale and view.workspace.main is not None and view.id not in context.edits.leaving:
+        nodes.append(context.node(view.workspace.main))
+    names = (context.rules.format.metadata_file, *context.rules.format.stream_files)
     return [(node, name) for node in nodes for name in names if name in node.files]
 
 
-def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:
+def _hold_broken(context: PlanningContext, view: View, broken: list[Unit]) -> None:
     """Hold a directory that should go but has invalid content (docs/design/decisions.md#rule-16)."""
     for unit in broken:
         assert unit.fault is not None  # noqa: S101 - the caller has the broken ones
-        board.keep_version(unit)
+        context.keep_version(unit)
         place = f"{unit.copy.place}/{unit.fault.file}"
         message = f"{place}: found {unit.fault.found}, in another directory of it; mend it, or remove that directory"
-        board.hold(view, unit.name, Reason.INVALID, message)
+        context.hold(view, unit.name, Reason.INVALID, message)
 
 
-def _why(board: Board, view: View, copy: Copy) -> Reason:
-    presence = board.presences[view.id]
+def _why(context: PlanningContext, view: View, copy: Copy) -> Reason:
+    presence = context.presences[view.id]
     if presence.goal is Goal.REMOVE:
         return presence.why
     if copy is view.workspace.main:
-        return board.edits.leaving[view.id]
+        return context.edits.leaving[view.id]
     return Reason.FLATTENED if copy.side is Side.STORE and copy.container else Reason.DUPLICATE
 
 
-def _digests(board: Board, view: View) -> set[str]:
+def _digests(context: PlanningContext, view: View) -> set[str]:
     """Every content that the conversation is known to have had: an old branch may bring back any of them."""
     units = (*view.workspace.units.values(), *view.store.units.values())
     digests = {unit.digest for unit in units if unit.digest is not None}
     for name in (METADATA, STREAM):
-        digests.update(board.baseline.history.get((view.id, name), ()))
+        digests.update(context.baseline.history.get((view.id, name), ()))
     return digests | set(view.agreed.units.values() if view.agreed else ())

@@ -25,7 +25,7 @@ from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.remove import keeping_parents
-from tests.support.building import NOW_NS, agreed_on, board_of, here, plan_of, stored, unreadable, view_of
+from tests.support.building import NOW_NS, agreed_on, context_of, here, plan_of, stored, unreadable, view_of
 from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ PROJECTED = Intent(IntentKind.PROJECTED)
 )
 def test_what_cannot_be_saved_is_local_at_once_and_its_directory_stays(workspace: tuple[str, ...]) -> None:
     """The other targets are, and nothing but the targets is looked at."""
-    board = board_of(stored(A, B, C), here(*workspace, B, C), agreed_on(A, B, C))
-    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), board)
+    context = context_of(stored(A, B, C), here(*workspace, B, C), agreed_on(A, B, C))
+    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), context)
     assert edits.intents == {"jp-c1": LOCAL, "jp-c2": LOCAL}
     assert edits.leaving == {"jp-c2": Reason.LOCALIZED}
     assert edits.scope == {"jp-c1", "jp-c2"}
@@ -84,14 +84,14 @@ def test_what_cannot_be_saved_is_local_at_once_and_its_directory_stays(workspace
 
 
 def test_what_lies_inside_goes_along_and_waits() -> None:
-    board = board_of(stored(A, CHILD, C), here(A, NESTED, C), agreed_on(A, NESTED, C))
-    edits = edits_of(LocalRequest(("jp-c1",)), board)
+    context = context_of(stored(A, CHILD, C), here(A, NESTED, C), agreed_on(A, NESTED, C))
+    edits = edits_of(LocalRequest(("jp-c1",)), context)
     waits = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place="1-a/conversations/2-b")
     assert edits.intents == {"jp-c1": LOCAL, "jp-c2": waits}
     assert edits.leaving == {"jp-c1": Reason.LOCALIZED, "jp-c2": Reason.WITH_ANCESTOR}
     assert edits.together == {"jp-c1": "jp-c1", "jp-c2": "jp-c1"}
     assert [note.message for note in edits.notes] == ["1 conversation below it goes along, and back with it: B (jp-c2)"]
-    both = edits_of(LocalRequest(("jp-c2", "jp-c1", "jp-c3")), board)
+    both = edits_of(LocalRequest(("jp-c2", "jp-c1", "jp-c3")), context)
     assert both.intents == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), LOCAL)
     assert both.leaving == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), Reason.LOCALIZED)
 
@@ -101,8 +101,8 @@ def test_what_is_named_together_with_what_it_lies_in_goes_with_that() -> None:
     deep = '1-a/conversations/2-b/conversations/4-d  metadata 09:00 title "D" parent 2  stream 09:00 [1]'
     apart = '3-c/conversations/5-e  metadata 09:00 title "E" parent 3  stream 09:00 [1]'
     tree_ = (A, NESTED, deep, C, apart)
-    board = board_of(stored(*(each.rpartition("/")[2] for each in tree_)), here(*tree_), agreed_on(*tree_))
-    edits = edits_of(LocalRequest(("jp-c2", "jp-c5", "jp-c1")), board)
+    context = context_of(stored(*(each.rpartition("/")[2] for each in tree_)), here(*tree_), agreed_on(*tree_))
+    edits = edits_of(LocalRequest(("jp-c2", "jp-c5", "jp-c1")), context)
     assert edits.intents == {
         **dict.fromkeys(("jp-c1", "jp-c2", "jp-c5"), LOCAL),
         "jp-c4": Intent(IntentKind.PROJECTED, waits_for="jp-c2", place=deep.partition(" ")[0]),
@@ -110,19 +110,21 @@ def test_what_is_named_together_with_what_it_lies_in_goes_with_that() -> None:
     assert edits.together == {**dict.fromkeys(("jp-c1", "jp-c2", "jp-c4"), "jp-c1"), "jp-c5": "jp-c5"}
     assert [note.conversation for note in edits.notes] == ["jp-c1"]
     younger = '9-p/conversations/2-b  metadata 09:00 title "B" parent 9  stream 09:00 [1]'
-    board = board_of(stored(OTHER_PARENT, younger[18:]), here(OTHER_PARENT, younger), agreed_on(OTHER_PARENT, younger))
-    assert edits_of(LocalRequest(("jp-c2", "jp-c9")), board).intents == dict.fromkeys(("jp-c2", "jp-c9"), LOCAL)
+    context = context_of(
+        stored(OTHER_PARENT, younger[18:]), here(OTHER_PARENT, younger), agreed_on(OTHER_PARENT, younger)
+    )
+    assert edits_of(LocalRequest(("jp-c2", "jp-c9")), context).intents == dict.fromkeys(("jp-c2", "jp-c9"), LOCAL)
 
 
 def test_what_is_local_already_is_not_said_to_become_so() -> None:
     baseline = replace(agreed_on(A, B), intents={"jp-c1": LOCAL, "jp-c2": Intent(IntentKind.REMOVED)})
-    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), board_of(stored(A, B), here(A), baseline))
+    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), context_of(stored(A, B), here(A), baseline))
     assert (edits.intents, edits.leaving) == ({"jp-c2": LOCAL}, {"jp-c1": Reason.LOCALIZED})
 
 
 def test_what_is_in_the_store_alone_becomes_local_too() -> None:
-    board = board_of(stored(A, B), here(B), agreed_on(B))
-    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), board)
+    context = context_of(stored(A, B), here(B), agreed_on(B))
+    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), context)
     assert edits.intents == {"jp-c1": LOCAL, "jp-c2": LOCAL}
     assert edits.leaving == {"jp-c2": Reason.LOCALIZED}
 
@@ -140,15 +142,15 @@ def test_what_is_in_the_store_alone_becomes_local_too() -> None:
 def test_ancestors_become_public_only_when_asked(intent: Intent | None, known: bool, private: bool) -> None:
     baseline = agreed_on(A) if known else agreed_on()
     baseline = replace(baseline, intents={"jp-c1": intent} if intent else {})
-    board = board_of(stored(A, CHILD, C), here(), baseline)
-    edits = edits_of(ProjectRequest(("jp-c2", "jp-c3")), board)
+    context = context_of(stored(A, CHILD, C), here(), baseline)
+    edits = edits_of(ProjectRequest(("jp-c2", "jp-c3")), context)
     if private:
         assert edits.intents == {"jp-c3": PROJECTED}
         (item,) = edits.held
         assert (item.conversation, item.reason) == ("jp-c2", Reason.ANCESTORS_ABSENT)
         assert item.message.endswith("would be public with it: A (jp-c1)")
         assert item.resolve == ("reconcile project jp-c2 --with-ancestors",)
-        asked = edits_of(ProjectRequest(("jp-c2",), ancestors=True), board)
+        asked = edits_of(ProjectRequest(("jp-c2",), ancestors=True), context)
         assert asked.intents == {"jp-c1": PROJECTED, "jp-c2": PROJECTED}
     else:
         assert (edits.intents, edits.held) == ({"jp-c2": PROJECTED, "jp-c3": PROJECTED}, ())
@@ -184,11 +186,11 @@ def test_gc_finishes_what_was_half_removed() -> None:
     digests = frozenset(unit.digest for unit in buried.values() if unit.digest is not None)
     baseline = replace(baseline, tombstones={"jp-c1": digests, "jp-c3": digests})
     other = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
-    edits = edits_of(GcRequest(), board_of(stored(C, other), here(A, B, C, other), baseline))
+    edits = edits_of(GcRequest(), context_of(stored(C, other), here(A, B, C, other), baseline))
     assert edits.deleted == {"jp-c1": Reason.EXPIRED}
     assert edits.below == {"jp-c1": ()}
     assert edits.scope == {"jp-c1"}
-    nothing = edits_of(GcRequest(), board_of(stored(C, other), here(C, other), agreed_on(C)))
+    nothing = edits_of(GcRequest(), context_of(stored(C, other), here(C, other), agreed_on(C)))
     assert nothing.scope.isdisjoint({"jp-c3", "jp-c4"})
     assert nothing.scope
 
@@ -266,25 +268,25 @@ def inside_a(lines: list[str]) -> list[str]:
 )
 def test_what_goes_along_is_told_in_the_order_of_the_tree(count: int, said: str) -> None:
     lines = tree(count)
-    board = board_of(stored(A, *lines), here(A, *inside_a(lines)), agreed_on(A, *inside_a(lines)))
-    (note,) = edits_of(LocalRequest(("jp-c1",)), board).notes
+    context = context_of(stored(A, *lines), here(A, *inside_a(lines)), agreed_on(A, *inside_a(lines)))
+    (note,) = edits_of(LocalRequest(("jp-c1",)), context).notes
     assert (note.conversation, note.reason, note.message) == ("jp-c1", Reason.TAKEN_ALONG, said)
 
 
 def test_the_order_of_the_tree_is_that_of_numbers() -> None:
     lines = [f'{n}-x  metadata 09:00 title "X{n}" parent 1  stream 09:00 [1]' for n in (9, 10)]
-    board = board_of(stored(A, *lines), here(A, *inside_a(lines)), agreed_on(A, *inside_a(lines)))
-    (note,) = edits_of(LocalRequest(("jp-c1",)), board).notes
+    context = context_of(stored(A, *lines), here(A, *inside_a(lines)), agreed_on(A, *inside_a(lines)))
+    (note,) = edits_of(LocalRequest(("jp-c1",)), context).notes
     assert note.message.endswith("back with it: X9 (jp-c9), X10 (jp-c10)")
 
 
 def test_what_is_private_in_there_stays_so_and_what_only_has_a_second_directory_there_stays() -> None:
     known = agreed_on(A, NESTED, C)
-    local = board_of(stored(A, CHILD, C), here(A, NESTED, C), replace(known, intents={"jp-c2": LOCAL}))
+    local = context_of(stored(A, CHILD, C), here(A, NESTED, C), replace(known, intents={"jp-c2": LOCAL}))
     edits = edits_of(LocalRequest(("jp-c1",)), local)
     assert edits.intents == {"jp-c1": LOCAL}
     assert edits.leaving == {"jp-c1": Reason.LOCALIZED, "jp-c2": Reason.WITH_ANCESTOR}
-    twice = board_of(stored(A, B, C), here(A, B, C, f"1-a/conversations/{C}"), agreed_on(A, B, C))
+    twice = context_of(stored(A, B, C), here(A, B, C, f"1-a/conversations/{C}"), agreed_on(A, B, C))
     assert edits_of(LocalRequest(("jp-c1",)), twice).leaving == {"jp-c1": Reason.LOCALIZED}
 
 
@@ -300,8 +302,8 @@ OPEN = {
 @pytest.mark.parametrize(("lines", "policy"), OPEN.values(), ids=OPEN)
 def test_a_directory_stays_while_something_in_it_cannot_be_saved(lines: list[str], policy: Policy) -> None:
     store = stored(A, CHILD.replace("[1]", "[1 2]"), C)
-    board = board_of(store, here(A, *inside_a(lines), C), agreed_on(A, NESTED, C), policy)
-    edits = edits_of(LocalRequest(("jp-c1", "jp-c3")), board)
+    context = context_of(store, here(A, *inside_a(lines), C), agreed_on(A, NESTED, C), policy)
+    edits = edits_of(LocalRequest(("jp-c1", "jp-c3")), context)
     assert edits.intents == {"jp-c1": LOCAL, "jp-c3": LOCAL}
     assert edits.scope == {"jp-c1", "jp-c2", "jp-c3"}
     (item,) = edits.held
@@ -311,90 +313,90 @@ def test_a_directory_stays_while_something_in_it_cannot_be_saved(lines: list[str
 
 def test_what_was_removed_from_the_store_or_is_damaged_here_stays_too() -> None:
     """Neither is on its way into the store, so that it would be in the vault alone."""
-    removed = board_of(stored(C), here(A, C), agreed_on(A, C))
+    removed = context_of(stored(C), here(A, C), agreed_on(A, C))
     assert [item.conversation for item in edits_of(LocalRequest(("jp-c1",)), removed).held] == ["jp-c1"]
     damaged = here(A.partition("  stream")[0], '1-a/events.json  09:30 "[]"', C)
-    board = board_of(stored(A, C), damaged, agreed_on(A, C))
-    assert [item.conversation for item in edits_of(LocalRequest(("jp-c1",)), board).held] == ["jp-c1"]
+    context = context_of(stored(A, C), damaged, agreed_on(A, C))
+    assert [item.conversation for item in edits_of(LocalRequest(("jp-c1",)), context).held] == ["jp-c1"]
 
 
 def test_a_broken_note_keeps_a_directory_too() -> None:
     workspace = unreadable(here(A, '1-a/NOTE.md  09:00 "x"'), "1-a/NOTE.md")
-    edits = edits_of(LocalRequest(("jp-c1",)), board_of(stored(A), workspace, agreed_on(A)))
+    edits = edits_of(LocalRequest(("jp-c1",)), context_of(stored(A), workspace, agreed_on(A)))
     assert (edits.leaving, len(edits.held)) == ({}, 1)
 
 
 def test_what_has_no_title_is_named_by_its_id() -> None:
     untitled = CHILD.replace('title "B" ', "")
     known = agreed_on(A, f"1-a/conversations/{untitled}")
-    board = board_of(stored(A, untitled), here(A, f"1-a/conversations/{untitled}"), known)
-    (note,) = edits_of(LocalRequest(("jp-c1",)), board).notes
+    context = context_of(stored(A, untitled), here(A, f"1-a/conversations/{untitled}"), known)
+    (note,) = edits_of(LocalRequest(("jp-c1",)), context).notes
     assert note.message.endswith(": (no title) (jp-c2)")
     with pytest.raises(RefusedError, match=r"^jp-c1 \(no title\) has 1 descendant: B \(jp-c2\)$"):
-        edits_of(RemoveRequest(("jp-c1",)), board_of(stored(A.replace('title "A"', ""), CHILD), here()))
+        edits_of(RemoveRequest(("jp-c1",)), context_of(stored(A.replace('title "A"', ""), CHILD), here()))
 
 
 def test_everything_is_what_is_in_the_store_alone_and_not_local() -> None:
     lines = [A, B, C, '4-d  metadata 09:00 title "D" local  stream 09:00 [1]']
-    board = board_of(stored(*lines), here(B), agreed_on(B))
-    edits = edits_of(ProjectRequest((), everything=True), board)
+    context = context_of(stored(*lines), here(B), agreed_on(B))
+    edits = edits_of(ProjectRequest((), everything=True), context)
     assert edits.intents == {"jp-c1": PROJECTED, "jp-c3": PROJECTED}
     assert edits.asked == {"jp-c1", "jp-c3"}
     assert edits.decisions == {}
-    assert edits_of(ProjectRequest(()), board).scope.isdisjoint(board.views)
+    assert edits_of(ProjectRequest(()), context).scope.isdisjoint(context.views)
 
 
 def test_versions_that_are_behind_are_ended_when_that_is_asked_for() -> None:
     newer = A.replace("[1]", "[1 2]")
-    board = board_of(stored(newer, B), here(A.replace("stream 09:00", "stream 09:30"), B), agreed_on(newer, B))
-    edits = edits_of(ProjectRequest((), behind=True), board)
+    context = context_of(stored(newer, B), here(A.replace("stream 09:00", "stream 09:30"), B), agreed_on(newer, B))
+    edits = edits_of(ProjectRequest((), behind=True), context)
     assert edits.decisions == {"jp-c1": Take.STORE}
     assert edits.scope == {"jp-c1"}
     assert edits.intents == {}
-    assert edits_of(ProjectRequest(("jp-c2",)), board).decisions == {}
+    assert edits_of(ProjectRequest(("jp-c2",)), context).decisions == {}
 
 
 def test_what_is_archived_is_not_put_there_but_by_recover() -> None:
-    board = board_of(stored(f".archive/{A}", B), here(B), agreed_on(B))
-    edits = edits_of(ProjectRequest(("jp-c1", "jp-c2")), board)
+    context = context_of(stored(f".archive/{A}", B), here(B), agreed_on(B))
+    edits = edits_of(ProjectRequest(("jp-c1", "jp-c2")), context)
     (item,) = edits.held
     assert (edits.intents, item.conversation) == ({"jp-c2": PROJECTED}, "jp-c1")
     assert item.reason is Reason.ARCHIVED_HELD
     assert item.message == "it is archived in the store; unarchive it first, with JP"
-    assert edits_of(ProjectRequest(("jp-c1",), records=(1,)), board).intents == {"jp-c1": PROJECTED}
+    assert edits_of(ProjectRequest(("jp-c1",), records=(1,)), context).intents == {"jp-c1": PROJECTED}
 
 
 GRANDCHILD = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
 
 
 def test_all_that_is_private_above_is_named_the_outermost_first_and_what_is_asked_for_is_not() -> None:
-    board = board_of(stored(A, CHILD, GRANDCHILD), here(), agreed_on())
-    (item,) = edits_of(ProjectRequest(("jp-c3",)), board).held
+    context = context_of(stored(A, CHILD, GRANDCHILD), here(), agreed_on())
+    (item,) = edits_of(ProjectRequest(("jp-c3",)), context).held
     assert item.message.endswith("would be public with it: A (jp-c1), B (jp-c2)")
-    below, above = edits_of(ProjectRequest(("jp-c3", "jp-c2")), board).held
+    below, above = edits_of(ProjectRequest(("jp-c3", "jp-c2")), context).held
     assert below.message == above.message
     assert above.message.endswith("would be public with it: A (jp-c1)")
-    whole = edits_of(ProjectRequest(("jp-c3",), ancestors=True), board)
+    whole = edits_of(ProjectRequest(("jp-c3",), ancestors=True), context)
     assert list(whole.intents) == ["jp-c1", "jp-c2", "jp-c3"]
-    flat = board_of(stored(A, CHILD, GRANDCHILD), here(), agreed_on(), Policy(layout=Layout.FLAT))
+    flat = context_of(stored(A, CHILD, GRANDCHILD), here(), agreed_on(), Policy(layout=Layout.FLAT))
     assert edits_of(ProjectRequest(("jp-c3",)), flat).intents == {"jp-c3": PROJECTED}
 
 
 def test_what_a_branch_has_brought_of_a_local_one_is_private() -> None:
     baseline = replace(agreed_on(A), intents={"jp-c1": LOCAL})
-    assert edits_of(ProjectRequest(("jp-c2",)), board_of(stored(A, CHILD), here(A), baseline)).intents == {}
-    assert edits_of(ProjectRequest(("jp-c2",)), board_of(stored(A, CHILD), here(A), agreed_on(A))).intents == {
+    assert edits_of(ProjectRequest(("jp-c2",)), context_of(stored(A, CHILD), here(A), baseline)).intents == {}
+    assert edits_of(ProjectRequest(("jp-c2",)), context_of(stored(A, CHILD), here(A), agreed_on(A))).intents == {
         "jp-c2": PROJECTED
     }
 
 
 def test_what_lies_below_one_that_is_new_here_is_public_and_below_a_flagged_one_private() -> None:
-    new = board_of(stored(CHILD, C), here(A, C), agreed_on(C))
+    new = context_of(stored(CHILD, C), here(A, C), agreed_on(C))
     assert edits_of(ProjectRequest(("jp-c2",)), new).intents == {"jp-c2": PROJECTED}
     flagged = A.replace('"A"', '"A" local')
     for workspace in (here(C), here(A, C)):
-        board = board_of(stored(flagged, CHILD, C), workspace, agreed_on(A, C))
-        assert edits_of(ProjectRequest(("jp-c2",)), board).intents == {}
+        context = context_of(stored(flagged, CHILD, C), workspace, agreed_on(A, C))
+        assert edits_of(ProjectRequest(("jp-c2",)), context).intents == {}
 
 
 def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else() -> None:
@@ -404,10 +406,10 @@ def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else()
         '5-e  metadata 09:00 title "E" parent 1  stream 09:00 [1]',
     )
     baseline = replace(agreed_on(A, NESTED, C), intents={"jp-c2": waits, "jp-c1": Intent(IntentKind.REMOVED)})
-    board = board_of(stored(A, CHILD, C, apart, beside), here(C, apart), baseline)
-    assert edits_of(ProjectRequest(("jp-c1",)), board).scope == {"jp-c1", "jp-c2", "jp-c4"}
-    assert edits_of(ProjectRequest(("jp-c5",), ancestors=True), board).scope == {"jp-c1", "jp-c2", "jp-c4", "jp-c5"}
-    there = board_of(stored(A, apart, beside), here(A, apart), agreed_on(A))
+    context = context_of(stored(A, CHILD, C, apart, beside), here(C, apart), baseline)
+    assert edits_of(ProjectRequest(("jp-c1",)), context).scope == {"jp-c1", "jp-c2", "jp-c4"}
+    assert edits_of(ProjectRequest(("jp-c5",), ancestors=True), context).scope == {"jp-c1", "jp-c2", "jp-c4", "jp-c5"}
+    there = context_of(stored(A, apart, beside), here(A, apart), agreed_on(A))
     assert edits_of(ProjectRequest(("jp-c5",)), there).scope == {
         "jp-c1",
         "jp-c4",
@@ -417,38 +419,38 @@ def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else()
 
 def test_what_it_lies_in_is_looked_at_up_to_the_root_and_what_lies_in_a_directory_that_is_filled() -> None:
     deep = '1-a/conversations/2-b/conversations/3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
-    board = board_of(stored(A, CHILD, GRANDCHILD), here(A, NESTED), agreed_on(A, NESTED, deep))
-    assert edits_of(ProjectRequest(("jp-c3",)), board).scope == {"jp-c1", "jp-c2", "jp-c3"}
-    hollow = board_of(stored(A, CHILD), here(NESTED), agreed_on())
+    context = context_of(stored(A, CHILD, GRANDCHILD), here(A, NESTED), agreed_on(A, NESTED, deep))
+    assert edits_of(ProjectRequest(("jp-c3",)), context).scope == {"jp-c1", "jp-c2", "jp-c3"}
+    hollow = context_of(stored(A, CHILD), here(NESTED), agreed_on())
     assert edits_of(ProjectRequest(("jp-c1",)), hollow).scope == {"jp-c1", "jp-c2"}
 
 
 def test_who_goes_and_who_moves_up() -> None:
     deep = '4-d  metadata 09:00 title "D" parent 3  stream 09:00 [1]'
-    board = board_of(stored(A, CHILD, GRANDCHILD, deep), here(), agreed_on())
-    cascade = edits_of(RemoveRequest(("jp-c3", "jp-c2"), Children.CASCADE), board)
+    context = context_of(stored(A, CHILD, GRANDCHILD, deep), here(), agreed_on())
+    cascade = edits_of(RemoveRequest(("jp-c3", "jp-c2"), Children.CASCADE), context)
     assert list(cascade.deleted) == ["jp-c2", "jp-c3", "jp-c4"]
     assert set(cascade.deleted.values()) == {Reason.REMOVED_AS_ASKED}
     assert cascade.below == {"jp-c2": ("jp-c3",), "jp-c3": ("jp-c4",), "jp-c4": ()}
     assert cascade.parents == {}
     assert cascade.scope == {"jp-c2", "jp-c3", "jp-c4"}
-    promote = edits_of(RemoveRequest(("jp-c3", "jp-c2"), Children.PROMOTE), board)
+    promote = edits_of(RemoveRequest(("jp-c3", "jp-c2"), Children.PROMOTE), context)
     assert list(promote.deleted) == ["jp-c2", "jp-c3"]
     assert promote.below == {"jp-c2": ("jp-c3",), "jp-c3": ()}
     assert promote.parents == {"jp-c4": "jp-c1"}
     assert promote.promoted == {"jp-c4"}
     assert promote.heirs == {"jp-c2": (), "jp-c3": ("jp-c4",)}
     assert promote.scope == {"jp-c2", "jp-c3", "jp-c4"}
-    apart = edits_of(RemoveRequest(("jp-c1", "jp-c3"), Children.PROMOTE), board)
+    apart = edits_of(RemoveRequest(("jp-c1", "jp-c3"), Children.PROMOTE), context)
     assert apart.parents == {"jp-c2": None, "jp-c4": "jp-c2"}
-    assert edits_of(RemoveRequest(("jp-c4",)), board).deleted == {"jp-c4": Reason.REMOVED_AS_ASKED}
-    assert edits_of(RemoveRequest(("jp-c4", "jp-c3")), board).below == {"jp-c3": ("jp-c4",), "jp-c4": ()}
+    assert edits_of(RemoveRequest(("jp-c4",)), context).deleted == {"jp-c4": Reason.REMOVED_AS_ASKED}
+    assert edits_of(RemoveRequest(("jp-c4", "jp-c3")), context).below == {"jp-c3": ("jp-c4",), "jp-c4": ()}
 
 
 def keeping(ids: tuple[str, ...], store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Edits | None:
     """Remove these with --promote, and look at what can't be given up."""
     policy = Policy(request=RemoveRequest(ids, Children.PROMOTE))
-    edits = edits_of(RemoveRequest(ids, Children.PROMOTE), board_of(store, workspace, baseline))
+    edits = edits_of(RemoveRequest(ids, Children.PROMOTE), context_of(store, workspace, baseline))
     return keeping_parents(decide(store, workspace, baseline, edits.deciding(policy), RULES, NOW_NS, edits))
 
 
@@ -491,21 +493,21 @@ def test_rm_finishes_what_was_half_removed() -> None:
     workspace = OTHER_PARENT, f"9-p/conversations/{line}", f"9-p/conversations/{NESTED}"
     store = stored(OTHER_PARENT, CHILD.replace("parent 1", "parent 9"))
     edits = edits_of(
-        RemoveRequest(("jp-c1",), Children.PROMOTE), board_of(store, here(*workspace), agreed_on(*workspace))
+        RemoveRequest(("jp-c1",), Children.PROMOTE), context_of(store, here(*workspace), agreed_on(*workspace))
     )
     assert edits.deleted == {"jp-c1": Reason.REMOVED_AS_ASKED}
     assert edits.scope == {"jp-c1", "jp-c2"}
 
 
 def test_a_child_that_is_gone_from_both_sides_keeps_nothing() -> None:
-    edits = edits_of(RemoveRequest(("jp-c1",)), board_of(stored(A), here(A), agreed_on(A, NESTED)))
+    edits = edits_of(RemoveRequest(("jp-c1",)), context_of(stored(A), here(A), agreed_on(A, NESTED)))
     assert (edits.deleted, edits.parents) == ({"jp-c1": Reason.REMOVED_AS_ASKED}, {})
 
 
 def test_gc_looks_at_what_has_expired_alone() -> None:
     over = '3-c  metadata 09:00 title "C" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
     edited = [each.replace("stream 09:00 [1]", "stream 10:00 [1 2]") for each in (B, over)]
-    edits = edits_of(GcRequest(), board_of(stored(A, B, over), here(A, *edited), agreed_on(A, B, over)))
+    edits = edits_of(GcRequest(), context_of(stored(A, B, over), here(A, *edited), agreed_on(A, B, over)))
     assert edits.deleted == {}
     assert edits.scope == {"jp-c3"}
     assert [note.conversation for note in edits.notes] == ["jp-c3"]
@@ -513,19 +515,19 @@ def test_gc_looks_at_what_has_expired_alone() -> None:
 
 def test_of_a_cycle_each_is_counted_once() -> None:
     ring = [A.replace('"A"', '"A" parent 3'), CHILD, GRANDCHILD]
-    board = board_of(stored(*ring), here(), agreed_on())
+    context = context_of(stored(*ring), here(), agreed_on())
     with pytest.raises(RefusedError, match="has 2 descendants: "):
-        edits_of(RemoveRequest(("jp-c2",)), board)
-    assert set(edits_of(RemoveRequest(("jp-c2",), Children.CASCADE), board).deleted) == {"jp-c1", "jp-c2", "jp-c3"}
-    both = edits_of(RemoveRequest(("jp-c1", "jp-c2", "jp-c3"), Children.PROMOTE), board)
+        edits_of(RemoveRequest(("jp-c2",)), context)
+    assert set(edits_of(RemoveRequest(("jp-c2",), Children.CASCADE), context).deleted) == {"jp-c1", "jp-c2", "jp-c3"}
+    both = edits_of(RemoveRequest(("jp-c1", "jp-c2", "jp-c3"), Children.PROMOTE), context)
     assert (len(both.deleted), both.parents) == (3, {})
 
 
 def test_archived_ones_are_not_removed_and_said_to_lose_their_parent() -> None:
-    board = board_of(stored(A, f".archive/{CHILD}", f".archive/{C}"), here(), agreed_on())
+    context = context_of(stored(A, f".archive/{CHILD}", f".archive/{C}"), here(), agreed_on())
     with pytest.raises(RefusedError, match=r"^jp-c2 is archived; reconcile removes live conversations alone$"):
-        edits_of(RemoveRequest(("jp-c1", "jp-c2")), board)
-    (note,) = edits_of(RemoveRequest(("jp-c1",)), board).notes
+        edits_of(RemoveRequest(("jp-c1", "jp-c2")), context)
+    (note,) = edits_of(RemoveRequest(("jp-c1",)), context).notes
     assert (note.conversation, note.reason) == ("jp-c2", Reason.ARCHIVED_COPY)
     assert note.message == "it is archived, and stays; its parent jp-c1 is removed"
 
@@ -541,24 +543,24 @@ REFUSED = {
 @pytest.mark.parametrize(("request_", "message"), REFUSED.values(), ids=REFUSED)
 def test_who_cannot_be_whose_parent(request_: SetParentRequest, message: str) -> None:
     below = [f'{n}-x  metadata 09:00 title "X" parent {n - 1}  stream 09:00 [1]' for n in (4, 5)]
-    board = board_of(stored(A, f".archive/{B}", C, *below), here(), agreed_on())
+    context = context_of(stored(A, f".archive/{B}", C, *below), here(), agreed_on())
     with pytest.raises(RefusedError, match=f"^{message}$"):
-        edits_of(request_, board)
+        edits_of(request_, context)
 
 
 def test_who_leaves_a_cycle_concerns_the_others_of_it_alone() -> None:
     rings = [A.replace('"A"', '"A" parent 2'), CHILD, C.replace('"C"', '"C" parent 4')]
     rings.append('4-d  metadata 09:00 title "D" parent 3  stream 09:00 [1]')
-    assert edits_of(SetParentRequest("jp-c2", None), board_of(stored(*rings), here(), agreed_on())).scope == {
+    assert edits_of(SetParentRequest("jp-c2", None), context_of(stored(*rings), here(), agreed_on())).scope == {
         "jp-c1",
         "jp-c2",
     }
 
 
 def test_another_parent_is_asked_for_one_conversation() -> None:
-    edits = edits_of(SetParentRequest("jp-c3", "jp-c1"), board_of(stored(A, B, C), here(), agreed_on()))
+    edits = edits_of(SetParentRequest("jp-c3", "jp-c1"), context_of(stored(A, B, C), here(), agreed_on()))
     assert edits.parents == {"jp-c3": "jp-c1"}
     assert edits.scope == edits.asked == {"jp-c3"}
-    assert edits_of(SetParentRequest("jp-c3", None), board_of(stored(C), here(), agreed_on())).parents == {
+    assert edits_of(SetParentRequest("jp-c3", None), context_of(stored(C), here(), agreed_on())).parents == {
         "jp-c3": None
     }

@@ -15,7 +15,7 @@ from reconcile.planning.baseline_update import fold
 from reconcile.planning.requests.edits import content_of
 from reconcile.planning.revalidate import agreeing
 from reconcile.planning.status_listing import standings
-from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
+from tests.support.building import agreed_on, context_of, here, plan_of, stored, view_of
 from tests.support.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -163,8 +163,8 @@ def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
 
 def test_status_says_what_waits() -> None:
     baseline = remembering(Policy(request=LocalRequest(("jp-c4",))))
-    board, plan = board_of(stored(*ALL), here(*THERE), baseline), plan_of(stored(*ALL), here(*THERE), baseline)
-    found = {each.conversation: each for each in standings(board, plan, {}, ())}
+    context, plan = context_of(stored(*ALL), here(*THERE), baseline), plan_of(stored(*ALL), here(*THERE), baseline)
+    found = {each.conversation: each for each in standings(context, plan, {}, ())}
     words = "`local jp-c4` has waited since run r1: git"
     assert (found["jp-c4"].word, found["jp-c4"].detail, found["jp-c4"].settled) == ("requested", words, False)
 
@@ -174,7 +174,7 @@ def test_status_says_that_an_old_copy_of_a_local_one_is_here() -> None:
     baseline = replace(agreed_on(A, NESTED, H), intents={"jp-c4": LOCAL})
     sides = stored(A, B, newer, H), here(A, NESTED, older, H)
     found = {
-        each.conversation: each for each in standings(board_of(*sides, baseline), plan_of(*sides, baseline), {}, ())
+        each.conversation: each for each in standings(context_of(*sides, baseline), plan_of(*sides, baseline), {}, ())
     }
     assert (found["jp-c4"].word, found["jp-c4"].settled) == ("local-present", False)
     assert "it is local, and a copy is in this checkout; the workspace has an older version" in found["jp-c4"].detail

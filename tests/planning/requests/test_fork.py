@@ -15,7 +15,7 @@ from reconcile.model.policy import ForkRequest, Policy
 from reconcile.model.snapshot import Fault
 from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.fork import plan_branch
-from tests.support.building import NOW_NS, agreed_on, board_of, here, stored
+from tests.support.building import NOW_NS, agreed_on, context_of, here, stored
 from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def fork(
     request: ForkRequest, *, workspace: tuple[str, ...] = (A,), store: tuple[str, ...] = (A,), flat: bool = False
 ) -> Plan:
     policy = Policy(layout=Layout.FLAT if flat else Layout.NESTED)
-    board = board_of(stored(*store), here(*workspace), agreed_on(*store), policy)
-    return plan_branch(board, request, FILES)
+    context = context_of(stored(*store), here(*workspace), agreed_on(*store), policy)
+    return plan_branch(context, request, FILES)
 
 
 def targets(plan: Plan) -> list[str]:
@@ -78,13 +78,13 @@ def test_a_source_that_is_not_whole_is_refused() -> None:
     with pytest.raises(RefusedError, match="isn't whole in the store"):
         fork(WHOLE, store=(A, '1-a/metadata.json 10:00 "{"'))
     with pytest.raises(RefusedError, match="isn't whole in the store"):
-        plan_branch(board_of(stored(A), here(A), agreed_on(A)), WHOLE, {})
+        plan_branch(context_of(stored(A), here(A), agreed_on(A)), WHOLE, {})
 
 
 def test_events_that_cannot_be_cut_are_refused() -> None:
     files = {**FILES, "events.json": b"[" + b"1" * 5000 + b"]"}
     with pytest.raises(RefusedError, match="can't be filtered"):
-        plan_branch(board_of(stored(A), here(A), agreed_on(A)), ForkRequest("jp-c1", EventSelection(last=1)), files)
+        plan_branch(context_of(stored(A), here(A), agreed_on(A)), ForkRequest("jp-c1", EventSelection(last=1)), files)
 
 
 def test_all_that_a_fork_plans() -> None:
@@ -124,7 +124,7 @@ def test_what_is_cut_has_to_be_a_stream() -> None:
     for events in ({"events.json": b"[{"}, {}):
         files = {name: content for name, content in FILES.items() if name != "events.json"} | events
         with pytest.raises(RefusedError, match=r"events\.json: found"):
-            plan_branch(board_of(stored(A), here(A), agreed_on(A)), WHOLE, files)
+            plan_branch(context_of(stored(A), here(A), agreed_on(A)), WHOLE, files)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -132,14 +132,14 @@ def test_a_file_that_cannot_be_read_is_not_one_that_is_not_there(name: str) -> N
     unread = Fault(name, "something that can't be read (Input/output error)", "a readable file")
     for request in (WHOLE, ForkRequest("jp-c1", EventSelection(last=1))):
         with pytest.raises(RefusedError, match=rf"^jp-c1: {name}: found something that can't be read"):
-            plan_branch(board_of(stored(A), here(A), agreed_on(A)), request, {**FILES, name: unread})
+            plan_branch(context_of(stored(A), here(A), agreed_on(A)), request, {**FILES, name: unread})
 
 
 def test_a_legacy_stream_is_forked() -> None:
     time = b'"timestamp": "2026-01-31 12:00:00.0"'
     events = b'[{"type": "config_delta", "delta": {}, %b}, {"type": "chat_request", %b}]' % (time, time)
     files = {"metadata.json": FILES["metadata.json"], "events.json": events}
-    plan = plan_branch(board_of(stored(A), here(A), agreed_on(A)), WHOLE, {**files, "NOTE.md": b"n"})
+    plan = plan_branch(context_of(stored(A), here(A), agreed_on(A)), WHOLE, {**files, "NOTE.md": b"n"})
     assert {write.target.path.rpartition("/")[2] for write in plan.actions[0].writes} == set(files)
 
 
@@ -148,7 +148,7 @@ def test_both_units_must_be_in_the_store(broken: str) -> None:
     with pytest.raises(RefusedError, match="isn't whole in the store"):
         fork(WHOLE, store=(A, f'1-a/{broken} 10:00 "{{"'))
     with pytest.raises(RefusedError, match="isn't whole in the store"):
-        plan_branch(board_of(stored(), here(A)), WHOLE, FILES)
+        plan_branch(context_of(stored(), here(A)), WHOLE, FILES)
 
 
 def test_a_fork_of_what_is_archived_lies_below_nothing() -> None:

@@ -12,7 +12,7 @@ from reconcile.model.plan import Heading
 from reconcile.model.snapshot import WHOLE, Fault, File, nested_git
 from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.quarantine import plan_quarantine
-from tests.support.building import NOW_NS, agreed_on, board_of, here, stored, unreadable
+from tests.support.building import NOW_NS, agreed_on, context_of, here, stored, unreadable
 from tests.support.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -21,7 +21,7 @@ BROKEN = '1-a/events.json 10:00 "[{"'
 
 
 def targets(store: tuple[str, ...], workspace: tuple[str, ...]) -> list[str]:
-    plan = plan_quarantine(board_of(stored(*store), here(*workspace), agreed_on(A)), ["jp-c1"])
+    plan = plan_quarantine(context_of(stored(*store), here(*workspace), agreed_on(A)), ["jp-c1"])
     return [f"{action.kind} {action.target}" for action in plan.actions]
 
 
@@ -39,37 +39,37 @@ def test_what_cannot_be_read_is_not_known_to_be_broken(side: str) -> None:
     else:
         workspace = unreadable(workspace, "1-a/events.json")
     with pytest.raises(RefusedError, match="can't be read: nothing is known to be broken"):
-        plan_quarantine(board_of(store, workspace, agreed_on(A)), ["jp-c1"])
+        plan_quarantine(context_of(store, workspace, agreed_on(A)), ["jp-c1"])
 
 
 def test_a_note_says_what_was_found_and_comes_first() -> None:
-    board = board_of(stored(A), here(A, BROKEN), agreed_on(A))
-    plan = plan_quarantine(board, ["jp-c1"])
+    context = context_of(stored(A), here(A, BROKEN), agreed_on(A))
+    plan = plan_quarantine(context, ["jp-c1"])
     note, move = plan.actions
     assert (note.unit, move.unit, move.needs) == ("extra:TRASHED.md", WHOLE, (note.id,))
     (write,) = note.writes
     assert write.content is not None
-    fault = board.views["jp-c1"].workspace.units["stream"].fault
+    fault = context.views["jp-c1"].workspace.units["stream"].fault
     assert fault is not None
     said = f"**Error:** events.json: found {fault.found}, expected {fault.expected}"
     assert said in write.content.decode()
     assert (write.size, write.mtime_ns, write.digest) == (len(write.content), NOW_NS, RULES.digest(write.content))
-    assert (plan.outline, plan.now_ns, plan.policy) == ((Heading("jp-c1", "A", 0),), NOW_NS, board.policy)
-    assert plan.policy is board.policy
+    assert (plan.outline, plan.now_ns, plan.policy) == ((Heading("jp-c1", "A", 0),), NOW_NS, context.policy)
+    assert plan.policy is context.policy
 
 
 def test_a_directory_with_a_repository_in_it_is_not_moved() -> None:
     workspace = replace(here(A, BROKEN), foreign=(nested_git("1-a/.git", directory=True),))
     with pytest.raises(RefusedError, match=r"workspace:1-a/\.git: found a git repository"):
-        plan_quarantine(board_of(stored(A), workspace, agreed_on(A)), ["jp-c1"])
+        plan_quarantine(context_of(stored(A), workspace, agreed_on(A)), ["jp-c1"])
 
 
 def test_a_title_or_a_name_that_is_no_unicode_is_no_obstacle() -> None:
     store = stored(A, '1-a/NOTE.md  09:00 "x"')
     fault = Fault("\udcff", "\udcff", "a title")
     strange = replace(store.copies[0], files=(*store.copies[0].files, File("\udcff", 1, 1, "d")), stream=fault)
-    board = board_of(replace(store, copies=(strange,)), here(A), agreed_on(A))
-    assert [action.kind.value for action in plan_quarantine(board, ["jp-c1"]).actions] == ["copy", "move"]
+    context = context_of(replace(store, copies=(strange,)), here(A), agreed_on(A))
+    assert [action.kind.value for action in plan_quarantine(context, ["jp-c1"]).actions] == ["copy", "move"]
 
 
 def test_names_in_the_trash_are_counted() -> None:

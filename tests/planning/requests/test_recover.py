@@ -11,10 +11,10 @@ from reconcile.model.policy import Policy, ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.recover import Offer, Offers, absent, coming, offers, remembering
-from tests.support.building import agreed_on, board_of, here, plan_of, stored
+from tests.support.building import agreed_on, context_of, here, plan_of, stored
 
 if TYPE_CHECKING:
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
 
 A, B, C, D = (f'{n}-x  metadata 09:00 title "X"  stream 09:00 [1]' for n in range(1, 5))
 CHILD = '6-x  metadata 09:00 title "X" parent {}  stream 09:00 [1]'
@@ -22,7 +22,7 @@ LOCAL = '5-x  metadata 09:00 title "X" local  stream 09:00 [1]'
 
 
 def test_what_was_here_last_comes_first_and_then_the_newest_run_that_noticed() -> None:
-    board = board_of(stored(A, B, C, D, LOCAL), here(D))
+    context = context_of(stored(A, B, C, D, LOCAL), here(D))
     intents = {
         "jp-c2": Intent(IntentKind.REMOVED, run="1"),
         "jp-c3": Intent(IntentKind.PROJECTED, waits_for="jp-c9"),
@@ -30,41 +30,41 @@ def test_what_was_here_last_comes_first_and_then_the_newest_run_that_noticed() -
     }
     own = replace(agreed_on(B, C, D, LOCAL), intents=intents)
     expected = (Offer(None, ("jp-c1",)), Offer("2", ("jp-c3",)), Offer("1", ("jp-c2",)))
-    assert offers(board, [own, agreed_on(A, B)]) == Offers(expected)
-    assert offers(board, [own]) == Offers(expected[1:])
+    assert offers(context, [own, agreed_on(A, B)]) == Offers(expected)
+    assert offers(context, [own]) == Offers(expected[1:])
 
 
 def test_what_waits_for_itself_is_offered_all_the_same() -> None:
     intents = {"jp-c1": Intent(IntentKind.PROJECTED, waits_for="jp-c1")}
     own = replace(agreed_on(A), intents=intents)
-    assert offers(board_of(stored(A), here()), [own]) == Offers((Offer(None, ("jp-c1",)),))
+    assert offers(context_of(stored(A), here()), [own]) == Offers((Offer(None, ("jp-c1",)),))
 
 
 def test_without_a_record_everything_that_is_not_local_is_a_candidate() -> None:
-    board = board_of(stored(A, B, LOCAL), here(B))
-    assert offers(board, [Baseline()]) == Offers((Offer(None, ("jp-c1",), known=False),))
-    assert offers(board_of(stored(A), here(A)), []) == Offers()
+    context = context_of(stored(A, B, LOCAL), here(B))
+    assert offers(context, [Baseline()]) == Offers((Offer(None, ("jp-c1",), known=False),))
+    assert offers(context_of(stored(A), here(A)), []) == Offers()
 
 
 def test_a_record_counts_whatever_comes_after_it() -> None:
-    board = board_of(stored(A, B), here())
-    assert offers(board, [agreed_on(A), Baseline()]) == Offers((Offer(None, ("jp-c1",)),))
+    context = context_of(stored(A, B), here())
+    assert offers(context, [agreed_on(A), Baseline()]) == Offers((Offer(None, ("jp-c1",)),))
 
 
 def test_what_an_intent_alone_speaks_of_is_offered() -> None:
     own = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.REMOVED, run="1")})
-    assert offers(board_of(stored(A, B), here(B)), [own]) == Offers((Offer("1", ("jp-c1",)),))
+    assert offers(context_of(stored(A, B), here(B)), [own]) == Offers((Offer("1", ("jp-c1",)),))
 
 
 def test_only_a_removal_was_noticed_by_a_run() -> None:
     own = replace(agreed_on(A), intents={"jp-c1": Intent(IntentKind.PROJECTED, run="1")})
-    assert offers(board_of(stored(A), here()), [own]) == Offers((Offer(None, ("jp-c1",)),))
+    assert offers(context_of(stored(A), here()), [own]) == Offers((Offer(None, ("jp-c1",)),))
 
 
 def test_below_what_is_local_nothing_comes_back_and_nothing_is_offered() -> None:
     child, grandchild = CHILD.format(5), '7-x  metadata 09:00 title "X" parent 6  stream 09:00 [1]'
-    board = board_of(stored(A, LOCAL, child, grandchild), here())
-    found = offers(board, [agreed_on(A, child, grandchild)])
+    context = context_of(stored(A, LOCAL, child, grandchild), here())
+    found = offers(context, [agreed_on(A, child, grandchild)])
     assert found == Offers((Offer(None, ("jp-c1",)),), left_out=("jp-c6", "jp-c7"))
 
 
@@ -72,17 +72,17 @@ def test_what_went_with_something_local_is_not_offered_wherever_it_is_by_now() -
     intents = {"jp-c1": Intent(IntentKind.PROJECTED, waits_for="jp-c5"), "jp-c5": Intent(IntentKind.LOCAL)}
     own = replace(agreed_on(A, B), intents=intents)
     for away in (A, f".archive/{A}"):
-        board = board_of(stored(away, B, LOCAL), here())
-        assert offers(board, [own]) == Offers((Offer(None, ("jp-c2",)),), left_out=("jp-c1",))
+        context = context_of(stored(away, B, LOCAL), here())
+        assert offers(context, [own]) == Offers((Offer(None, ("jp-c2",)),), left_out=("jp-c1",))
 
 
 def test_a_child_comes_with_its_parent_or_below_one_that_is_here() -> None:
     child = CHILD.format(1)
-    gone, there = board_of(stored(A, child), here()), board_of(stored(A, child), here(A))
+    gone, there = context_of(stored(A, child), here()), context_of(stored(A, child), here(A))
     assert not coming(gone, {"jp-c6"})
     assert list(coming(gone, {"jp-c6", "jp-c1"}).items()) == [("jp-c1", None), ("jp-c6", "jp-c1")]
     assert coming(there, {"jp-c6"}) == {"jp-c6": "jp-c1"}
-    assert not coming(board_of(stored(LOCAL, CHILD.format(5)), here(LOCAL)), {"jp-c6"})
+    assert not coming(context_of(stored(LOCAL, CHILD.format(5)), here(LOCAL)), {"jp-c6"})
 
 
 def lay_in(container: str | None) -> Baseline:
@@ -95,31 +95,31 @@ def lay_in(container: str | None) -> Baseline:
 def test_what_lay_apart_from_its_parent_comes_back_there_unless_the_parent_comes() -> None:
     child = CHILD.format(5)
     alone, whole = stored(A, LOCAL, child), stored(A, LOCAL.replace("local", ""), child)
-    assert coming(board_of(alone, here(), lay_in(None)), {"jp-c6"}) == {"jp-c6": None}
-    assert coming(board_of(whole, here(), lay_in(None)), {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
-    assert coming(board_of(alone, here(), lay_in("jp-c1")), {"jp-c6", "jp-c1"}) == {"jp-c1": None, "jp-c6": "jp-c1"}
-    assert coming(board_of(alone, here(A), lay_in("jp-c1")), {"jp-c6"}) == {"jp-c6": "jp-c1"}
-    assert coming(board_of(whole, here(A), lay_in("jp-c1")), {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
-    assert not coming(board_of(alone, here(), lay_in("jp-c1")), {"jp-c6"})
-    assert not coming(board_of(alone, here(), lay_in("jp-c5")), {"jp-c6"})
+    assert coming(context_of(alone, here(), lay_in(None)), {"jp-c6"}) == {"jp-c6": None}
+    assert coming(context_of(whole, here(), lay_in(None)), {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
+    assert coming(context_of(alone, here(), lay_in("jp-c1")), {"jp-c6", "jp-c1"}) == {"jp-c1": None, "jp-c6": "jp-c1"}
+    assert coming(context_of(alone, here(A), lay_in("jp-c1")), {"jp-c6"}) == {"jp-c6": "jp-c1"}
+    assert coming(context_of(whole, here(A), lay_in("jp-c1")), {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
+    assert not coming(context_of(alone, here(), lay_in("jp-c1")), {"jp-c6"})
+    assert not coming(context_of(alone, here(), lay_in("jp-c5")), {"jp-c6"})
 
 
 def test_what_lay_in_something_that_left_the_tree_comes_back_to_the_top() -> None:
-    board = board_of(stored(f".archive/{A}", LOCAL, CHILD.format(5)), here(), lay_in("jp-c1"))
-    assert coming(board, {"jp-c6"}) == {"jp-c6": None}
+    context = context_of(stored(f".archive/{A}", LOCAL, CHILD.format(5)), here(), lay_in("jp-c1"))
+    assert coming(context, {"jp-c6"}) == {"jp-c6": None}
 
 
 def test_what_a_directory_lay_in_by_now_lies_in_it() -> None:
     below = A.replace('title "X"', 'title "X" parent 6')
-    board = board_of(stored(below, LOCAL, CHILD.format(5)), here(A), lay_in("jp-c1"))
-    assert not coming(board, {"jp-c6"})
-    public = board_of(stored(below, LOCAL.replace("local", ""), CHILD.format(5)), here(A), lay_in("jp-c1"))
+    context = context_of(stored(below, LOCAL, CHILD.format(5)), here(A), lay_in("jp-c1"))
+    assert not coming(context, {"jp-c6"})
+    public = context_of(stored(below, LOCAL.replace("local", ""), CHILD.format(5)), here(A), lay_in("jp-c1"))
     assert coming(public, {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
 
 
 def test_where_the_parent_is_here_after_all_nothing_else_is_chosen() -> None:
-    board = board_of(stored(LOCAL, CHILD.format(5)), here(LOCAL), lay_in(None))
-    assert not coming(board, {"jp-c6"})
+    context = context_of(stored(LOCAL, CHILD.format(5)), here(LOCAL), lay_in(None))
+    assert not coming(context, {"jp-c6"})
 
 
 def test_what_a_record_knows_of_what_stays_away_goes_on_holding() -> None:
@@ -139,8 +139,8 @@ def test_what_a_record_knows_of_what_stays_away_goes_on_holding() -> None:
 
 def test_what_is_archived_is_offered_too() -> None:
     archived = f".archive/{B}"
-    board = board_of(stored(A, archived), here())
-    assert offers(board, [agreed_on(A, B)]) == Offers((Offer(None, ("jp-c1", "jp-c2")),))
+    context = context_of(stored(A, archived), here())
+    assert offers(context, [agreed_on(A, B)]) == Offers((Offer(None, ("jp-c1", "jp-c2")),))
 
 
 def test_what_is_archived_comes_back_into_the_archive_also_after_a_run_that_was_cut_short() -> None:
@@ -157,7 +157,7 @@ def test_what_is_archived_comes_back_into_the_archive_also_after_a_run_that_was_
 
 
 def test_what_is_gone_from_the_store_is_absent_from_nowhere() -> None:
-    assert absent(board_of(stored(A, C), here(C), agreed_on(A, B, C))) == ("jp-c1",)
+    assert absent(context_of(stored(A, C), here(C), agreed_on(A, B, C))) == ("jp-c1",)
 
 
 def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
@@ -174,25 +174,25 @@ def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
         assert remembering(baseline, records).former == {}
 
 
-def apart(board: Board, *targets: str, records: tuple[int, ...] | None = (1,)) -> dict[str, str | None]:
-    return dict(edits_of(ProjectRequest(targets, records=records), board).apart)
+def apart(context: PlanningContext, *targets: str, records: tuple[int, ...] | None = (1,)) -> dict[str, str | None]:
+    return dict(edits_of(ProjectRequest(targets, records=records), context).apart)
 
 
 def test_who_lies_without_its_parent_in_the_run_that_brings_others_back() -> None:
     child = CHILD.format(5)
     public, gone = LOCAL.replace("local", ""), stored(A, LOCAL, child)
-    assert apart(board_of(gone, here(), lay_in("jp-c1")), "jp-c6", "jp-c1") == {"jp-c6": "jp-c1"}
-    assert apart(board_of(gone, here(A), lay_in("jp-c1")), "jp-c6", records=None) == {}
-    assert apart(board_of(stored(A, public, child), here(), lay_in(None)), "jp-c5", "jp-c6") == {}
+    assert apart(context_of(gone, here(), lay_in("jp-c1")), "jp-c6", "jp-c1") == {"jp-c6": "jp-c1"}
+    assert apart(context_of(gone, here(A), lay_in("jp-c1")), "jp-c6", records=None) == {}
+    assert apart(context_of(stored(A, public, child), here(), lay_in(None)), "jp-c5", "jp-c6") == {}
     there = stored(A, B, public, child)
-    assert apart(board_of(there, here(B, child), agreed_on(B)), "jp-c1") == {"jp-c6": None}
-    assert apart(board_of(there, here(B, public, child), agreed_on(B)), "jp-c1") == {}
-    assert apart(board_of(there, here(B, f"2-x/conversations/{child}"), agreed_on(B)), "jp-c1") == {}
+    assert apart(context_of(there, here(B, child), agreed_on(B)), "jp-c1") == {"jp-c6": None}
+    assert apart(context_of(there, here(B, public, child), agreed_on(B)), "jp-c1") == {}
+    assert apart(context_of(there, here(B, f"2-x/conversations/{child}"), agreed_on(B)), "jp-c1") == {}
 
 
 def test_what_goes_on_to_hold_is_of_what_stays_away() -> None:
     removed = Intent(IntentKind.REMOVED, run="1")
     ids = ("jp-c1", "jp-c2", "jp-c3", "jp-c5", "jp-c77")
     baseline = replace(agreed_on(B), former=dict.fromkeys(ids, removed))
-    edits = edits_of(ProjectRequest(("jp-c1",), records=(1,)), board_of(stored(A, B, C, LOCAL), here(B), baseline))
+    edits = edits_of(ProjectRequest(("jp-c1",), records=(1,)), context_of(stored(A, B, C, LOCAL), here(B), baseline))
     assert edits.intents == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c3": removed}

@@ -13,7 +13,7 @@ from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Foreign, Problem, Side, Snapshot
 from reconcile.planning.rules.presence import Goal, Presence, removed_here
-from tests.support.building import agreed_on, board_of, here, seen, stored, view_of
+from tests.support.building import agreed_on, context_of, here, seen, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 EDITED = '1-a  metadata 09:00 title "A"  stream 09:00 [1 2]'
@@ -24,7 +24,7 @@ FRESH = agreed_on(BESIDE)
 
 
 def presence(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy | None = None) -> Presence:
-    return board_of(store, workspace, baseline, policy).presences["jp-c1"]
+    return context_of(store, workspace, baseline, policy).presences["jp-c1"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout
 from reconcile.model.policy import Policy
-from tests.support.building import agreed_on, board_of, here, stored
+from tests.support.building import agreed_on, context_of, here, stored
 
 if TYPE_CHECKING:
     from reconcile.model.snapshot import Side
-    from reconcile.planning.context import Board
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import SideView
 
 OLD = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -34,36 +34,36 @@ def paths(side: SideView) -> tuple[str, ...]:
     return (side.main.path, *(copy.path for copy in side.stale))
 
 
-def chosen(board: Board, side: Side | str) -> tuple[str, ...]:
-    return paths(getattr(board.views["jp-c1"], side))
+def chosen(context: PlanningContext, side: Side | str) -> tuple[str, ...]:
+    return paths(getattr(context.views["jp-c1"], side))
 
 
 def test_in_the_store_the_one_with_the_new_name_stays() -> None:
-    board = board_of(stored(NEW, at("1-b"), at("1-c")), here(OLD), KNOWN)
-    assert chosen(board, "store") == ("1-b", "1-a", "1-c")
-    assert board.homes["jp-c1"].path == "1-b"
-    archived = board_of(stored(at(".archive/1-a"), at(".archive/1-b")), here(OLD), KNOWN)
+    context = context_of(stored(NEW, at("1-b"), at("1-c")), here(OLD), KNOWN)
+    assert chosen(context, "store") == ("1-b", "1-a", "1-c")
+    assert context.homes["jp-c1"].path == "1-b"
+    archived = context_of(stored(at(".archive/1-a"), at(".archive/1-b")), here(OLD), KNOWN)
     assert chosen(archived, "store") == (".archive/1-b", ".archive/1-a")
 
 
 def test_in_the_workspace_the_one_where_the_layout_wants_it_stays() -> None:
     store, workspace = stored(OLD, CHILD), here(OLD, CHILD, f"1-a/conversations/{CHILD}")
-    nested = board_of(store, workspace).views["jp-c2"]
+    nested = context_of(store, workspace).views["jp-c2"]
     assert paths(nested.workspace) == ("1-a/conversations/2-c", "2-c")
-    flat = board_of(store, workspace, policy=Policy(layout=Layout.FLAT)).views["jp-c2"]
+    flat = context_of(store, workspace, policy=Policy(layout=Layout.FLAT)).views["jp-c2"]
     assert paths(flat.workspace) == ("2-c", "1-a/conversations/2-c")
 
 
 def test_the_others_are_named_in_the_order_of_their_paths() -> None:
     newest = at("1-d").replace("09:30", "09:50")
-    board = board_of(stored(OLD), here(newest, at("1-b"), at("1-c")), KNOWN)
-    assert chosen(board, "workspace") == ("1-b", "1-c", "1-d")
+    context = context_of(stored(OLD), here(newest, at("1-b"), at("1-c")), KNOWN)
+    assert chosen(context, "workspace") == ("1-b", "1-c", "1-d")
 
 
 def test_of_what_is_archived_the_archived_one_stays() -> None:
     store = stored(at(".archive/1-b"))
-    assert chosen(board_of(store, here(at(".archive/1-a"), at("1-b")), KNOWN), "workspace") == (".archive/1-a", "1-b")
-    assert chosen(board_of(store, here(at(".archive/1-a"), at(".archive/1-b")), KNOWN), "workspace") == (
+    assert chosen(context_of(store, here(at(".archive/1-a"), at("1-b")), KNOWN), "workspace") == (".archive/1-a", "1-b")
+    assert chosen(context_of(store, here(at(".archive/1-a"), at(".archive/1-b")), KNOWN), "workspace") == (
         ".archive/1-b",
         ".archive/1-a",
     )
@@ -73,19 +73,19 @@ def test_of_what_is_archived_the_archived_one_stays() -> None:
 def test_one_that_is_not_whole_does_not_take_over(lacks: str) -> None:
     head, _, stream = at("1-b").partition("  stream")
     damaged = head if lacks == "stream" else f"1-b  stream{stream}"
-    assert chosen(board_of(stored(NEW, damaged), here(OLD), KNOWN), "store") == ("1-a", "1-b")
+    assert chosen(context_of(stored(NEW, damaged), here(OLD), KNOWN), "store") == ("1-a", "1-b")
 
 
 def test_nothing_is_settled_while_something_is_undecided() -> None:
     broken = '1-a/events.json  09:30 "["'
-    board = board_of(stored(NEW, at("1-b")), here(OLD, broken), KNOWN)
-    assert chosen(board, "store") == ("1-a", "1-b")
+    context = context_of(stored(NEW, at("1-b")), here(OLD, broken), KNOWN)
+    assert chosen(context, "store") == ("1-a", "1-b")
 
 
 def test_of_what_is_local_none_in_the_workspace_takes_over() -> None:
     local = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)})
     twice = (NEW, at("1-b"))
-    assert chosen(board_of(stored(*twice), here(*twice), KNOWN), "workspace") == ("1-b", "1-a")
-    board = board_of(stored(*twice), here(*twice), local)
-    assert chosen(board, "workspace") == ("1-a", "1-b")
-    assert chosen(board, "store") == ("1-b", "1-a")
+    assert chosen(context_of(stored(*twice), here(*twice), KNOWN), "workspace") == ("1-b", "1-a")
+    context = context_of(stored(*twice), here(*twice), local)
+    assert chosen(context, "workspace") == ("1-a", "1-b")
+    assert chosen(context, "store") == ("1-b", "1-a")
