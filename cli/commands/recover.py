@@ -15,7 +15,7 @@ from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
 from reconcile.engine.passes import Passes
 from reconcile.model.policy import ProjectRequest
-from reconcile.planning.requests.recover import Offer, absent, coming, offers, remembering, taken_unasked
+from reconcile.planning.requests.recover import Offer, absent, coming, default_choice, offers, with_records
 
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
 from ..options import command_line, common_options, options_of
@@ -59,7 +59,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         if source is not None and not records:
             raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
         memories = [session.state.load(record.id) for record in records]
-        past_world = replace(world, baseline=remembering(world.baseline, memories))
+        past_world = replace(world, baseline=with_records(world.baseline, memories))
         planning = session.planning_context(past_world, policy_of(options, settings))
         if everything:
             chosen = tuple(coming(planning, absent(planning)))
@@ -105,10 +105,10 @@ def _chosen(options: Options, offered: Offers, planning: PlanningContext) -> tup
     """Return the conversations to be restored: those that the user confirms by group, or those that were here last."""
     if is_interactive(options) and not options.yes and not options.is_dry:
         return _ask_by_group(offered.groups, planning)
-    for group in offered.groups[len(offered.unasked) :]:
+    for group in offered.groups[len(offered.default) :]:
         way = "; at a terminal it is asked for, `reconcile project ID` takes one" if group.known else ""
         print_message(options, f"not taken: {_described(group, planning)}{way}")
-    return taken_unasked(planning, offered)
+    return default_choice(planning, offered)
 
 
 def _ask_by_group(groups: Sequence[Offer], planning: PlanningContext) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from reconcile.inspect.conversation import describe, unseen_conflicts
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.filters import named
-from reconcile.planning.status_listing import Standing, standings
+from reconcile.planning.status_listing import StatusLine, status_lines
 
 from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from ..options import common_options, options_of
@@ -58,7 +58,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             print_message(options, message)
         conflicts = frozenset(each.conversation for each in unseen_conflicts(session))
         empty = empty_directories(world.store, world.workspace)
-        found = standings(planning, plan, session.busy(), conflicts, empty)
+        found = status_lines(planning, plan, session.busy(), conflicts, empty)
         if conversation is not None:
             (one,) = find_ids(session, world, [conversation])
             standing = next((each for each in found if each.conversation == one), None)
@@ -80,9 +80,9 @@ def status(context: click.Context, conversation: str | None) -> None:
         _show_all(found, style, roots.noun, verbose=options.verbose)
 
 
-def _lost(each: Lost) -> Standing:
+def _lost(each: Lost) -> StatusLine:
     detail = f"{each.left}: {each.command}" if each.command else each.left
-    return Standing(
+    return StatusLine(
         each.conversation, each.title, 0, "lost", f"it was in a store that was lost; {detail}", settled=False
     )
 
@@ -91,7 +91,7 @@ def _dump(found: dict[str, Any]) -> None:
     click.echo(json.dumps(found, indent=2))
 
 
-def _show_all(found: tuple[Standing, ...], style: Style, noun: str, *, verbose: bool) -> None:
+def _show_all(found: tuple[StatusLine, ...], style: Style, noun: str, *, verbose: bool) -> None:
     quiet = {"in-sync", "available", "local", "archived"}
     shown = [each for each in found if verbose or not each.settled or each.word not in quiet]
     titles = [indented(each.depth, shorten(clean(each.title or "(no title)"), TITLE)) for each in shown]
@@ -109,7 +109,7 @@ def _show_all(found: tuple[Standing, ...], style: Style, noun: str, *, verbose: 
     click.echo(style(f"{total}: {line or 'none'}.", bold=True))
 
 
-def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> None:
+def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -> None:
     if options.json:
         _dump({"format": "reconcile.status/1", **to_builtins(standing), **details})
         return

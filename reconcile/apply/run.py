@@ -25,7 +25,7 @@ from reconcile.apply.staging import Stage
 from reconcile.apply.staging_cleanup import clean_staging, is_staged, staging_name
 from reconcile.model.baseline import records_of
 from reconcile.model.reasons import Reason
-from reconcile.planning.baseline_update import fold
+from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.filters import left_alone
 from reconcile.state.baseline_table import BaselineUpdate
 
@@ -157,7 +157,7 @@ def remember(
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
     changes = achieved_update(
-        fold(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole), outcome.run
+        update_baseline(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole), outcome.run
     )
     if baseline.waiting:
         left = unfinished_requests(plan, outcome, baseline, changes.waiting)

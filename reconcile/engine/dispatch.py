@@ -24,7 +24,7 @@ from reconcile.planning.filters import without_git
 from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.fork import plan_branch
 from reconcile.planning.requests.quarantine import plan_quarantine
-from reconcile.planning.requests.recover import remembering
+from reconcile.planning.requests.recover import with_records
 from reconcile.planning.requests.restore import NoPlaceError, plan_restore
 from reconcile.planning.requests.undo import plan_undo
 
@@ -93,7 +93,7 @@ def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int) -
     baseline = world.baseline
     if isinstance(policy.request, ProjectRequest) and policy.request.records is not None:
         records = [session.state.load(record) for record in policy.request.records]
-        baseline = remembering(baseline, records, policy.request.ids)
+        baseline = with_records(baseline, records, policy.request.ids)
     try:
         return make_plan(world.store, world.workspace, baseline, policy, session.rules, now_ns)
     except RefusedError as error:

@@ -31,7 +31,7 @@ from reconcile.model.snapshot import Fault, Side, Unreadable
 from reconcile.model.units import Rules
 from reconcile.planning.decide import decide
 from reconcile.planning.planner import make_plan, needs_contents, needs_events
-from reconcile.planning.rules.commit_order import doubts_of, parted_of
+from reconcile.planning.rules.commit_order import doubts_of, split_archives
 from reconcile.planning.rules.guards import has_lost_all
 from reconcile.scan.scan import CHANGED, inspect
 from reconcile.scan.scanner import Scanner
@@ -158,13 +158,13 @@ class Session:
 
     def _with_outdated(self, store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Baseline:
         doubts = doubts_of(store, workspace, baseline, self.rules)
-        parted = parted_of(store, workspace, baseline, self.rules)
-        if not doubts and not parted:
+        split = split_archives(store, workspace, baseline, self.rules)
+        if not doubts and not split:
             return baseline
         from reconcile.scan.outdated import committed_of, outdated_of  # here: most runs are in no doubt
 
         places = {side: self.site.conversations(side) for side in Side}
-        committed = committed_of(parted, places[Side.WORKSPACE], self.format, self._history)
+        committed = committed_of(split, places[Side.WORKSPACE], self.format, self._history)
         outdated = outdated_of(doubts, places, self.format, self._history)
         return replace(baseline, outdated=outdated, committed=committed)
 
@@ -227,10 +227,10 @@ class Session:
         )
         if not earlier:
             return 0
-        from reconcile.planning.requests.recover import offers, remembering
+        from reconcile.planning.requests.recover import offers, with_records
 
         records = [world.baseline, *map(self.state.load, earlier)]
-        planning = self.planning_context(replace(world, baseline=remembering(world.baseline, records)), policy)
+        planning = self.planning_context(replace(world, baseline=with_records(world.baseline, records)), policy)
         return sum(len(group.conversations) for group in offers(planning, records).groups if group.known)
 
     @property

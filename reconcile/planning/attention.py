@@ -10,7 +10,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, joined
 from reconcile.planning.builder import owner_of
 from reconcile.planning.rules.content import Outcome
-from reconcile.planning.rules.presence import Goal, lacking
+from reconcile.planning.rules.presence import Goal, missing_side
 from reconcile.planning.rules.views import PLACE, Lead
 from reconcile.planning.steps.placement import is_complete, is_sound
 
@@ -35,14 +35,14 @@ def report_conversation(context: PlanningContext, view: View) -> None:
     if linked is not None:
         context.hold(view, WHOLE, Reason.UNREADABLE, linked)
     elif (
-        view.id in context.edits.asked
+        view.id in context.edits.requested
         and view.id in context.edits.intents
         and view.workspace.main is None
         and view.id not in context.present
         and not view.local
     ):
         _hold_unplaced(context, view)
-    lacks = lacking(view, context.policy)
+    lacks = missing_side(view, context.policy)
     if presence.goal is Goal.HELD:
         _invalid(context, view)
     elif presence.goal is Goal.REMOVED_BEFORE:
@@ -223,7 +223,7 @@ def _report_parent(context: PlanningContext, view: View) -> None:
 
 def _report_parted(context: PlanningContext, view: View) -> None:
     """Say that each side keeps its own partition, and remember it, so that git isn't asked again."""
-    record = view.parted if view.lead is Lead.NEITHER else None
+    record = view.split_record if view.lead is Lead.NEITHER else None
     if record is not None:
         here, there = ("archived", "live") if view.archived else ("live", "archived")
         message = f"git has it {here} here, and the store {there}; each stays as it is"

@@ -13,7 +13,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Place, Side, joined
 from reconcile.model.units import units_of
 from reconcile.planning.incremental.status import adoption, by_conversation, unsettled
-from reconcile.planning.rules.guards import look_at_whole
+from reconcile.planning.rules.guards import whole_of
 from reconcile.planning.rules.views import PLACE, views_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Changes(Struct):
     layout: str | None = None
 
 
-def fold(
+def update_baseline(
     store: Snapshot,
     workspace: Snapshot,
     baseline: Baseline,
@@ -64,14 +64,14 @@ def fold(
     ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
     ``whole`` is given where the scans and the memory are those of a part.
     """
-    sides = (whole or look_at_whole(store, workspace, baseline, rules.format)).sides
+    sides = (whole or whole_of(store, workspace, baseline, rules.format)).sides
     run = _run_of(plan, undone, baseline, (store, workspace), rules, sides)
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     touched = {action.conversation for action in plan.actions} | baseline.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     found = unsettled(store, workspace, baseline, rules) | (touched & there)
     others = {each for each in found if not _is_about(plan, each)}
-    left = _fold_alike(store, workspace, found - others, run, changes)
+    left = _adopt(store, workspace, found - others, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
     for view in views_of(store, workspace, baseline, rules, left | others, places=dict(plan.places)).values():
         if view.id in others:
@@ -199,7 +199,7 @@ def _as_written(
     copied = [
         action
         for action in plan.actions
-        if action.kind is kind and action.id not in undone and not (kind is Kind.COPY and _is_made(action))
+        if action.kind is kind and action.id not in undone and not (kind is Kind.COPY and _is_created(action))
     ]
     wanted = {action.conversation for action in copied}
     there = {
@@ -223,7 +223,7 @@ def _units_written(action: Action, rules: Rules) -> set[str | None]:
     return {rules.format.unit_of(write.target.path[start:]) for write in action.writes}
 
 
-def _is_made(action: Action) -> bool:
+def _is_created(action: Action) -> bool:
     """Tell whether something that is saved was on neither side before: what the library writes is still to be given."""
     return any(write.source is None or write.source.side is not Side.WORKSPACE for write in action.writes)
 
@@ -302,7 +302,7 @@ def _run_of(
     )
 
 
-def _fold_alike(
+def _adopt(
     store: Snapshot, workspace: Snapshot, conversations: Collection[str], run: _Run, changes: Changes
 ) -> set[str]:
     """Remember what is alike on both sides and was not known before, at a glance; return what is left."""

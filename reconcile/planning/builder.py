@@ -107,7 +107,7 @@ class Node:
             yield node
             stack.extend(node.below.values())
 
-    def inhabitants(self) -> set[str]:
+    def conversations_below(self) -> set[str]:
         """Return the conversations whose directories lie below it."""
         return {node.copy.conversation for node in self.subtree() if node.copy is not None}
 
@@ -313,7 +313,7 @@ class PlanBuilder:
             source=source,
             target=node.place,
             expect=(*metadata, Precondition(node.place, 0, 0, None)),
-            touches=node.inhabitants(),
+            touches=node.conversations_below(),
         )
         self._placed[node] = index
         # Whatever holds a path of the old place or of the new one may move only after this step.

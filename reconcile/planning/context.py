@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 NAMED = 5
 """Conversations that a message names before it counts the rest."""
-NOBODY = frozenset({""})
+NO_CONVERSATION = frozenset({""})
 """A scope that no conversation is in; an empty one is everything."""
 
 
@@ -56,7 +56,7 @@ class Edits(Struct, frozen=True, kw_only=True):
     ``leaving``: workspace directories that go, ``deleted``: conversations that go from both sides (parents first), each
     with the reason. ``below``: the children of each of those that go too, and before it, so that the same command finds
     what is left when one of them can't go. ``heirs``: its other children, which have to get another parent before it
-    goes. ``together``: what goes at once or not at all, with a name for it all. ``asked``: put where it belongs.
+    goes. ``together``: what goes at once or not at all, with a name for it all. ``requested``: put where it belongs.
     ``apart``: what lies elsewhere than in its parent, which isn't here, and in what (None: at the top). ``scope``: what
     the run is limited to; everything else stays as it is. ``dropped``: earlier requests that end without being done.
     """
@@ -69,7 +69,7 @@ class Edits(Struct, frozen=True, kw_only=True):
     below: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     heirs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     together: Mapping[str, str] = field(default_factory=dict)
-    asked: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     apart: Mapping[str, str | None] = field(default_factory=dict)
     decisions: Mapping[str, Take] = field(default_factory=dict)
     scope: frozenset[str] = frozenset()
@@ -77,7 +77,7 @@ class Edits(Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
     dropped: frozenset[tuple[str, Verb]] = frozenset()
 
-    def remembering(self, baseline: Baseline) -> Baseline:
+    def applied_to(self, baseline: Baseline) -> Baseline:
         """Return what is remembered as if the intents held already; what leaves is saved whatever was set aside."""
         if not self.intents and not self.leaving:
             return baseline
@@ -86,15 +86,15 @@ class Edits(Struct, frozen=True, kw_only=True):
         asides = {key: record for key, record in baseline.asides.items() if key[0] not in self.leaving}
         return replace(baseline, intents=kept | changed, asides=asides)
 
-    def joining(self, policy: Policy) -> Policy:
+    def extended_policy(self, policy: Policy) -> Policy:
         """Return the policy of a plain run that carries them out besides everything else."""
         return replace(policy, decisions={**policy.decisions, **self.decisions})
 
-    def deciding(self, policy: Policy) -> Policy:
+    def limited_policy(self, policy: Policy) -> Policy:
         """Return the policy of the command's own run, which carries out nothing else."""
         wanted = policy.only | policy.below
-        only = (self.scope & wanted or NOBODY) if wanted else self.scope
-        return replace(self.joining(policy), only=only, below=frozenset())
+        only = (self.scope & wanted or NO_CONVERSATION) if wanted else self.scope
+        return replace(self.extended_policy(policy), only=only, below=frozenset())
 
 
 class PlanningContext(Struct, kw_only=True):
@@ -128,7 +128,7 @@ class PlanningContext(Struct, kw_only=True):
     """What stays where somebody else has put it."""
     homes: dict[str, Node] = field(default_factory=dict)
     """The store directory of each conversation, new ones included."""
-    doomed: dict[tuple[Side, str], set[str]] = field(default_factory=dict)
+    to_remove: dict[tuple[Side, str], set[str]] = field(default_factory=dict)
     """Directories that should not be there, by side and path, with the conversations that lay below them."""
     edits: Edits = field(default_factory=Edits)
     """What a command asks for besides."""

@@ -18,12 +18,12 @@ from reconcile.model.units import units_of
 from reconcile.planning.builder import nodes_of
 from reconcile.planning.context import Edits, PlanningContext
 from reconcile.planning.rules.content import Outcome, Verdict, decide_carried, decide_units
-from reconcile.planning.rules.guards import look_at_whole
-from reconcile.planning.rules.presence import Goal, Presence, decide_presence, lacking
+from reconcile.planning.rules.guards import whole_of
+from reconcile.planning.rules.presence import Goal, Presence, decide_presence, missing_side
 from reconcile.planning.rules.tree import Parentage, TreeIndex, decide_parent, states
 from reconcile.planning.rules.views import Lead, views_of, without_speakers
 from reconcile.planning.steps.content import final_metadata, keeps_directories, stated_content
-from reconcile.planning.steps.derived import as_mended, due_first, rebuild_first
+from reconcile.planning.steps.derived import due_first, rebuild_first, with_repairs
 from reconcile.planning.steps.placement import choose_directories
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def decide(
     """
     edits = edits or Edits()
     found, mended = workspace, due_first(workspace, policy, rules)
-    workspace = as_mended(workspace, mended, rules, now_ns) if mended else workspace
-    whole = whole or look_at_whole(store, workspace, baseline, rules.format)
+    workspace = with_repairs(workspace, mended, rules, now_ns) if mended else workspace
+    whole = whole or whole_of(store, workspace, baseline, rules.format)
     if _recovers(policy):
         whole = replace(whole, sides=replace(whole.sides, workspace_emptied=False))
-    before, baseline = baseline, edits.remembering(baseline)
+    before, baseline = baseline, edits.applied_to(baseline)
     if mended:  # what was made right isn't old, even where it was so before
         right = {each.path for each in mended}
         baseline = replace(
@@ -65,7 +65,7 @@ def decide(
         )
     views = views_of(store, workspace, baseline, rules, leaving=edits.leaving)
     decided = ((each, _LEADS.get(take)) for each, take in policy.decisions.items() if each in views)
-    views |= {each: replace(views[each], lead=lead) for each, lead in decided if lead and views[each].is_parted}
+    views |= {each: replace(views[each], lead=lead) for each, lead in decided if lead and views[each].has_split_archive}
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
     context = PlanningContext(
         views=views,
@@ -182,9 +182,9 @@ def _presence(context: PlanningContext, view: View) -> Presence:
     presence = decide_presence(view, context.views, context.baseline, context.policy, context.sides)
     if view.id in context.edits.deleted:
         return Presence(Goal.REMOVE, presence.case, "removed", context.edits.deleted[view.id])
-    if presence.goal in (Goal.IMPORT, Goal.PROJECT, Goal.WAIT) and lacking(view, context.policy):
+    if presence.goal in (Goal.IMPORT, Goal.PROJECT, Goal.WAIT) and missing_side(view, context.policy):
         return replace(presence, goal=Goal.NOTHING, intent=None)
-    if view.id in context.edits.asked and presence.goal is Goal.PROJECT:
+    if view.id in context.edits.requested and presence.goal is Goal.PROJECT:
         recorded = _recovers(context.policy) and view.agreed is not None
         return replace(presence, reason=Reason.RECOVERED if recorded else Reason.ASKED)
     return presence

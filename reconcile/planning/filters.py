@@ -19,7 +19,7 @@ from reconcile.model.plan import Item, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.planning.rules.guards import is_bulk
-from reconcile.planning.rules.presence import lacking
+from reconcile.planning.rules.presence import missing_side
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
 
-_ASKED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
+_REQUESTED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
 BULK_NAMES = 5
 """Directories that a bulk change is told by name."""
 
 
 def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action]:
     """Hold what would remove too many directories at once without having been told to."""
-    asked, directories = context.edits.leaving, context.whole.directories
-    removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in asked]
+    leaving, directories = context.edits.leaving, context.whole.directories
+    removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in leaving]
     # A removal that was asked for, and waited, counts once, though it goes from both sides.
     count = len({(a.conversation, a.conversation not in context.edits.deleted and a.target) for a in removals})
     if context.policy.accept_bulk or context.edits.scope or not is_bulk(count, directories):
@@ -92,8 +92,8 @@ def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
         return plan
     touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
     # What is removed as asked goes from both sides, or stays on both.
-    whole = {action.conversation for action in plan.actions if action.id in touching and action.reason in _ASKED}
-    touching |= {a.id for a in plan.actions if a.conversation in whole and a.reason in _ASKED}
+    whole = {action.conversation for action in plan.actions if action.id in touching and action.reason in _REQUESTED}
+    touching |= {a.id for a in plan.actions if a.conversation in whole and a.reason in _REQUESTED}
     left, refused = _without(plan, touching)
     return replace(left, held=(*plan.held, *git_is_busy(busy, refused, again)))
 
@@ -235,7 +235,7 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
     )
 
 
-class Standing(NamedTuple):
+class DirectoryState(NamedTuple):
     """One directory of a conversation: its path up to the conversation that it lies in, that one's id, its files."""
 
     path: str
@@ -243,22 +243,24 @@ class Standing(NamedTuple):
     files: tuple[tuple[str, str], ...]
 
 
-def standing(path: str, container: str | None, files: Iterable[File]) -> Standing:
+def directory_state(path: str, container: str | None, files: Iterable[File]) -> DirectoryState:
     """Return how one directory stands; what lies above its container's ``conversations/`` doesn't count."""
-    return Standing(
+    return DirectoryState(
         path.rpartition(f"/{CHILDREN}/")[2],
         container or "",
         tuple(sorted((file.name, file.digest or "") for file in files)),
     )
 
 
-def side_digest(standings: Iterable[Standing], rules: Rules) -> Digest | None:
+def side_digest(states: Iterable[DirectoryState], rules: Rules) -> Digest | None:
     """Name how a conversation stands on one side; None where it is not there."""
-    rows = sorted(standings)
+    rows = sorted(states)
     return rules.digest(repr(rows).encode()) if rows else None
 
 
-def undone_record(store: Iterable[Standing], workspace: Iterable[Standing], rules: Rules) -> AsideRecord | None:
+def undone_record(
+    store: Iterable[DirectoryState], workspace: Iterable[DirectoryState], rules: Rules
+) -> AsideRecord | None:
     """Return the record that sets a conversation aside while it stands like this; None where it is nowhere."""
     ours, theirs = side_digest(store, rules), side_digest(workspace, rules)
     return AsideRecord(AsideKind.UNDONE, ours, theirs) if ours or theirs else None
@@ -279,8 +281,8 @@ def leave_undone(context: PlanningContext, actions: list[Action], store: Snapsho
     records = {key[0]: record for key, record in context.baseline.asides.items() if key[1] == WHOLE}
     if not records:
         return actions
-    refused = {key for key in records if key in context.views and lacking(context.views[key], context.policy)}
-    ours, theirs = _standings(store, records), _standings(workspace, records)
+    refused = {key for key in records if key in context.views and missing_side(context.views[key], context.policy)}
+    ours, theirs = _directory_states(store, records), _directory_states(workspace, records)
     resting = {
         key
         for key, record in records.items()
@@ -325,11 +327,11 @@ def _ways(context: PlanningContext, conversation: str) -> list[str]:
     return [f"reconcile resolve {conversation} --take {side}" for side in Side if view.side(side).main is not None]
 
 
-def _standings(side: Snapshot, wanted: Collection[str]) -> dict[str, list[Standing]]:
-    found: dict[str, list[Standing]] = {}
+def _directory_states(side: Snapshot, wanted: Collection[str]) -> dict[str, list[DirectoryState]]:
+    found: dict[str, list[DirectoryState]] = {}
     for copy in side.copies:
         if copy.conversation in wanted:
-            found.setdefault(copy.conversation, []).append(standing(copy.path, copy.container, copy.files))
+            found.setdefault(copy.conversation, []).append(directory_state(copy.path, copy.container, copy.files))
     return found
 
 

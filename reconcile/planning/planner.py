@@ -28,11 +28,11 @@ from reconcile.planning.filters import (
 )
 from reconcile.planning.incremental.projection import projection_of
 from reconcile.planning.incremental.remaining import quiet_plan, remaining_of
-from reconcile.planning.rules.content import is_torn
+from reconcile.planning.rules.content import is_edited_and_continued
 from reconcile.planning.steps.content import save, set_parents, update_workspace
 from reconcile.planning.steps.derived import due_first, rebuild_last
 from reconcile.planning.steps.placement import archive, move_blocked, place, place_in_store, project_fork
-from reconcile.planning.steps.removal import doomed_copies, inhabitants, remove
+from reconcile.planning.steps.removal import conversations_below, copies_to_remove, remove
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -88,35 +88,35 @@ def plan_by_rules(
     """Return the same plan, with nothing taken for granted at a glance."""
     decided = partial(decide, store, workspace, baseline, rules=rules, now_ns=now_ns, whole=whole)
     written = partial(_written, store=store, workspace=workspace)
-    unasked = context = decided(policy)
+    plain = context = decided(policy)
     if (request := policy.tree_edit) is not None:
         from reconcile.planning.requests.edits import edits_of  # here: most runs change no tree
         from reconcile.planning.requests.remove import keeping_parents
 
         edits, wanted = edits_of(request, context), named(context)
-        asked = policy if wanted is None else replace(policy, only=wanted)
-        context = decided(edits.deciding(asked), edits=edits)
+        limited = policy if wanted is None else replace(policy, only=wanted)
+        context = decided(edits.limited_policy(limited), edits=edits)
         if (fewer := keeping_parents(context)) is not None:
-            context = decided(fewer.deciding(asked), edits=fewer)
+            context = decided(fewer.limited_policy(limited), edits=fewer)
     elif baseline.waiting and not _is_limited_by_command(policy):
         from reconcile.planning.requests.edits import unfinished  # here: most runs find no request that waits
         from reconcile.planning.requests.remove import keeping_parents
 
         if (left := unfinished(context)) is not None:
-            context = decided(left.joining(policy), edits=left)
+            context = decided(left.extended_policy(policy), edits=left)
             if (fewer := keeping_parents(context)) is not None:
-                context = decided(fewer.joining(policy), edits=fewer)
+                context = decided(fewer.extended_policy(policy), edits=fewer)
     if _is_limited_by_command(policy):
         if policy.decisions:
-            unasked = decided(replace(policy, only=frozenset(), decisions={}))
-        context.due = due(written(unasked))
+            plain = decided(replace(policy, only=frozenset(), decisions={}))
+        context.due = due(written(plain))
     if not (baseline.waiting or policy.request or policy.decisions):
         return replace(written(context), policy=policy)
-    from reconcile.planning.requests.edits import asked_for, recorded
+    from reconcile.planning.requests.edits import recorded, requested_of
 
-    asking = asked_for(context, policy)  # as things are before the steps are written
+    requests = requested_of(context, policy)  # as things are before the steps are written
     plan = replace(written(context), policy=policy)
-    return replace(plan, waiting=recorded(context, policy, plan, asking))
+    return replace(plan, waiting=recorded(context, policy, plan, requests))
 
 
 def _is_limited_by_command(policy: Policy) -> bool:
@@ -137,8 +137,8 @@ def _written(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> 
         set_parents(context, view)
     for view in changed:
         update_workspace(context, view)
-    doomed = doomed_copies(context)
-    context.doomed = inhabitants(context, doomed)
+    to_remove = copies_to_remove(context)
+    context.to_remove = conversations_below(context, to_remove)
     for conversation in context.tree.walk():
         place(context, context.views[conversation])
     for fork in context.forks:
@@ -146,8 +146,8 @@ def _written(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> 
     for conversation in context.order:
         archive(context, context.views[conversation])
         place_in_store(context, context.views[conversation])
-    for copy in doomed:
-        if (copy.side, copy.path) in context.doomed:
+    for copy in to_remove:
+        if (copy.side, copy.path) in context.to_remove:
             remove(context, copy)
     move_blocked(context)
     rebuild_last(context, workspace)
@@ -175,7 +175,7 @@ def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
     return frozenset(
         conversation
         for conversation, found in _inspected(store).items()
-        if any(is_torn(ours, each) for ours in found for each in theirs.get(conversation, ()))
+        if any(is_edited_and_continued(ours, each) for ours in found for each in theirs.get(conversation, ()))
     )
 
 

@@ -73,7 +73,7 @@ def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[st
     for action in saved.actions:
         if action.kind in _MOVES:
             moves.setdefault((action.conversation, action.target.side), []).append(action)
-    made = _Made()
+    made = _Created()
     found: dict[str, str] = {}
     first: dict[str, str] = {}
     for action in saved.actions:
@@ -104,7 +104,7 @@ def _unforeseen(saved: Plan, fresh: Plan) -> dict[Action, Action]:
     return {_meaning(action): blocked[action.id] for action in fresh.actions if action.id in blocked}
 
 
-class _Made:
+class _Created:
     """The places of which the actions of a plan so far decide what is there: the present says nothing about them."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ _ASIDE = {
 _HELD = {Reason.INVALID: "invalid", Reason.DIVERGED_HELD: "conflict"}
 
 
-class Standing(Struct, frozen=True):
+class StatusLine(Struct, frozen=True):
     """One line of `status`. ``word`` is stable for programs; ``settled``: nothing to do or to decide."""
 
     conversation: str
@@ -42,13 +42,13 @@ class Standing(Struct, frozen=True):
     settled: bool
 
 
-def standings(
+def status_lines(
     context: PlanningContext,
     plan: Plan,
     busy: Mapping[str, str],
     conflicts: Collection[str],
     empty: Iterable[Copy] = (),
-) -> tuple[Standing, ...]:
+) -> tuple[StatusLine, ...]:
     """Return the standing of every conversation, in the order of the tree.
 
     ``busy`` names who holds a conversation's lock; ``conflicts`` were edited on both sides and not looked at since.
@@ -72,23 +72,23 @@ def standings(
         is_gone = context.presences[conversation].state == "gone"
         if is_gone and conversation not in hollow:
             continue
-        word, detail, settled = _word(context, view, actions.get(conversation, []), items.get(conversation))
-        if settled and conversation in hollow:
+        word, detail, is_settled = _word(context, view, actions.get(conversation, []), items.get(conversation))
+        if is_settled and conversation in hollow:
             word = "empty" if is_gone or not (view.store.units or view.workspace.units) else word
             words = [detail] if detail and word != "empty" else []
-            detail, settled = "; ".join((*words, *hollow[conversation])), False
+            detail, is_settled = "; ".join((*words, *hollow[conversation])), False
         if view.local and view.workspace.main is not None and word != "local-present":
             more = f"; {detail}" if detail else ""
-            word, detail, settled = "local-present", f"it is local, and a copy is in this checkout{more}", False
+            word, detail, is_settled = "local-present", f"it is local, and a copy is in this checkout{more}", False
         if conversation in requests:
-            word, detail, settled = "requested", requests[conversation], False
+            word, detail, is_settled = "requested", requests[conversation], False
         if conversation in busy:
-            word, detail, settled = "busy", busy[conversation], False
-        elif settled and conversation in conflicts:
-            word, settled = "conflict", False
+            word, detail, is_settled = "busy", busy[conversation], False
+        elif is_settled and conversation in conflicts:
+            word, is_settled = "conflict", False
             detail = f"edited on both sides; the loser is in the vault (seen with `reconcile diff {conversation}`)"
         depth = context.tree.depths.get(conversation, 0)
-        found.append(Standing(conversation, view.title, depth, word, detail, settled))
+        found.append(StatusLine(conversation, view.title, depth, word, detail, is_settled))
     return tuple(found)
 
 
@@ -109,10 +109,10 @@ def _word(context: PlanningContext, view: View, actions: list[Action], item: Ite
         return "newer-in-store", actions[0].reason.words, False
     if actions:
         return "to-" + actions[0].kind.value, actions[0].reason.words, False
-    return _settled(context, view)
+    return _settled_state(context, view)
 
 
-def _settled(context: PlanningContext, view: View) -> tuple[str, str, bool]:
+def _settled_state(context: PlanningContext, view: View) -> tuple[str, str, bool]:
     presence = context.presences[view.id]
     if presence.state == "waiting" and presence.intent is not None:
         return "waiting", f"comes back with {presence.intent.waits_for}", True

@@ -61,15 +61,15 @@ def outdated_of(
 
 
 def committed_of(
-    parted: Sequence[View], conversations: str, fmt: Format, kept: KeptHistory
+    split: Sequence[View], conversations: str, fmt: Format, kept: KeptHistory
 ) -> dict[str, CommittedPlace]:
     """Return what git says of directories that the store has in another partition, of those that HEAD has there.
 
     HEAD has a directory where it has its metadata. ``conversations`` is the workspace's directory of them.
     """
-    if not parted:
+    if not split:
         return {}
-    places = {view.id: view.workspace.main.path for view in parted if view.workspace.main is not None}
+    places = {view.id: view.workspace.main.path for view in split if view.workspace.main is not None}
     try:
         top = checkout_top(conversations)
         if top is None:

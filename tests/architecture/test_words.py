@@ -47,12 +47,9 @@ RIGHT = {"mend"}
 OLD_NAMES: dict[str, str] = {
     "cli": "look onwards told worded",
     "cli/commands": "each found standing tell",
-    "reconcile/engine": "asked board each found look loose met recalled tell usual",
+    "reconcile/engine": "asked each found look loose met recalled tell usual",
     "reconcile/index": "asked found look looked looks made settled sweep",
-    "reconcile/planning": (
-        "alike asked asking doomed each found joining kin look looked made mended settled spot standing "
-        "torn unsettled whereabouts"
-    ),
+    "reconcile/planning": "asked each found kin look looked mended settled standing unsettled",
     "reconcile/scan": "each found hear heard look looks relook spot sweep swept told usual",
 }
 """By package, the old words that names still have."""

@@ -18,7 +18,7 @@ from reconcile.model.baseline import (
 from reconcile.model.plan import Action, Kind, Plan, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
-from reconcile.planning.baseline_update import Changes, brought, fold
+from reconcile.planning.baseline_update import Changes, brought, update_baseline
 from reconcile.planning.rules.guards import Sides, Whole
 from reconcile.planning.rules.views import PLACE
 from tests.support.building import agreed_on, here, plan_of, seen, stored, unreadable, view_of
@@ -30,7 +30,7 @@ PLAN = Plan(layout="nested")
 
 
 def folded(store: Snapshot, workspace: Snapshot, baseline: Baseline, plan: Plan = PLAN) -> Changes:
-    return fold(store, workspace, baseline, plan, RULES)
+    return update_baseline(store, workspace, baseline, plan, RULES)
 
 
 def digest_of(line: str, unit: str) -> str:
@@ -287,14 +287,14 @@ def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baselin
     (action,) = plan.actions
     assert action.kind is Kind.MOVE
     for undone, title in (((), "A"), ((action.id,), None)):
-        agreed = fold(store, workspace, Baseline(), plan, RULES, undone).agreed["jp-c1"]
+        agreed = update_baseline(store, workspace, Baseline(), plan, RULES, undone).agreed["jp-c1"]
         assert agreed is not None
         assert agreed.title == title
     elsewhere = replace(plan, actions=(), places=())
     for found, title in ((store, None), (stored(ONE), "A")):
-        agreed = fold(found, workspace, Baseline(renames=frozenset({(Side.STORE, "jp-c1")})), elsewhere, RULES).agreed[
-            "jp-c1"
-        ]
+        agreed = update_baseline(
+            found, workspace, Baseline(renames=frozenset({(Side.STORE, "jp-c1")})), elsewhere, RULES
+        ).agreed["jp-c1"]
         assert agreed is not None
         assert agreed.title == title, "a run that isn't about it leaves it due"
 
@@ -305,7 +305,7 @@ def test_a_duplicate_that_was_not_replaced_keeps_its_unit_open() -> None:
     store, workspace = stored(ONE), here(ONE, *duplicate)
     action = next(each for each in plan_of(store, workspace).actions if each.unit == STREAM)
     plan = replace(PLAN, actions=(action,), places=(("jp-c1", "1-a"),))
-    agreed = fold(store, workspace, Baseline(), plan, RULES, (action.id,)).agreed["jp-c1"]
+    agreed = update_baseline(store, workspace, Baseline(), plan, RULES, (action.id,)).agreed["jp-c1"]
     assert agreed is not None
     assert set(agreed.units) == {METADATA}
 
@@ -315,8 +315,8 @@ def test_a_duplicate_that_could_not_be_removed_keeps_the_conversation_open() -> 
     store, workspace, baseline = stored(edited), here(edited, duplicate), agreed_on(ONE)
     plan = plan_of(store, workspace, baseline)
     (removal,) = (action for action in plan.actions if action.kind is Kind.REMOVE_STALE)
-    assert "jp-c1" in fold(store, workspace, baseline, plan, RULES).agreed
-    assert "jp-c1" not in fold(store, workspace, baseline, plan, RULES, (removal.id,)).agreed
+    assert "jp-c1" in update_baseline(store, workspace, baseline, plan, RULES).agreed
+    assert "jp-c1" not in update_baseline(store, workspace, baseline, plan, RULES, (removal.id,)).agreed
 
 
 def test_nothing_is_forgotten_while_something_is_due() -> None:
@@ -327,8 +327,8 @@ def test_nothing_is_forgotten_while_something_is_due() -> None:
     plan = plan_of(store, workspace, baseline)
     (action,) = plan.actions
     assert action.kind is Kind.PROJECT
-    assert fold(store, workspace, baseline, plan, RULES).agreed["jp-c1"] is None
-    assert "jp-c1" not in fold(store, workspace, baseline, plan, RULES, (action.id,)).agreed
+    assert update_baseline(store, workspace, baseline, plan, RULES).agreed["jp-c1"] is None
+    assert "jp-c1" not in update_baseline(store, workspace, baseline, plan, RULES, (action.id,)).agreed
 
 
 def did(kind: Kind, unit: str, side: Side = Side.STORE, kept: tuple[str | None, ...] = (), number: str = "1") -> Action:
@@ -419,7 +419,7 @@ def test_a_note_that_was_saved_before_its_directory_left_was_here(action: Action
         assert DIGEST.items() <= agreed.units.items()
         again = replace(agreed_on(ONE, TWO), agreed={**agreed_on(ONE, TWO).agreed, "jp-c1": agreed})
         assert "jp-c1" not in folded(store, here(TWO), again, planned(action)).agreed
-        undone_ = fold(store, here(TWO), agreed_on(ONE, TWO), planned(action), RULES, (action.id,))
+        undone_ = update_baseline(store, here(TWO), agreed_on(ONE, TWO), planned(action), RULES, (action.id,))
         assert "jp-c1" not in undone_.agreed
 
 
@@ -447,7 +447,7 @@ def test_only_a_run_over_everything_settles_the_layout() -> None:
 
 
 def undone(action: Action, store: Snapshot, workspace: Snapshot, baseline: Baseline) -> BaselineEntry:
-    changes = fold(store, workspace, baseline, planned(action), RULES, undone=("1",))
+    changes = update_baseline(store, workspace, baseline, planned(action), RULES, undone=("1",))
     agreed = changes.agreed["jp-c1"]
     assert agreed is not None
     return agreed
@@ -557,7 +557,7 @@ def test_what_was_projected_was_the_same_on_both_sides_whatever_the_store_has_by
     assert [action.kind for action in plan.actions] == [Kind.PROJECT]
     baseline = agreed_on(ONE)
     for undone, there, known in (((), first, first), ((), second, second), (("1",), first, ONE), ((), ONE, ONE)):
-        changes = fold(stored(second), here(there), baseline, plan, RULES, undone)
+        changes = update_baseline(stored(second), here(there), baseline, plan, RULES, undone)
         agreed = changes.agreed.get("jp-c1", baseline.agreed["jp-c1"])
         assert agreed is not None
         assert agreed.units[METADATA] == agreed_on(known).agreed["jp-c1"].units[METADATA]
@@ -570,7 +570,7 @@ def test_what_was_copied_was_the_same_on_both_sides_whatever_the_workspace_has_b
     plan = plan_of(stored(ONE), here(first), baseline)
     assert [action.kind for action in plan.actions] == [Kind.COPY]
     for undone, kept, known in (((), first, first), ((), second, ONE), (("1",), first, ONE)):
-        changes = fold(stored(kept), here(ONE), baseline, plan, RULES, undone)
+        changes = update_baseline(stored(kept), here(ONE), baseline, plan, RULES, undone)
         agreed = changes.agreed.get("jp-c1", baseline.agreed["jp-c1"])
         assert agreed is not None
         assert agreed.units[METADATA] == digest_of(known, METADATA)
@@ -609,7 +609,7 @@ def test_a_part_is_judged_by_what_is_known_of_the_sides_as_wholes() -> None:
     baseline = agreed_on(ONE)
     assert not folded(stored(), here(), baseline).agreed
     whole = Whole(Sides(store_emptied=False, store_replaced=False, workspace_emptied=False), 1)
-    assert fold(stored(), here(), baseline, PLAN, RULES, whole=whole).agreed == {"jp-c1": None}
+    assert update_baseline(stored(), here(), baseline, PLAN, RULES, whole=whole).agreed == {"jp-c1": None}
 
 
 def carrying(*conversations: str) -> Plan:
@@ -682,8 +682,10 @@ def test_the_commits_whose_partition_the_store_has_replaced_are_remembered() -> 
         baseline = replace(agreed_on(line), committed={"jp-c1": CommittedPlace(place, None, "c1")})
         plan = plan_of(stored(archived), here(line), baseline)
         (action,) = plan.actions
-        done = fold(stored(archived), here(archived), baseline, plan, RULES)
+        done = update_baseline(stored(archived), here(archived), baseline, plan, RULES)
         assert done.history.get(("jp-c1", PLACE)) == since
-        assert ("jp-c1", PLACE) not in fold(stored(archived), here(line), baseline, plan, RULES, [action.id]).history
+        assert ("jp-c1", PLACE) not in update_baseline(
+            stored(archived), here(line), baseline, plan, RULES, [action.id]
+        ).history
     edited = plan_of(stored(line), here(line.replace("[1]", "[1 2]")), baseline)
-    assert ("jp-c1", PLACE) not in fold(stored(line), here(line), baseline, edited, RULES).history
+    assert ("jp-c1", PLACE) not in update_baseline(stored(line), here(line), baseline, edited, RULES).history

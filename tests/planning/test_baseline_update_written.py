@@ -10,7 +10,7 @@ from reconcile.model.plan import Action, Kind, Plan, Write
 from reconcile.model.policy import LocalRequest, Policy, ProjectRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Side, Snapshot
-from reconcile.planning.baseline_update import Changes, fold
+from reconcile.planning.baseline_update import Changes, update_baseline
 from reconcile.planning.rules.views import views_of
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable
 from tests.support.pure_level import RULES
@@ -51,14 +51,14 @@ def test_what_was_written_as_a_whole_was_the_same_unless_it_was_left_undone(
     plan: Plan, store: str, workspace: str
 ) -> None:
     sides = stored(store), here(workspace)
-    assert agreed(fold(*sides, Baseline(), plan, RULES)).units == units(FIRST)
-    left = agreed(fold(*sides, Baseline(), plan, RULES, undone=("1",))).units
+    assert agreed(update_baseline(*sides, Baseline(), plan, RULES)).units == units(FIRST)
+    left = agreed(update_baseline(*sides, Baseline(), plan, RULES, undone=("1",))).units
     assert left == {STREAM: units(FIRST)[STREAM]}
 
 
 def test_what_is_only_in_part_as_it_was_written_is_not() -> None:
     sides = stored(FIRST.replace("[1]", "[1 2]")), here(FIRST.replace("[1]", "[1 3]"))
-    assert agreed(fold(*sides, Baseline(), imported(), RULES)).units.keys() == {METADATA}
+    assert agreed(update_baseline(*sides, Baseline(), imported(), RULES)).units.keys() == {METADATA}
 
 
 @pytest.mark.parametrize("plan", [imported(), projected()], ids=["copy", "project"])
@@ -66,7 +66,7 @@ def test_nor_what_nobody_can_read(plan: Plan) -> None:
     note = '1-a/NOTE.md  09:00 "x"'
     store, workspace = stored(FIRST, note), here(FIRST, note)
     for sides in ((unreadable(store, "1-a/NOTE.md"), workspace), (store, unreadable(workspace, "1-a/NOTE.md"))):
-        assert agreed(fold(*sides, Baseline(), plan, RULES)).units == units(FIRST)
+        assert agreed(update_baseline(*sides, Baseline(), plan, RULES)).units == units(FIRST)
 
 
 def copied(*sources: Side | None) -> Plan:
@@ -102,7 +102,7 @@ def test_nor_of_what_was_written_what_nobody_can_read_whole_by_now() -> None:
         (imported(), stored(FIRST), unreadable(here(FIRST), "1-a/events.json")),
         (copied(Side.WORKSPACE, Side.WORKSPACE), unreadable(stored(FIRST), "1-a/base_config.json"), here(FIRST)),
     ):
-        assert agreed(fold(store, workspace, Baseline(), plan, RULES)).units.keys() == {METADATA}
+        assert agreed(update_baseline(store, workspace, Baseline(), plan, RULES)).units.keys() == {METADATA}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_nor_of_what_was_written_what_nobody_can_read_whole_by_now() -> None:
 )
 def test_what_did_not_come_from_the_workspace_was_never_there(sources: tuple[Side | None, ...], was_here: bool) -> None:
     """From another directory of the store, from the vault or the library: it is still to be given."""
-    changes = fold(stored(FIRST), here(ONE), KNOWN, copied(*sources), RULES)
+    changes = update_baseline(stored(FIRST), here(ONE), KNOWN, copied(*sources), RULES)
     assert changes.agreed.keys() == ({"jp-c1"} if was_here else set())
 
 
@@ -131,7 +131,7 @@ def test_it_is_not_remembered_while_another_directory_speaks() -> None:
         (saved, stored(FIRST, third), here(SECOND)),
     ):
         assert len(plan.actions) == 1
-        assert fold(store, workspace, KNOWN, plan, RULES).agreed == {}
+        assert update_baseline(store, workspace, KNOWN, plan, RULES).agreed == {}
 
 
 def test_what_was_given_does_not_become_the_newest_version_nor_keep_another_unit_from_being_so() -> None:
@@ -139,7 +139,7 @@ def test_what_was_given_does_not_become_the_newest_version_nor_keep_another_unit
     newer = FIRST.replace("[1]", "[1 2]")
     plan = plan_of(stored(newer), here(ONE), KNOWN)
     assert [action.unit for action in plan.actions] == [METADATA, STREAM]
-    changes = fold(stored(newer.replace("v=1", "v=2")), here(newer), KNOWN, plan, RULES)
+    changes = update_baseline(stored(newer.replace("v=1", "v=2")), here(newer), KNOWN, plan, RULES)
     assert agreed(changes).units == units(newer)
     assert changes.history == {("jp-c1", STREAM): units(newer)[STREAM]}
 
@@ -153,7 +153,10 @@ def test_only_a_plan_of_the_planner_says_where_a_directory_belongs(
     edited = TWO.replace("[1]", "[1 2]")
     baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
     plan = replace(PLAN, policy=Policy(request=request_))
-    assert agreed(fold(stored(ONE, edited), here(ONE, edited), baseline, plan, RULES), "jp-c2").container == container
+    assert (
+        agreed(update_baseline(stored(ONE, edited), here(ONE, edited), baseline, plan, RULES), "jp-c2").container
+        == container
+    )
 
 
 def test_where_only_the_stream_was_agreed_on_the_title_is_agreed_on_with_the_metadata() -> None:
@@ -161,7 +164,7 @@ def test_where_only_the_stream_was_agreed_on_the_title_is_agreed_on_with_the_met
     line = f"1-old{ONE[3:]}"
     before = replace(KNOWN.agreed["jp-c1"], units={STREAM: units(ONE)[STREAM]}, title=None, place="1-old")
     baseline = replace(KNOWN, agreed={"jp-c1": before})
-    assert agreed(fold(stored(line), here(line), baseline, PLAN, RULES)).title == "A"
+    assert agreed(update_baseline(stored(line), here(line), baseline, PLAN, RULES)).title == "A"
 
 
 @pytest.fixture
@@ -205,7 +208,7 @@ def test_what_is_equal_is_remembered_at_a_glance(
     closer: set[str],
     looked_at: set[str],
 ) -> None:
-    changes = fold(store, workspace, baseline, copied(Side.WORKSPACE), RULES, undone)
+    changes = update_baseline(store, workspace, baseline, copied(Side.WORKSPACE), RULES, undone)
     assert looked_at == closer
     there = [{copy.conversation for copy in side.copies} for side in (store, workspace)]
     assert changes.agreed.keys() == there[0] & there[1]

@@ -56,7 +56,11 @@ def test_a_new_directory_is_below_its_container_at_once() -> None:
     new = Node(Side.WORKSPACE, found["3-c"], "", "7-g")
     assert new.path == "1-a/conversations/2-b/conversations/3-c/conversations/7-g"
     assert new in set(found["1-a"].subtree())
-    assert found["1-a"].inhabitants() == {"jp-c2", "jp-c3", "jp-c6"}  # nobody lived in the new one when the run began
+    assert found["1-a"].conversations_below() == {
+        "jp-c2",
+        "jp-c3",
+        "jp-c6",
+    }  # nobody lived in the new one when the run began
 
 
 def test_is_at() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, records_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, File
-from reconcile.planning.filters import Standing, left_alone, side_digest, standing, undone_record
+from reconcile.planning.filters import DirectoryState, directory_state, left_alone, side_digest, undone_record
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.pure_level import RULES
 
@@ -28,12 +28,12 @@ def test_what_lies_above_the_container_does_not_count() -> None:
     files = [File("b", 1, 2, "digest"), File("a", 1, 2, None)]
     expected = (("a", ""), ("b", "digest"))
     inside = "9-z/conversations/1-a/conversations/.archive/2-b"
-    assert standing(inside, "jp-c1", files) == Standing(".archive/2-b", "jp-c1", expected)
-    assert standing("2-b", None, files) == Standing("2-b", "", expected)
+    assert directory_state(inside, "jp-c1", files) == DirectoryState(".archive/2-b", "jp-c1", expected)
+    assert directory_state("2-b", None, files) == DirectoryState("2-b", "", expected)
 
 
 def test_a_side_is_named_by_all_its_directories_in_any_order() -> None:
-    one, two = Standing("1-a", "", (("\udcff", "x"),)), Standing("1-b", "", ())
+    one, two = DirectoryState("1-a", "", (("\udcff", "x"),)), DirectoryState("1-b", "", ())
     both = side_digest([one, two], RULES)
     assert both == side_digest([two, one], RULES)
     assert len({both, side_digest([one], RULES), side_digest([two], RULES), side_digest([], RULES)}) == 4
@@ -41,7 +41,7 @@ def test_a_side_is_named_by_all_its_directories_in_any_order() -> None:
 
 
 def test_a_record_names_both_sides() -> None:
-    one = Standing("1-a", "", ())
+    one = DirectoryState("1-a", "", ())
     digest = side_digest([one], RULES)
     assert undone_record([one], [], RULES) == AsideRecord(AsideKind.UNDONE, digest, None)
     assert undone_record([], [one], RULES) == AsideRecord(AsideKind.UNDONE, None, digest)
@@ -65,11 +65,11 @@ def test_what_was_left_alone_as_a_whole_is_remembered_as_it_was() -> None:
 def put_back(store: Snapshot, workspace: Snapshot, conversations: Iterable[str], baseline: Baseline) -> Baseline:
     """Return what is remembered where an undo has left these as they stand."""
 
-    def standings(side: Snapshot, conversation: str) -> list[Standing]:
+    def states(side: Snapshot, conversation: str) -> list[DirectoryState]:
         copies = [copy for copy in side.copies if copy.conversation == conversation]
-        return [standing(copy.path, copy.container, copy.files) for copy in copies]
+        return [directory_state(copy.path, copy.container, copy.files) for copy in copies]
 
-    found = {each: undone_record(standings(store, each), standings(workspace, each), RULES) for each in conversations}
+    found = {each: undone_record(states(store, each), states(workspace, each), RULES) for each in conversations}
     records = {(each, WHOLE): record for each, record in found.items() if record is not None}
     return replace(baseline, asides={**baseline.asides, **records})
 

@@ -16,15 +16,15 @@ from reconcile.model.policy import LocalRequest, Policy, RemoveRequest, UndoRequ
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, Fault, Foreign, Side
 from reconcile.model.units import Rules
-from reconcile.planning.baseline_update import fold
+from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_moving
 from reconcile.planning.incremental.remaining import quiet_plan
 from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.undo import plan_undo
-from reconcile.planning.rules.presence import Goal, Presence, lacking
+from reconcile.planning.rules.presence import Goal, Presence, missing_side
 from reconcile.planning.rules.views import views_of
-from reconcile.planning.steps.derived import as_mended
+from reconcile.planning.steps.derived import with_repairs
 from tests.support.notes import FORMAT, HOUR, RULES, carried_out, notes, side
 from tests.support.remembering import Memories
 
@@ -77,7 +77,7 @@ class World:
         carried_out(plan, files)
         self.files = {which: {path: content for path, (content, _) in files[which].items()} for which in Side}
         store, workspace = self._sides()
-        self.memories.remember("workspace", fold(store, workspace, self.baseline, plan, self.rules))
+        self.memories.remember("workspace", update_baseline(store, workspace, self.baseline, plan, self.rules))
         again = replace(self.policy, decisions={}, mend=frozenset())
         after = make_plan(store, workspace, self.baseline, again, self.rules, NOW)
         assert plan.held or not after.actions, after.actions
@@ -440,9 +440,9 @@ def test_the_workspace_is_planned_with_as_it_will_be() -> None:
         DerivedRepair("a", "a.md", (), b"a"),
         DerivedRepair("b", "b.md", (), None, b"b"),
     )
-    found = as_mended(before, mended, RULES, 9 * HOUR)
+    found = with_repairs(before, mended, RULES, 9 * HOUR)
     assert found.copies == side(Side.WORKSPACE, {**SHOPPING, "b.md": b"b", "INDEX": b"i"}).copies
-    made = as_mended(
+    made = with_repairs(
         before, (DerivedRepair("m", "shopping.md", (), makes=("x",)), mended[0], mended[2]), RULES, 20 * HOUR
     )
     times = {copy.path: copy.files[0].mtime_ns // HOUR for copy in made.copies}
@@ -534,7 +534,7 @@ def test_how_records_stand() -> None:
     assert there.presences["shopping.md"] == Presence(Goal.PROJECT, 3, "projected", Reason.SHARED)
     known = in_sync({"log": b"1\n", "INDEX": b""}).baseline
     view = views_of(side(Side.STORE, {}), side(Side.WORKSPACE, {}), known, RULES)["log"]
-    assert lacking(view, Policy(decisions={"log": Take.STORE})) is None
+    assert missing_side(view, Policy(decisions={"log": Take.STORE})) is None
 
 
 class Recording(Shared):

@@ -16,7 +16,7 @@ from reconcile.model.policy import Children, LocalRequest, Policy, ProjectReques
 from reconcile.model.snapshot import Side
 from reconcile.planning.planner import make_plan
 from reconcile.planning.simulate import listing_of, simulate
-from reconcile.planning.status_listing import standings
+from reconcile.planning.status_listing import status_lines
 from reconcile.serialization.plan_json import plan_to_json
 from tests.support.building import NOW_NS, context_of
 from tests.support.listing import read_tree
@@ -110,7 +110,7 @@ def judged(sides: tuple[Snapshot, Snapshot], policy: Policy) -> None:
     plan = make_plan(*sides, Baseline(), policy, RULES, NOW_NS)
     simulate(plan, listing_of(*sides))
     context = context_of(*sides)
-    standings(context, plan, {}, ())
+    status_lines(context, plan, {}, ())
     flat(context, archived=False)
 
 

@@ -11,7 +11,7 @@ from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA
 from reconcile.planning.diagnosis import empty_directories
-from reconcile.planning.status_listing import Standing, standings
+from reconcile.planning.status_listing import StatusLine, status_lines
 from tests.support.building import Lines, agreed_on, context_of, here, plan_of, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -28,11 +28,11 @@ def found(
     policy: Policy | None = None,
     busy: dict[str, str] | None = None,
     conflicts: tuple[str, ...] = (),
-) -> dict[str, Standing]:
+) -> dict[str, StatusLine]:
     sides = stored(*store, BESIDE), here(*workspace, BESIDE)
     context, plan = context_of(*sides, baseline, policy), plan_of(*sides, baseline, policy)
     empty = empty_directories(*sides)
-    return {each.conversation: each for each in standings(context, plan, busy or {}, conflicts, empty)}
+    return {each.conversation: each for each in status_lines(context, plan, busy or {}, conflicts, empty)}
 
 
 ROWS: dict[str, tuple[Lines, Lines, Baseline, str, bool]] = {

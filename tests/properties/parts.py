@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Baseline, IntentKind, WorldState, records_of
 from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.snapshot import Side, Stream
-from reconcile.planning.baseline_update import fold
+from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_git
 from reconcile.planning.incremental.scope import Known, Part, concerned_by_run, named_by
 from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.fork import plan_branch
 from reconcile.planning.requests.undo import plan_undo
-from reconcile.planning.rules.guards import holds_any, look_at_sides
+from reconcile.planning.rules.guards import compare_sides, holds_any
 from tests.support.pure_level import RULES, PureLevel
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class PartLevel(PureLevel):
         ):
             return None
         # Where conversations have left a side, or another checkout has found the store lost, all is looked at.
-        if look_at_sides(store, workspace, baseline, RULES.format).store_renewed:
+        if compare_sides(store, workspace, baseline, RULES.format).store_renewed:
             return None
         kept.due |= _take_in(kept, look)
         if not kept.known.suffices():
@@ -198,7 +198,7 @@ class PartLevel(PureLevel):
         ids = self.part.conversations | {action.conversation for action in plan.actions}
         self.learned = set(ids)
         look = _with_events(known.look(ids, restricted(baseline, ids)), store, workspace)
-        mine = fold(look.store, look.workspace, look.baseline, plan, RULES, undone, known.whole)
+        mine = update_baseline(look.store, look.workspace, look.baseline, plan, RULES, undone, known.whole)
         # What a plan decides ahead of a parent may be taken back by what is learned, in every run.
         again = {key for key, parent in changes.parents.items() if self.before.parents.get(key) == parent} - ids
         # That a conversation is local is learned from its metadata by the run after the one that saved it.

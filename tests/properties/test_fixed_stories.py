@@ -13,7 +13,7 @@ import pytest
 
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Side
-from reconcile.planning.baseline_update import fold
+from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.planner import make_plan
 from tests.support.notes import HOUR, RULES, Files, carried_out, notes, snapshot
 from tests.support.remembering import Memories
@@ -62,7 +62,7 @@ class Story:
         found = self.sides(checkout)
         after = {content for files in self.files.values() for content, _ in files.values()}
         assert before <= after | self.vault, self.told
-        self.memories.remember(checkout, fold(*found, self.memories.of(checkout), plan, RULES))
+        self.memories.remember(checkout, update_baseline(*found, self.memories.of(checkout), plan, RULES))
         again = self.plan(checkout)
         assert not again.actions, (self.told, again.actions)
         return plan

@@ -20,7 +20,7 @@ from reconcile.index.git_history import KeptHistory
 from reconcile.model.baseline import Baseline, CommittedPlace
 from reconcile.model.snapshot import STREAM, Copy, File, Partition, Side
 from reconcile.model.units import Unit
-from reconcile.planning.rules.commit_order import PARTITION, Doubt, Order, parted_of
+from reconcile.planning.rules.commit_order import PARTITION, Doubt, Order, split_archives
 from reconcile.scan import outdated
 from reconcile.scan.outdated import committed_of, file_at, history_of, outdated_of
 from tests.support import building
@@ -632,10 +632,12 @@ def test_a_history_of_too_many_files_is_not_kept(line: Repository, monkeypatch: 
     assert not line.store.with_name("kept").exists()
 
 
-def parted(repository: Repository, store: str, workspace: str) -> dict[str, CommittedPlace]:
+def split(repository: Repository, store: str, workspace: str) -> dict[str, CommittedPlace]:
     """Ask about a conversation that lies in these places."""
     line = "metadata 09:00  stream 09:00 [1]"
-    views = parted_of(building.stored(f"{store}  {line}"), building.here(f"{workspace}  {line}"), Baseline(), RULES)
+    views = split_archives(
+        building.stored(f"{store}  {line}"), building.here(f"{workspace}  {line}"), Baseline(), RULES
+    )
     assert len(views) == 1
     return committed_of(views, str(repository.conversations), JP, repository.kept)
 
@@ -645,15 +647,17 @@ def test_what_commits_say_of_directories_in_another_partition(repository: Reposi
     write(repository.conversations / name, {"metadata.json": "{}"})
     first = repository.commit("live", name=name)
     (repository.conversations / ".archive").mkdir()
-    assert parted(repository, archived, name) == {"jp-c1": CommittedPlace(name, None, first)}
+    assert split(repository, archived, name) == {"jp-c1": CommittedPlace(name, None, first)}
     (repository.conversations / name).rename(repository.conversations / archived)
-    assert parted(repository, name, archived) == {}, "HEAD has it elsewhere"
+    assert split(repository, name, archived) == {}, "HEAD has it elsewhere"
     second = repository.commit("archived", name=archived)
-    assert parted(repository, name, archived) == {"jp-c1": CommittedPlace(archived, Side.STORE, second)}
+    assert split(repository, name, archived) == {"jp-c1": CommittedPlace(archived, Side.STORE, second)}
     repository.go(first)
-    assert parted(repository, archived, name) == {"jp-c1": CommittedPlace(name, Side.WORKSPACE, first)}
+    assert split(repository, archived, name) == {"jp-c1": CommittedPlace(name, Side.WORKSPACE, first)}
     line = "metadata 09:00  stream 09:00 [1]"
-    views = parted_of(building.stored(f"{archived}  {line}"), building.here(f'"1-a\\nb"  {line}'), Baseline(), RULES)
+    views = split_archives(
+        building.stored(f"{archived}  {line}"), building.here(f'"1-a\\nb"  {line}'), Baseline(), RULES
+    )
     assert committed_of(views, str(repository.conversations), JP, repository.kept) == {}
 
 
@@ -665,7 +669,7 @@ def test_of_no_directory_git_is_not_asked(
     (tmp_path / "bare").mkdir()
     outside = replace(repository, top=tmp_path / "bare")
     monkeypatch.setattr(outdated, "checkout_top", lambda _: None)
-    assert parted(outside, ".archive/1-a", "1-a") == {}
+    assert split(outside, ".archive/1-a", "1-a") == {}
 
 
 def test_a_git_that_has_no_answer_says_nothing_of_directories(
@@ -674,4 +678,4 @@ def test_a_git_that_has_no_answer_says_nothing_of_directories(
     write(repository.conversations / "1-a", {"metadata.json": "{}"})
     repository.commit("live", name="1-a")
     monkeypatch.setattr(asking, "MOST", 0)
-    assert parted(repository, ".archive/1-a", "1-a") == {}
+    assert split(repository, ".archive/1-a", "1-a") == {}

@@ -18,16 +18,16 @@ from reconcile.model.policy import ForkRequest, ProjectRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.model.units import Rules
-from reconcile.planning import baseline_update as folding
+from reconcile.planning import baseline_update as updating
 from reconcile.planning import decide as deciding
-from reconcile.planning.baseline_update import Changes, brought, fold
+from reconcile.planning.baseline_update import Changes, brought, update_baseline
 from reconcile.planning.context import RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import withheld, without_git
 from reconcile.planning.incremental import remaining
 from reconcile.planning.planner import make_plan, needs_events, plan_by_rules
 from reconcile.planning.requests.fork import plan_branch
-from reconcile.planning.requests.recover import absent, coming, offers, remembering, taken_unasked
+from reconcile.planning.requests.recover import absent, coming, default_choice, offers, with_records
 from reconcile.planning.requests.undo import plan_undo
 from reconcile.planning.rules.guards import has_lost_all
 from reconcile.planning.simulate import listing_of
@@ -137,7 +137,7 @@ def _ahead(plan: Plan, look: WorldState, run: str) -> Changes:
 
 @dataclass(slots=True)
 class PureLevel:
-    """Trees in memory; planned with the real planner, carried out by `simulate`, remembered by `fold`."""
+    """Trees in memory; planned with the real planner, carried out by `simulate`, remembered by `update_baseline`."""
 
     trees: dict[str, Tree | None] = field(default_factory=lambda: {"store": {}, "workspace": {}})
     memories: Memories = field(default_factory=Memories)
@@ -269,14 +269,14 @@ class PureLevel:
     def _recovering(self, command: Command, policy: Policy, look: WorldState) -> tuple[Baseline, Policy]:
         """Return what is remembered where `recover` makes its plan, and what it asks for when nobody answers."""
         records = self.memories.records(command.source or command.workspace)
-        known = remembering(look.baseline, records)
+        known = with_records(look.baseline, records)
         context = decide(look.store, look.workspace, known, replace(policy, request=None), RULES, self.now_ns)
         everything = isinstance(policy.request, ProjectRequest) and policy.request.everything
         chosen = (
-            tuple(coming(context, absent(context))) if everything else taken_unasked(context, offers(context, records))
+            tuple(coming(context, absent(context))) if everything else default_choice(context, offers(context, records))
         )
         request = ProjectRequest(chosen, records=tuple(range(len(records))))
-        return remembering(look.baseline, records, chosen), replace(policy, request=request)
+        return with_records(look.baseline, records, chosen), replace(policy, request=request)
 
     def _undo(self, past: PastRun, look: WorldState, policy: Policy) -> Plan:
         return plan_undo(past, look, policy, RULES, self.now_ns)
@@ -309,9 +309,9 @@ class PureLevel:
     def _learned(
         self, store: Snapshot, workspace: Snapshot, baseline: Baseline, plan: Plan, undone: Collection[str]
     ) -> Changes:
-        changes = fold(store, workspace, baseline, plan, RULES, undone)
-        with mock.patch.object(folding, "adoption", return_value=None):
-            slowly = fold(store, workspace, baseline, plan, RULES, undone)
+        changes = update_baseline(store, workspace, baseline, plan, RULES, undone)
+        with mock.patch.object(updating, "adoption", return_value=None):
+            slowly = update_baseline(store, workspace, baseline, plan, RULES, undone)
         assert changes == slowly, f"what is alike at a glance is remembered otherwise: {changes}\nnot {slowly}"
         assert not plan.quiet or changes == Changes(), f"nothing was to do, and yet something is remembered: {changes}"
         return changes

@@ -17,7 +17,7 @@ from reconcile.model.plan import Plan, states_of
 from reconcile.model.snapshot import Metadata
 from reconcile.planning.incremental.ancestry import kin_of
 from reconcile.planning.incremental.status import Standing, by_conversation, classify
-from reconcile.planning.rules.guards import has_lost_all, look_at_sides, look_at_whole
+from reconcile.planning.rules.guards import compare_sides, has_lost_all, whole_of
 from reconcile.planning.rules.tree import TreeIndex
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def remaining_of(
         store=_part(store, near),
         workspace=_part(workspace, near),
         baseline=_memory_of(baseline, near),
-        whole=replace(look_at_whole(store, workspace, baseline, rules.format), taken=everything),
+        whole=replace(whole_of(store, workspace, baseline, rules.format), taken=everything),
         counted={key: counted[key] for key in rest},
         places={key: copy.path for key, copy in theirs.items() if not copy.archived},
     )
@@ -112,7 +112,7 @@ def remaining_of(
 
 def is_plain(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules) -> bool:
     """Tell whether neither a side as a whole, nor the user, gives cause to look closer."""
-    sides = look_at_sides(store, workspace, baseline, rules.format)
+    sides = compare_sides(store, workspace, baseline, rules.format)
     return not (
         policy.decisions
         or policy.only

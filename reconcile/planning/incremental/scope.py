@@ -29,7 +29,7 @@ from reconcile.model.snapshot import Side
 from reconcile.planning.incremental.ancestry import Kin, above, kin_of
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.incremental.status import is_settled
-from reconcile.planning.rules.guards import Sides, holds_any, look_at_whole
+from reconcile.planning.rules.guards import Sides, holds_any, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -87,7 +87,7 @@ class Known:
     @classmethod
     def seen(cls, world: WorldState, rules: Rules) -> Known:
         """Take over what a look at everything has found."""
-        whole = look_at_whole(world.store, world.workspace, world.baseline, rules.format)
+        whole = whole_of(world.store, world.workspace, world.baseline, rules.format)
         sides = {Side.STORE: KnownSide.seen(world.store), Side.WORKSPACE: KnownSide.seen(world.workspace)}
         kin = kin_of((*world.store.copies, *world.workspace.copies), world.baseline)
         known = cls(sides, kin, frozenset(world.baseline.agreed), whole, rules)

@@ -71,7 +71,7 @@ def _reparent(context: PlanningContext, conversation: str, parent: str | None) -
         raise RefusedError(f"{conversation} would be its own ancestor: {chain}")
     circle = [each for cycle in context.tree.cycles if conversation in cycle for each in cycle]
     scope = frozenset((conversation, *circle))  # they all get other places where it no longer is one
-    return Edits(parents={conversation: parent}, scope=scope, asked=frozenset({conversation}))
+    return Edits(parents={conversation: parent}, scope=scope, requested=frozenset({conversation}))
 
 
 def content_of(seen: SideView, rules: Rules) -> Digest | None:
@@ -95,15 +95,17 @@ def is_due(view: View, verb: Verb, waiting: PendingRequest, parent: str | None, 
         case Verb.REPARENT:
             return parent != waiting.value and view.store.main is not None
         case _:
-            return is_unseen(view, sides) or (_is_as_asked(view, waiting, rules) and not _is_settled(view, rules))
+            return is_unseen(view, sides) or (
+                _has_requested_content(view, waiting, rules) and not _has_equal_content(view, rules)
+            )
 
 
-def _is_as_asked(view: View, waiting: PendingRequest, rules: Rules) -> bool:
+def _has_requested_content(view: View, waiting: PendingRequest, rules: Rules) -> bool:
     """Tell whether both sides have the content that was asked about."""
     return (content_of(view.store, rules), content_of(view.workspace, rules)) == (waiting.store, waiting.workspace)
 
 
-def _is_settled(view: View, rules: Rules) -> bool:
+def _has_equal_content(view: View, rules: Rules) -> bool:
     return content_of(view.store, rules) == content_of(view.workspace, rules)
 
 
@@ -123,7 +125,7 @@ def _store_is_away(sides: Sides) -> bool:
 
 
 def recorded(
-    context: PlanningContext, policy: Policy, plan: Plan, asking: Mapping[tuple[str, Verb], PendingRequest]
+    context: PlanningContext, policy: Policy, plan: Plan, requested: Mapping[tuple[str, Verb], PendingRequest]
 ) -> tuple[tuple[tuple[str, Verb], PendingRequest | None], ...]:
     """Return what a plan changes of the requests that wait: those of its own command are recorded, others end."""
     known = context.baseline.waiting
@@ -136,7 +138,7 @@ def recorded(
         or key[0] in _opposed(context, policy, key[1])
     }
     concerned = plan.put_off.union(action.conversation for action in plan.actions)
-    for key, waiting in asking.items():
+    for key, waiting in requested.items():
         if key[1] is not Verb.RESOLVE or key[0] in concerned:  # else there is nothing to do about that decision
             same = _says_the_same(known.get(key), waiting)
             found.pop(key, None)
@@ -155,7 +157,7 @@ def _says_the_same(known: PendingRequest | None, asked: PendingRequest) -> bool:
     return known is not None and replace(known, run=None, why="") == replace(asked, run=None, why="")
 
 
-def asked_for(context: PlanningContext, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
+def requested_of(context: PlanningContext, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
     """Return what the command of a plan asks for and a later run can do."""
     request, edits, found = policy.tree_edit, context.edits, dict[tuple[str, Verb], PendingRequest]()
     if isinstance(request, LocalRequest):
@@ -223,7 +225,7 @@ def unfinished(context: PlanningContext) -> Edits | None:
         deleted=removal.deleted,
         below=removal.below,
         heirs=removal.heirs,
-        asked=frozenset(parents),
+        requested=frozenset(parents),
         decisions=takes,
         scope=frozenset(),
         dropped=frozenset(dropped),
@@ -245,7 +247,7 @@ def _overtaken(context: PlanningContext, due: Collection[tuple[str, Verb]]) -> d
     found = {}
     for key, waiting in sorted(context.baseline.waiting.items()):
         open_still = key[0] in context.views and key not in due and key[0] not in context.policy.decisions
-        if key[1] is Verb.RESOLVE and open_still and not _is_settled(context.views[key[0]], context.rules):
+        if key[1] is Verb.RESOLVE and open_still and not _has_equal_content(context.views[key[0]], context.rules):
             asked = f"resolve {key[0]} --take {waiting.value}"
             found[key] = f"`{asked}` was asked for, but a side was changed since: it is not done; decide again"
     return found

@@ -33,12 +33,12 @@ class Offers(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
     @property
-    def unasked(self) -> tuple[Offer, ...]:
+    def default(self) -> tuple[Offer, ...]:
         """What is taken where nobody can be asked: what was here last; nothing where no record says so."""
         return tuple(group for group in self.groups[:1] if group.known)
 
 
-def remembering(
+def with_records(
     baseline: Baseline, records: Iterable[Baseline], conversations: Collection[str] | None = None
 ) -> Baseline:
     """Return what is remembered, and what the records know besides, the newest first.
@@ -91,9 +91,9 @@ def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
     return Offers(tuple(group for group in groups if group.conversations), left_out)
 
 
-def taken_unasked(context: PlanningContext, found: Offers) -> tuple[str, ...]:
+def default_choice(context: PlanningContext, found: Offers) -> tuple[str, ...]:
     """Return what comes back where nobody can be asked."""
-    return tuple(coming(context, [each for group in found.unasked for each in group.conversations]))
+    return tuple(coming(context, [each for group in found.default for each in group.conversations]))
 
 
 def coming(context: PlanningContext, chosen: Collection[str]) -> Mapping[str, str | None]:

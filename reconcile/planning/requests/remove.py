@@ -13,7 +13,7 @@ from reconcile.model.baseline import AsideKind
 from reconcile.model.plan import Note
 from reconcile.model.policy import Children
 from reconcile.model.reasons import Reason
-from reconcile.planning.context import NOBODY, Edits, RefusedError
+from reconcile.planning.context import NO_CONVERSATION, Edits, RefusedError
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal
 
@@ -30,25 +30,25 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
 
     What a run that was cut short has removed from the store alone is still a target, and keeps its children.
     """
-    kin = _Kin(context)
+    ancestry = _Ancestry(context)
     ids = dict.fromkeys(context.existing(request.ids))
     for target in ids:
         if context.views[target].archived:
             raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
-        children = [each for each in kin.children(target) if each not in ids]
+        children = [each for each in ancestry.children(target) if each not in ids]
         if children and request.children is Children.REFUSE:
-            below = kin.subtrees((target,))
+            below = ancestry.subtrees((target,))
             raise _has_children(context, target, [each for each in context.order if each in below and each not in ids])
-    removed = kin.parents_first(kin.subtrees(ids) if request.children is Children.CASCADE else ids)
+    removed = ancestry.parents_first(ancestry.subtrees(ids) if request.children is Children.CASCADE else ids)
     deleted = dict.fromkeys(removed, Reason.REMOVED_AS_ASKED)
-    parents = kin.promoted(removed)
+    parents = ancestry.promoted(removed)
     return Edits(
         deleted=deleted,
-        below=kin.among(deleted),
-        heirs={each: tuple(child for child in kin.children(each) if child in parents) for each in deleted},
+        below=ancestry.among(deleted),
+        heirs={each: tuple(child for child in ancestry.children(each) if child in parents) for each in deleted},
         parents=parents,
         promoted=frozenset(parents),
-        scope=frozenset({*deleted, *parents, *_half_promoted(context, deleted)}) or NOBODY,
+        scope=frozenset({*deleted, *parents, *_half_promoted(context, deleted)}) or NO_CONVERSATION,
         notes=tuple(_archived_below(context, deleted)),
     )
 
@@ -57,13 +57,13 @@ def with_new_children(context: PlanningContext, going: Mapping[str, Children]) -
     """Return those of an earlier removal that have children which don't go too, and are in nobody's charge, with them;
     what stays is itself such a child.
     """
-    kin, found = _Kin(context), dict[str, list[str]]()
+    ancestry, found = _Ancestry(context), dict[str, list[str]]()
     while True:
         more = {
             each: left
             for each, children in going.items()
             if each not in found and children is not Children.PROMOTE
-            if (left := [child for child in kin.children(each) if child not in going or child in found])
+            if (left := [child for child in ancestry.children(each) if child not in going or child in found])
         }
         if not more:
             return found
@@ -125,13 +125,13 @@ def collect(context: PlanningContext, request: GcRequest) -> Edits:
     """
     found = (*expired(context, frozenset(request.active)), *_half_removed(context))
     unsaved = [each for each in context.tree.walk() if is_over(context, each) and not is_saved(context, each)]
-    kin = _Kin(context)
-    deleted = dict.fromkeys(kin.parents_first(dict.fromkeys(found)), Reason.EXPIRED)
+    ancestry = _Ancestry(context)
+    deleted = dict.fromkeys(ancestry.parents_first(dict.fromkeys(found)), Reason.EXPIRED)
     message = "it has expired in the store, but what is in the workspace differs: the next gc judges what comes of that"
     return Edits(
         deleted=deleted,
-        below=kin.among(deleted),
-        scope=frozenset((*found, *unsaved)) or NOBODY,
+        below=ancestry.among(deleted),
+        scope=frozenset((*found, *unsaved)) or NO_CONVERSATION,
         notes=tuple(Note(conversation=each, reason=Reason.UNSETTLED, message=message) for each in unsaved),
     )
 
@@ -142,7 +142,7 @@ def _half_removed(context: PlanningContext) -> list[str]:
     return [each for each, presence in context.presences.items() if presence.goal is Goal.REMOVE and each in buried]
 
 
-class _Kin:
+class _Ancestry:
     """Who is whose child by what they state, also where the parent is half removed already."""
 
     def __init__(self, context: PlanningContext) -> None:
@@ -232,10 +232,10 @@ def is_over(context: PlanningContext, conversation: str) -> bool:
 def is_saved(context: PlanningContext, conversation: str) -> bool:
     """Tell whether the store has all that the next run would save: an edit may have taken the expiry away."""
     verdicts = context.verdicts.get(conversation, {}).values()
-    return all(_is_settled(verdict) for verdict in verdicts)
+    return all(_is_saved_unit(verdict) for verdict in verdicts)
 
 
-def _is_settled(verdict: Verdict) -> bool:
+def _is_saved_unit(verdict: Verdict) -> bool:
     if verdict.forks is not None:
         return False
     if verdict.outcome is Outcome.ASIDE:

@@ -17,8 +17,16 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, WHOLE, Metadata, Place, Side
 from reconcile.model.units import is_of_another
 from reconcile.planning.builder import Node, PlanBuilder, Put, Step, nodes_of
-from reconcile.planning.filters import Standing, bulk_undo, git_is_busy, renumbered, standing, undone_record, withheld
-from reconcile.planning.rules.guards import look_at_whole
+from reconcile.planning.filters import (
+    DirectoryState,
+    bulk_undo,
+    directory_state,
+    git_is_busy,
+    renumbered,
+    undone_record,
+    withheld,
+)
+from reconcile.planning.rules.guards import whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +50,7 @@ class NotAsLeftError(Exception):
     """Something isn't as a run has left it, so that its step can't be taken back; the words say what is there."""
 
 
-class Whereabouts:
+class DirectoryIndex:
     """The directories that are there, by place and by conversation."""
 
     def __init__(self, *, fixed: bool = False) -> None:
@@ -97,7 +105,7 @@ class Whereabouts:
             raise NotAsLeftError(f"{place}: found nothing there")
         return node
 
-    def spot(self, place: Place) -> tuple[Node | None, str, str]:
+    def split_place(self, place: Place) -> tuple[Node | None, str, str]:
         """Return a place as its container, its prefix below that, and its name.
 
         Raises:
@@ -110,11 +118,11 @@ class Whereabouts:
 
     def record(self, conversation: str, rules: Rules) -> AsideRecord | None:
         """Return the record of how a conversation stands; None where it is nowhere."""
-        found: dict[Side, list[Standing]] = {side: [] for side in Side}
+        found: dict[Side, list[DirectoryState]] = {side: [] for side in Side}
         for side in Side:
             for node in self.of(conversation, side):
                 container = self.owner(node.container) if node.container is not None else None
-                found[side].append(standing(node.path, container, node.files.values()))
+                found[side].append(directory_state(node.path, container, node.files.values()))
         return undone_record(found[Side.STORE], found[Side.WORKSPACE], rules)
 
 
@@ -133,7 +141,7 @@ def plan_undo(
 
     ``whole`` is given where the snapshots and the memory are those of a part.
     """
-    whole = whole or look_at_whole(world.store, world.workspace, world.baseline, rules.format)
+    whole = whole or whole_of(world.store, world.workspace, world.baseline, rules.format)
     undo = _Undo(past, world, rules)
     chosen = ({action.conversation for action in past.steps} | past.remembered.keys()) - past.since.undone
     for action in reversed(past.steps):
@@ -160,7 +168,7 @@ def plan_undo(
             *git_is_busy(policy.git_busy, waits, f"reconcile undo {past.id}"),
         ),
         notes=(
-            *(_remembered_alone(each) for each in ordered if each in done and each not in changing),
+            *(_recorded_alone(each) for each in ordered if each in done and each not in changing),
             *(Note(conversation=each, reason=Reason.LEFT_IN_VAULT, message=private[each]) for each in sorted(private)),
         ),
         asides=() if past.is_undo else tuple(((each, WHOLE), undo.directories.record(each, rules)) for each in done),
@@ -203,7 +211,7 @@ class _Undo:
         """Local ones of which something isn't written to the workspace again."""
         self._forks: dict[str, str | None] = {}
         """Those that go again, with what they were forked from."""
-        self.directories = Whereabouts(fixed=rules.format.places is not None)
+        self.directories = DirectoryIndex(fixed=rules.format.places is not None)
         for side in (world.store, world.workspace):
             for node in nodes_of(side).values():
                 assert node.copy is not None  # noqa: S101 - those that the scan found have one
@@ -309,9 +317,9 @@ class _Undo:
             raise NotAsLeftError(f"{action.source}: something is there again")
         if (anchor := node.anchor()) is not None:
             raise NotAsLeftError(anchor)
-        spot = self.directories.spot(action.source)
+        split_place = self.directories.split_place(action.source)
         self.directories.leave(node)
-        self.builder.move(self._step(action, _MOVED_BACK[action.kind]), node, *spot)
+        self.builder.move(self._step(action, _MOVED_BACK[action.kind]), node, *split_place)
         self.directories.enter(node, action.conversation)
 
     def _age_back(self, action: Action) -> None:
@@ -413,9 +421,9 @@ class _Undo:
             return
         if found is not None:
             raise NotAsLeftError(f"{action.target}: something is there again")
-        spot = self.directories.spot(action.target)
-        self._may_write(action, action.target.side, spot[0])
-        node = Node(action.target.side, *spot)
+        split_place = self.directories.split_place(action.target)
+        self._may_write(action, action.target.side, split_place[0])
+        node = Node(action.target.side, *split_place)
         self.builder.create(self._step(action, _MADE[node.side]), node, puts)
         node.files = seen
         self.directories.enter(node, action.conversation)
@@ -462,7 +470,7 @@ def _named(policy: Policy, baseline: Baseline) -> set[str]:
     return below | policy.only
 
 
-def _remembered_alone(conversation: str) -> Note:
+def _recorded_alone(conversation: str) -> Note:
     message = "nothing to put back on disk; what was remembered of it before that run holds again"
     return Note(conversation=conversation, reason=Reason.TAKEN_BACK, message=message)
 

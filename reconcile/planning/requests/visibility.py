@@ -11,7 +11,7 @@ from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Take
 from reconcile.model.plan import Item, Note
 from reconcile.model.reasons import Reason
-from reconcile.planning.context import NOBODY, Edits
+from reconcile.planning.context import NO_CONVERSATION, Edits
 from reconcile.planning.requests.recover import coming
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal
@@ -57,10 +57,10 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
     former = _former(context, intents)
     return Edits(
         intents=former | intents,
-        asked=frozenset(intents),
+        requested=frozenset(intents),
         apart=apart,
         decisions=decisions,
-        scope=frozenset(scope | _with_relatives(context, intents) | former.keys()) or NOBODY,
+        scope=frozenset(scope | _with_relatives(context, intents) | former.keys()) or NO_CONVERSATION,
         held=tuple(held),
     )
 
@@ -103,13 +103,13 @@ def _behind(context: PlanningContext) -> list[str]:
     ]
 
 
-def _private_above(context: PlanningContext, asked: Collection[str]) -> dict[str, str | None]:
+def _private_above(context: PlanningContext, requested: Collection[str]) -> dict[str, str | None]:
     """Return for each the nearest of those that it is to lie in that doesn't belong here and isn't asked for."""
     nearest: dict[str, str | None] = {}
     for each in context.tree.walk():
         container = context.container_of(each)
         if container is not None:
-            private = container not in asked and _is_private(context, container)
+            private = container not in requested and _is_private(context, container)
             nearest[each] = container if private else nearest.get(container)
     return nearest
 
@@ -200,7 +200,7 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
         intents={each: intent for each, intent in intents.items() if not _is_said_again(context, each, intent)},
         leaving=leaving,
         together=together,
-        scope=frozenset(scope) or NOBODY,
+        scope=frozenset(scope) or NO_CONVERSATION,
         held=tuple(held),
         notes=tuple(notes),
     )

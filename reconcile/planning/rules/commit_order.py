@@ -1,8 +1,8 @@
 """Which of two versions is the older one, where no run knows: the order of the commits of a repository decides.
 
-`doubts_of` and `parted_of` list what is to be asked about, `Commits` answers. The order goes by who descends from whom,
-never by a time. A content may occur more than once (a revert, a cherry-pick, a rebase), and one commit may support an
-order and another one contradict it.
+`doubts_of` and `split_archives` list the versions in question, `Commits` answers. The order goes by who descends from
+whom, never by a time. A content may occur more than once (a revert, a cherry-pick, a rebase), and one commit may
+support an order and another one contradict it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: R
     return tuple(found)
 
 
-def parted_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> tuple[View, ...]:
+def split_archives(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> tuple[View, ...]:
     """Return the conversations that one side has archived and the other live, where nothing is remembered of that."""
     theirs: dict[str, set[bool]] = {}
     for copy in workspace.copies:
@@ -71,7 +71,7 @@ def parted_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: R
     if rules.format.places is not None or not apart:
         return ()
     views = views_of(store, workspace, baseline, rules, apart).values()
-    return tuple(view for view in views if view.is_parted and not view.local and view.lead is not Lead.NEITHER)
+    return tuple(view for view in views if view.has_split_archive and not view.local and view.lead is not Lead.NEITHER)
 
 
 def _differing(store: Snapshot, workspace: Snapshot) -> set[str]:

@@ -87,7 +87,7 @@ class Verdict(Struct, frozen=True, gc=False):
 def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
     """Decide every unit of a conversation that is on both sides."""
     names = _unit_names(view)
-    anew = {name for name in names if _differs_from_agreed(view, name)} if sides.store_renewed else ()
+    anew = {name for name in names if _differs_from_baseline(view, name)} if sides.store_renewed else ()
     verdicts = [
         decide_unit(replace(view, agreed=None), name, replace(baseline, history={}), policy)
         if name in anew
@@ -117,7 +117,7 @@ def _unit_names(view: View) -> Sequence[str]:
     return sorted(store.keys() | workspace.keys(), key=_unit_order)
 
 
-def _differs_from_agreed(view: View, name: str) -> bool:
+def _differs_from_baseline(view: View, name: str) -> bool:
     """Tell whether the store alone has another version of a unit than was agreed on.
 
     In another store than that of then, this is no edit of the version that was agreed on: both are compared anew.
@@ -134,8 +134,8 @@ def _refilled(view: View, verdict: Verdict, baseline: Baseline) -> Verdict:
     name = verdict.unit
     if verdict.outcome is Outcome.DROP:
         return Verdict(name, verdict.case, Outcome.TO_STORE, Reason.REFILL)
-    asked = verdict.reason in (Reason.DECIDED, Reason.PREFERRED)
-    if asked or verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.BEHIND):
+    decided = verdict.reason in (Reason.DECIDED, Reason.PREFERRED)
+    if decided or verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.BEHIND):
         return verdict
     known, workspace = baseline.history.get((view.id, name), ()), view.workspace.digest(name)
     older = known[: known.index(workspace)] if workspace in known else known[:-1]
@@ -238,19 +238,22 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
     take = policy.decisions.get(view.id)
     if take is not None:
         return _taken(view, name, case, take)
-    settled = _known(view, name, case, baseline)
-    if isinstance(settled, Verdict):
-        return settled
-    if name == STREAM and (lacking := _lacks_configuration(base, store, workspace)) is not None:
-        return _won_by(lacking.other, name, case, Reason.INCOMPLETE)
+    store_is_newest = _known(view, name, case, baseline)
+    if isinstance(store_is_newest, Verdict):
+        return store_is_newest
+    if name == STREAM and (missing_side := _lacks_configuration(base, store, workspace)) is not None:
+        return _won_by(missing_side.other, name, case, Reason.INCOMPLETE)
     outdated = _outdated(view, name, baseline)
     if outdated is Side.WORKSPACE:
         return _behind(name, case, view.workspace.raw(name))
-    if outdated is Side.STORE and not settled:
+    if outdated is Side.STORE and not store_is_newest:
         return _won_by(Side.WORKSPACE, name, case, Reason.LATER_COMMIT)
-    if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
+    if name == STREAM and policy.stream is StreamRule.DIRECTED and not store_is_newest:
         return _directed(view, case, baseline, policy)
-    if name == METADATA and (united := _united_metadata(view, case, policy, settled=settled)) is not None:
+    if (
+        name == METADATA
+        and (united := _united_metadata(view, case, policy, store_is_newest=store_is_newest)) is not None
+    ):
         return united
     return _by_case(view, name, case, policy)
 
@@ -296,9 +299,9 @@ def _loses(view: View, case: int) -> bool:
     return places.loses(view.id, before.content, after.content)
 
 
-def _united_metadata(view: View, case: int, policy: Policy, *, settled: bool) -> Verdict | None:
+def _united_metadata(view: View, case: int, policy: Policy, *, store_is_newest: bool) -> Verdict | None:
     """Make one version of two edits, or of one that has lost something and what it lacks."""
-    lost = case in (11, 13) and not settled and _loses(view, case)
+    lost = case in (11, 13) and not store_is_newest and _loses(view, case)
     judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
     return _united(view, case, lost=lost) if lost or judged else None
 
@@ -383,9 +386,9 @@ def _lacks_configuration(base: Digest | None, store: Digest, workspace: Digest) 
     Both can be valid, where the first event may stand for it. That the file is missing is damage all the same, such as
     by `git clean`, unless both sides agreed on a stream without one.
     """
-    for side, lacking, whole in ((Side.STORE, store, workspace), (Side.WORKSPACE, workspace, store)):
+    for side, missing_side, whole in ((Side.STORE, store, workspace), (Side.WORKSPACE, workspace, store)):
         beside, _, events = whole.rpartition("+")
-        if beside and events == lacking != base:
+        if beside and events == missing_side != base:
             return side
     return None
 
@@ -521,7 +524,7 @@ def direction(store: Stream, workspace: Stream) -> Direction:
     return Direction.LEVEL
 
 
-def is_torn(one: Stream, other: Stream) -> bool:
+def is_edited_and_continued(one: Stream, other: Stream) -> bool:
     """Tell whether one of two streams goes on from where the other ends, and yet doesn't continue it: something before
     was edited.
     """

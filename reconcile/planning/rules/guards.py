@@ -96,12 +96,12 @@ class Whole(Struct, frozen=True):
         return self.stored if side is Side.STORE else self.directories
 
 
-def look_at_whole(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Whole:
+def whole_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Whole:
     """Return what there is to know where a plan is about everything."""
-    return Whole(look_at_sides(store, workspace, baseline, fmt), len(workspace.copies), len(store.copies))
+    return Whole(compare_sides(store, workspace, baseline, fmt), len(workspace.copies), len(store.copies))
 
 
-def look_at_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Sides:
+def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Sides:
     """Compare both sides as wholes with the memory."""
     expected = any(_expected_here(baseline, conversation) for conversation in baseline.agreed)
     hidden = hidden_directories(store)

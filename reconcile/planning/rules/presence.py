@@ -75,7 +75,7 @@ def decide_presence(
     return Presence(Goal.NOTHING, _case(view), "gone")
 
 
-def lacking(view: View, policy: Policy) -> Side | None:
+def missing_side(view: View, policy: Policy) -> Side | None:
     """Return the side that was decided for but hasn't the conversation, which the other has: nothing is taken then."""
     if view.id not in policy.decisions:
         return None

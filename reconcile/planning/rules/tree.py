@@ -173,15 +173,15 @@ class TreeIndex:
 
     def _break_cycles(self, ordered: Iterable[str]) -> tuple[tuple[str, ...], ...]:
         """Cut every cycle at its smallest member; return the cycles, each from that member on."""
-        settled: set[str] = set()
+        finished: set[str] = set()
         cycles = []
         for start in ordered:
             node = self._parent[start]
-            if node is None or node in settled:
-                settled.add(start)
+            if node is None or node in finished:
+                finished.add(start)
                 continue
             path: dict[str, None] = {start: None}
-            while node is not None and node not in settled and node not in path:
+            while node is not None and node not in finished and node not in path:
                 path[node] = None
                 node = self._parent[node]
             if node is not None and node in path:
@@ -191,7 +191,7 @@ class TreeIndex:
                 at = members.index(smallest)
                 self._parent[smallest] = None
                 cycles.append(tuple(members[at:] + members[:at]))
-            settled.update(path)
+            finished.update(path)
         return tuple(cycles)
 
     def __contains__(self, conversation: str) -> bool:

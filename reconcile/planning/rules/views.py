@@ -57,7 +57,7 @@ class SideView(Struct, frozen=True, gc=False):
     """The units of ``main``, whether they speak or not."""
     trashed: bool = False
     """The id is in the store's ``.trash/``; never said of the workspace."""
-    husks: tuple[Copy, ...] = ()
+    bare_directories: tuple[Copy, ...] = ()
     """Directories in the workspace without a managed file: no copies, but they may stand in the way of one."""
     trash: tuple[Copy, ...] = ()
     """Its directories in the workspace's ``.trash/``, in the order of their numbers there."""
@@ -149,13 +149,13 @@ class View(Struct, frozen=True, gc=False):
         return self.store.main is not None and self.store.main.archived
 
     @property
-    def is_parted(self) -> bool:
+    def has_split_archive(self) -> bool:
         """Tell whether one side has it archived, and the other one live."""
         store, workspace = self.store.main, self.workspace.main
         return store is not None and workspace is not None and store.archived != workspace.archived
 
     @property
-    def parted(self) -> AsideRecord:
+    def split_record(self) -> AsideRecord:
         """Return what is remembered where each side of a conversation that is parted stays as it is."""
         assert self.workspace.main is not None  # noqa: S101 - it is on both sides
         partition = Partition.LIVE if self.workspace.main.archived else Partition.ARCHIVE
@@ -214,7 +214,9 @@ def views_of(
             parent_is_known=agreed is not None or conversation in baseline.parents,
             rules=rules,
         )
-        views[conversation] = replace(view, lead=_lead(view, baseline)) if view.is_parted and not local else view
+        views[conversation] = (
+            replace(view, lead=_lead(view, baseline)) if view.has_split_archive and not local else view
+        )
     return views
 
 
@@ -263,14 +265,14 @@ def _lead(view: View, baseline: Baseline) -> Lead:
     each has stayed as it was, the store has changed nothing.
     """
     placed = baseline.asides.get((view.id, PLACE))
-    if placed == view.parted:
+    if placed == view.split_record:
         return Lead.NEITHER
     found = baseline.committed.get(view.id)
     assert view.store.main is not None  # noqa: S101 - it is on both sides
     assert view.workspace.main is not None  # noqa: S101 - as above
     if found is None or found.place != view.workspace.main.path:
         return Lead.STORE
-    stayed = placed is not None and placed.store == view.parted.store
+    stayed = placed is not None and placed.store == view.split_record.store
     if view.agreed is not None and not stayed and is_archived(view.agreed.place) != view.store.main.archived:
         return Lead.NEITHER if found.older is Side.WORKSPACE else Lead.STORE
     replaced = {commit for each in baseline.history.get((view.id, PLACE), ()) for commit in each.split("+")}
@@ -350,7 +352,9 @@ def _workspace_view(copies: Sequence[Copy], inputs: _Inputs, *, archived: bool, 
     managed = {has.metadata_file, *has.stream_files}
     there = list(copies) if has.places else [copy for copy in copies if _is_there(copy, inputs)]
     paths = {copy.path for copy in there}
-    husks = tuple(copy for copy in copies if copy.partition is not Partition.TRASH and copy.path not in paths)
+    bare_directories = tuple(
+        copy for copy in copies if copy.partition is not Partition.TRASH and copy.path not in paths
+    )
     live = [copy for copy in there if not copy.archived]
     kept = there if archived else live or there
     trash = tuple(sorted((c for c in copies if c.partition is Partition.TRASH), key=lambda c: (len(c.path), c.path)))
@@ -367,8 +371,8 @@ def _workspace_view(copies: Sequence[Copy], inputs: _Inputs, *, archived: bool, 
 
     main = min(kept, key=rank, default=None)
     if main is None:
-        return replace(_view(None, kept, carried, inputs), husks=husks, trash=trash)
-    return replace(_view(main, kept, [main] if local else kept, inputs), husks=husks, trash=trash)
+        return replace(_view(None, kept, carried, inputs), bare_directories=bare_directories, trash=trash)
+    return replace(_view(main, kept, [main] if local else kept, inputs), bare_directories=bare_directories, trash=trash)
 
 
 def _is_damaged(copy: Copy) -> bool:

@@ -50,7 +50,7 @@ def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[Derive
     return tuple(each for each in found if is_current(each))
 
 
-def as_mended(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Rules, now_ns: int) -> Snapshot:
+def with_repairs(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Rules, now_ns: int) -> Snapshot:
     """Return the workspace with those records as they will be; a file keeps its time, as with any edit of ours."""
     gone = {each.path for each in mended if each.content is None and each.before is not None}
     copies = {copy.path: copy for copy in workspace.copies if copy.path not in gone}

@@ -108,8 +108,8 @@ def _move(context: PlanningContext, view: View, step: Step, node: Node, at: tupl
     if anchor is not None:
         context.hold(view, WHOLE, Reason.OBSTRUCTED, anchor)
         return
-    husk = _husk_at(context, view, node.side, at)
-    waits = _is_inside(node, at) or (husk is not None and not husk.is_empty_tree())
+    bare_directory = _bare_directory_at(context, view, node.side, at)
+    waits = _is_inside(node, at) or (bare_directory is not None and not bare_directory.is_empty_tree())
     if waits or not vacate(context, view, at, node.side):
         context.blocked.append((view, step, node, at))
     else:
@@ -123,28 +123,33 @@ def _is_inside(node: Node, at: tuple[Node | None, str, str]) -> bool:
 def move_blocked(context: PlanningContext) -> None:
     """Move what found its place taken, now that everything has left that does; what is still blocked stays."""
     for view, step, node, at in context.blocked:
-        husk = _husk_at(context, view, node.side, at)
+        bare_directory = _bare_directory_at(context, view, node.side, at)
         if at[0] is not None and _is_inside(node, at):
             message = f"its new place lies inside itself, in {at[0].path}"
             context.hold(view, WHOLE, Reason.OBSTRUCTED, message)
-        elif husk is not None and not husk.is_empty_tree():
-            _hold_for_husk(context, view, husk)
+        elif bare_directory is not None and not bare_directory.is_empty_tree():
+            _hold_for_bare_directory(context, view, bare_directory)
         elif vacate(context, view, at, node.side):
-            after = {*context.builder.steps_of(view.id), *(context.builder.users(husk) if husk is not None else ())}
+            after = {
+                *context.builder.steps_of(view.id),
+                *(context.builder.users(bare_directory) if bare_directory is not None else ()),
+            }
             context.builder.move(step, node, *at, after)
 
 
-def _husk_at(context: PlanningContext, view: View, side: Side, at: tuple[Node | None, str, str]) -> Node | None:
+def _bare_directory_at(
+    context: PlanningContext, view: View, side: Side, at: tuple[Node | None, str, str]
+) -> Node | None:
     """Return the directory at a place that has no managed file of the conversation; an empty one is no obstacle."""
-    for copy in view.side(side).husks:
-        husk = context.node(copy)
-        if husk.is_at(*at):
-            return husk
+    for copy in view.side(side).bare_directories:
+        bare_directory = context.node(copy)
+        if bare_directory.is_at(*at):
+            return bare_directory
     return None
 
 
-def _hold_for_husk(context: PlanningContext, view: View, husk: Node) -> None:
-    message = f"{husk.path} is there already, with something else in it; move it away"
+def _hold_for_bare_directory(context: PlanningContext, view: View, bare_directory: Node) -> None:
+    message = f"{bare_directory.path} is there already, with something else in it; move it away"
     context.hold(view, WHOLE, Reason.OBSTRUCTED, message)
 
 
@@ -224,7 +229,7 @@ def _may_return(context: PlanningContext, view: View) -> Presence:
             return removed_here(view, presence.case)
         if ready and awaited in context.present and is_complete(view):
             # Said ahead: after a run cut short, some files of it in a directory that was there would decide nothing.
-            here = replace(intent, waits_for=None) if intent and view.workspace.husks else intent
+            here = replace(intent, waits_for=None) if intent and view.workspace.bare_directories else intent
             return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_RETURNED, intent=here)
         return presence
     if not _was_here(context, awaited):
@@ -294,29 +299,29 @@ def _make(
     wanted = (fmt.metadata_file, *fmt.stream_files, *extras)
     everything = fmt.places is not None
     puts = [Put(file, home) for file in home.files.values() if everything or file.name in wanted]
-    husk = _husk_at(context, view, Side.WORKSPACE, (target, partition, name))
-    if husk is not None:
+    bare_directory = _bare_directory_at(context, view, Side.WORKSPACE, (target, partition, name))
+    if bare_directory is not None:
         kept = {file.name: file.digest for file in home.files.values()}
-        if any(kept.get(file.name, "") != file.digest for file in husk.files.values()):
-            _hold_for_husk(context, view, husk)
+        if any(kept.get(file.name, "") != file.digest for file in bare_directory.files.values()):
+            _hold_for_bare_directory(context, view, bare_directory)
             return
-    if husk is None or husk.is_empty_tree():
+    if bare_directory is None or bare_directory.is_empty_tree():
         node = Node(Side.WORKSPACE, target, partition, name)
         context.builder.create(step, node, puts)
     else:
-        node = husk
+        node = bare_directory
         _fill(context, step, node, puts)
     context.present[step.conversation] = node
 
 
-def _fill(context: PlanningContext, step: Step, husk: Node, puts: list[Put]) -> None:
+def _fill(context: PlanningContext, step: Step, bare_directory: Node, puts: list[Put]) -> None:
     """Put the files into a directory that is there because of its children, unit by unit."""
     units: dict[str, list[Put]] = {}
     for put in puts:
         units.setdefault(context.rules.format.unit_of(put.file.name) or WHOLE, []).append(put)
     for unit, files in units.items():
         events = step.events if unit == STREAM else None
-        context.builder.write(replace(step, unit=unit, events=events), husk, files)
+        context.builder.write(replace(step, unit=unit, events=events), bare_directory, files)
 
 
 def archive(context: PlanningContext, view: View) -> None:

@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 SAVES = (Kind.COPY, Kind.FORK)
 
 
-def doomed_copies(context: PlanningContext) -> list[Copy]:
+def copies_to_remove(context: PlanningContext) -> list[Copy]:
     """Return the directories that should not be there, those that lie deepest first."""
-    doomed: list[Copy] = []
+    to_remove: list[Copy] = []
     for view in context.views.values():
         if view.id in context.unchanged:
             continue
         goal = context.presences[view.id].goal
         goes = goal is Goal.REMOVE or (view.id in context.edits.leaving and not _is_held(context, view))
         if goes and view.workspace.main is not None:
-            doomed.append(view.workspace.main)
+            to_remove.append(view.workspace.main)
         if view.id in context.edits.deleted and view.store.main is not None:
-            doomed.append(view.store.main)
+            to_remove.append(view.store.main)
         if keeps_directories(context.verdicts.get(view.id, {}).values()):
             continue
         if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not view.local:
-            doomed += view.workspace.stale
-        doomed += view.store.stale
+            to_remove += view.workspace.stale
+        to_remove += view.store.stale
     rank = {conversation: -number for number, conversation in enumerate(context.edits.deleted)}
     return sorted(
-        doomed,
+        to_remove,
         key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), _is_last(context, copy), copy.path),
     )
 
@@ -62,9 +62,9 @@ def _is_held(context: PlanningContext, view: View) -> bool:
     return any(verdict.outcome is Outcome.HELD for verdict in context.verdicts.get(view.id, {}).values())
 
 
-def inhabitants(context: PlanningContext, copies: Iterable[Copy]) -> dict[tuple[Side, str], set[str]]:
+def conversations_below(context: PlanningContext, copies: Iterable[Copy]) -> dict[tuple[Side, str], set[str]]:
     """Return, for each directory that should go, the conversations that lay below it when the run began."""
-    return {(copy.side, copy.path): context.node(copy).inhabitants() for copy in copies}
+    return {(copy.side, copy.path): context.node(copy).conversations_below() for copy in copies}
 
 
 def vacate(context: PlanningContext, view: View, at: tuple[Node | None, str, str], side: Side) -> bool:
@@ -74,7 +74,7 @@ def vacate(context: PlanningContext, view: View, at: tuple[Node | None, str, str
     """
     for copy in view.side(side).stale:
         if context.node(copy).is_at(*at):
-            stays = context.node(copy).below or (side, copy.path) not in context.doomed
+            stays = context.node(copy).below or (side, copy.path) not in context.to_remove
             return not stays and remove(context, copy, makes_room=True) is not None
     return True
 
@@ -85,10 +85,10 @@ def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) ->
     Return the step; None where it must stay, which is then held, or where it needs none: the last conversation that
     leaves a directory without a file takes it away. ``makes_room``: something waits for the step.
     """
-    below = context.doomed.pop((copy.side, copy.path))
+    below = context.to_remove.pop((copy.side, copy.path))
     view = context.views[copy.conversation]
     node = context.node(copy)
-    staying = node.inhabitants()
+    staying = node.conversations_below()
     obstacle = node.obstacle()
     if staying:
         message = f"its directory stays: {', '.join(sorted(staying))} below it can't be saved or moved now"

@@ -15,7 +15,7 @@ from reconcile.planning.incremental.ancestry import Kin, above
 from reconcile.planning.incremental.scope import USUAL, Known
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.planner import make_plan
-from reconcile.planning.rules.guards import look_at_whole
+from reconcile.planning.rules.guards import whole_of
 from tests.properties.parts import restricted
 from tests.support.building import NOW_NS, agreed_on, here, stored
 from tests.support.pure_level import FORMAT, RULES
@@ -214,7 +214,7 @@ def test_one_of_two_directories_goes() -> None:
 
 def test_a_fork_gets_an_id_that_nothing_else_has() -> None:
     sides = stored(E.replace("[1]", "[1 2]")), here(E.replace("[1]", "[1 3]"))
-    whole = look_at_whole(*sides, Baseline(), FORMAT)
+    whole = whole_of(*sides, Baseline(), FORMAT)
     first = make_plan(*sides, Baseline(), Policy(), RULES, NOW_NS, whole).actions[0].conversation
     taken = replace(whole, taken=frozenset((first,)))
     other = make_plan(*sides, Baseline(), Policy(), RULES, NOW_NS, taken).actions[0].conversation

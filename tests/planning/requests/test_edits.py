@@ -168,12 +168,12 @@ def test_what_is_remembered_and_decided_while_edits_are_carried_out() -> None:
         decisions={"jp-c1": Take.STORE},
         scope=frozenset({"jp-c1", "jp-c2"}),
     )
-    found = edits.remembering(baseline)
+    found = edits.applied_to(baseline)
     assert found.intents == {"jp-c1": PROJECTED, "jp-c3": LOCAL}
     assert found.asides == {("jp-c2", "stream"): record}
-    assert edits.deciding(Policy()).only == {"jp-c1", "jp-c2"}
+    assert edits.limited_policy(Policy()).only == {"jp-c1", "jp-c2"}
     for policy in (Policy(only=frozenset({"jp-c2", "jp-c9"})), Policy(below=frozenset({"jp-c2"}))):
-        decided = edits.deciding(replace(policy, decisions={"jp-c3": Take.WORKSPACE}))
+        decided = edits.limited_policy(replace(policy, decisions={"jp-c3": Take.WORKSPACE}))
         assert decided.only == {"jp-c2"}
         assert decided.below == frozenset()
         assert decided.decisions == {"jp-c1": Take.STORE, "jp-c3": Take.WORKSPACE}
@@ -341,7 +341,7 @@ def test_everything_is_what_is_in_the_store_alone_and_not_local() -> None:
     context = context_of(stored(*lines), here(B), agreed_on(B))
     edits = edits_of(ProjectRequest((), everything=True), context)
     assert edits.intents == {"jp-c1": PROJECTED, "jp-c3": PROJECTED}
-    assert edits.asked == {"jp-c1", "jp-c3"}
+    assert edits.requested == {"jp-c1", "jp-c3"}
     assert edits.decisions == {}
     assert edits_of(ProjectRequest(()), context).scope.isdisjoint(context.views)
 
@@ -451,7 +451,7 @@ def keeping(ids: tuple[str, ...], store: Snapshot, workspace: Snapshot, baseline
     """Remove these with --promote, and look at what can't be given up."""
     policy = Policy(request=RemoveRequest(ids, Children.PROMOTE))
     edits = edits_of(RemoveRequest(ids, Children.PROMOTE), context_of(store, workspace, baseline))
-    return keeping_parents(decide(store, workspace, baseline, edits.deciding(policy), RULES, NOW_NS, edits))
+    return keeping_parents(decide(store, workspace, baseline, edits.limited_policy(policy), RULES, NOW_NS, edits))
 
 
 def test_what_a_child_that_is_open_keeps_and_who_gets_whom_for_a_parent() -> None:
@@ -560,7 +560,7 @@ def test_who_leaves_a_cycle_concerns_the_others_of_it_alone() -> None:
 def test_another_parent_is_asked_for_one_conversation() -> None:
     edits = edits_of(SetParentRequest("jp-c3", "jp-c1"), context_of(stored(A, B, C), here(), agreed_on()))
     assert edits.parents == {"jp-c3": "jp-c1"}
-    assert edits.scope == edits.asked == {"jp-c3"}
+    assert edits.scope == edits.requested == {"jp-c3"}
     assert edits_of(SetParentRequest("jp-c3", None), context_of(stored(C), here(), agreed_on())).parents == {
         "jp-c3": None
     }

@@ -11,10 +11,10 @@ from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Problem
-from reconcile.planning.baseline_update import fold
+from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.requests.edits import content_of
 from reconcile.planning.revalidate import agreeing
-from reconcile.planning.status_listing import standings
+from reconcile.planning.status_listing import status_lines
 from tests.support.building import agreed_on, context_of, here, plan_of, stored, view_of
 from tests.support.pure_level import RULES
 
@@ -144,7 +144,7 @@ def test_a_decision_waits_while_a_side_is_away() -> None:
         plan = plan_of(*sides, baseline)
         assert not plan.waiting
         assert not {action for action in plan.actions if action.reason is Reason.DECIDED}
-        changes = fold(*sides, baseline, plan, RULES)
+        changes = update_baseline(*sides, baseline, plan, RULES)
         assert not changes.waiting
     plan = plan_of(stored(A, B, THEIRS, H), here(A, NESTED, OURS, H), baseline)
     assert [action.reason for action in plan.actions if action.conversation == "jp-c4"] == [Reason.DECIDED]
@@ -164,7 +164,7 @@ def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
 def test_status_says_what_waits() -> None:
     baseline = remembering(Policy(request=LocalRequest(("jp-c4",))))
     context, plan = context_of(stored(*ALL), here(*THERE), baseline), plan_of(stored(*ALL), here(*THERE), baseline)
-    found = {each.conversation: each for each in standings(context, plan, {}, ())}
+    found = {each.conversation: each for each in status_lines(context, plan, {}, ())}
     words = "`local jp-c4` has waited since run r1: git"
     assert (found["jp-c4"].word, found["jp-c4"].detail, found["jp-c4"].settled) == ("requested", words, False)
 
@@ -174,7 +174,8 @@ def test_status_says_that_an_old_copy_of_a_local_one_is_here() -> None:
     baseline = replace(agreed_on(A, NESTED, H), intents={"jp-c4": LOCAL})
     sides = stored(A, B, newer, H), here(A, NESTED, older, H)
     found = {
-        each.conversation: each for each in standings(context_of(*sides, baseline), plan_of(*sides, baseline), {}, ())
+        each.conversation: each
+        for each in status_lines(context_of(*sides, baseline), plan_of(*sides, baseline), {}, ())
     }
     assert (found["jp-c4"].word, found["jp-c4"].settled) == ("local-present", False)
     assert "it is local, and a copy is in this checkout; the workspace has an older version" in found["jp-c4"].detail

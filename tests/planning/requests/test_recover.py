@@ -10,7 +10,7 @@ from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.model.policy import Policy, ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.planning.requests.edits import edits_of
-from reconcile.planning.requests.recover import Offer, Offers, absent, coming, offers, remembering
+from reconcile.planning.requests.recover import Offer, Offers, absent, coming, offers, with_records
 from tests.support.building import agreed_on, context_of, here, plan_of, stored
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_what_a_record_knows_of_what_stays_away_goes_on_holding() -> None:
     record = replace(agreed_on(A, B, D), intents={"jp-c2": removed, "jp-c3": waiting, "jp-c4": removed})
     projected = Baseline(intents={"jp-c1": Intent(IntentKind.PROJECTED), "jp-c5": Intent(IntentKind.LOCAL)})
     older = replace(agreed_on(C), intents={"jp-c1": removed, "jp-c2": waiting, "jp-c5": removed})
-    baseline = remembering(projected, [projected, record, older], ("jp-c1",))
+    baseline = with_records(projected, [projected, record, older], ("jp-c1",))
     assert baseline.agreed.keys() == {"jp-c1"}
     assert baseline.former == {"jp-c2": removed, "jp-c3": waiting, "jp-c4": removed}
     policy = Policy(request=ProjectRequest(("jp-c1",), records=(1,)))
@@ -163,7 +163,7 @@ def test_what_is_gone_from_the_store_is_absent_from_nowhere() -> None:
 def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
     removed = Baseline(intents={"jp-c1": Intent(IntentKind.REMOVED)})
     local = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)})
-    assert remembering(Baseline(), [removed]).former == removed.intents
+    assert with_records(Baseline(), [removed]).former == removed.intents
     for baseline, records in (
         (agreed_on(A), [removed]),
         (local, [removed]),
@@ -171,7 +171,7 @@ def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
         (Baseline(), [local, removed]),
         (Baseline(), [local]),
     ):
-        assert remembering(baseline, records).former == {}
+        assert with_records(baseline, records).former == {}
 
 
 def apart(context: PlanningContext, *targets: str, records: tuple[int, ...] | None = (1,)) -> dict[str, str | None]:

@@ -18,7 +18,7 @@ from reconcile.model.policy import Policy, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Place, Side, nested_git
 from reconcile.planning.builder import Node
-from reconcile.planning.requests.undo import Whereabouts, plan_undo
+from reconcile.planning.requests.undo import DirectoryIndex, plan_undo
 from reconcile.planning.revalidate import agreeing
 from reconcile.planning.simulate import listing_of
 from tests.support.building import agreed_on, here, plan_of, stored
@@ -442,12 +442,12 @@ def test_of_others_a_refused_one_says_nothing() -> None:
 
 
 def test_a_place_is_a_container_a_part_and_a_name() -> None:
-    assert Whereabouts().spot(Place(Side.STORE, ".archive/1-a")) == (None, ".archive/", "1-a")
+    assert DirectoryIndex().split_place(Place(Side.STORE, ".archive/1-a")) == (None, ".archive/", "1-a")
 
 
 def test_a_fixed_place_is_in_no_container_whatever_its_path_says() -> None:
-    place, whereabouts = Place(Side.STORE, ".nexus/conversations/a.jsonl"), Whereabouts(fixed=True)
-    node = Node(Side.STORE, *whereabouts.spot(place))
+    place, whereabouts = Place(Side.STORE, ".nexus/conversations/a.jsonl"), DirectoryIndex(fixed=True)
+    node = Node(Side.STORE, *whereabouts.split_place(place))
     whereabouts.enter(node, place.path)
     assert (node.path, whereabouts.find(place)) == (place.path, node)
 

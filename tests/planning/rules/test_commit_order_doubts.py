@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.snapshot import METADATA, STREAM
-from reconcile.planning.rules.commit_order import doubts_of, parted_of
+from reconcile.planning.rules.commit_order import doubts_of, split_archives
 from reconcile.planning.rules.views import PLACE
 from tests.support.building import agreed_on, here, stored, unreadable, view_of
 from tests.support.notes import RULES as FIXED
@@ -82,9 +82,11 @@ def test_what_one_side_has_archived_and_the_other_live_is_in_doubt_until_that_is
         ([], [A], []),
         ([A], [A, ARCHIVED], []),
     ):
-        views = parted_of(stored(*ours), here(*theirs), Baseline(), RULES)
+        views = split_archives(stored(*ours), here(*theirs), Baseline(), RULES)
         assert [view.id for view in views] == found
-        baseline = Baseline(asides={(view.id, PLACE): view.parted for view in views})
-        assert not parted_of(stored(*ours), here(*theirs), baseline, RULES)
-        assert not parted_of(stored(*ours), here(*theirs), Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)}), RULES)
-        assert not parted_of(stored(*ours), here(*theirs), Baseline(), FIXED)
+        baseline = Baseline(asides={(view.id, PLACE): view.split_record for view in views})
+        assert not split_archives(stored(*ours), here(*theirs), baseline, RULES)
+        assert not split_archives(
+            stored(*ours), here(*theirs), Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)}), RULES
+        )
+        assert not split_archives(stored(*ours), here(*theirs), Baseline(), FIXED)

@@ -6,7 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.snapshot import Event, Stream
-from reconcile.planning.rules.content import Direction, direction, events, is_torn, lives_on, loses_its_end
+from reconcile.planning.rules.content import (
+    Direction,
+    direction,
+    events,
+    is_edited_and_continued,
+    lives_on,
+    loses_its_end,
+)
 
 
 def stream(letters: str) -> Stream:
@@ -77,8 +84,8 @@ TORN = {
 
 @pytest.mark.parametrize(("one", "other", "torn"), TORN.values(), ids=TORN)
 def test_is_torn(one: str, other: str, torn: bool) -> None:
-    assert is_torn(stream(one), stream(other)) is torn
-    assert is_torn(stream(other), stream(one)) is torn
+    assert is_edited_and_continued(stream(one), stream(other)) is torn
+    assert is_edited_and_continued(stream(other), stream(one)) is torn
 
 
 def test_events_that_were_never_loaded_are_an_error_and_not_none() -> None:

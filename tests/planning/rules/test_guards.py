@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import LOST, Baseline, Intent, IntentKind
 from reconcile.model.snapshot import Foreign, Problem, Side, Snapshot
-from reconcile.planning.rules.guards import Sides, hidden_directories, is_bulk, look_at_sides
+from reconcile.planning.rules.guards import Sides, compare_sides, hidden_directories, is_bulk
 from tests.support.building import agreed_on, here, seen, stored
 from tests.support.pure_level import FORMAT
 
@@ -89,7 +89,7 @@ SIDES: dict[str, tuple[list[str], list[str], Sides]] = {
 
 @pytest.mark.parametrize(("store", "workspace", "sides"), SIDES.values(), ids=SIDES)
 def test_sides_as_wholes(store: list[str], workspace: list[str], sides: Sides) -> None:
-    assert look_at_sides(stored(*store), here(*workspace), agreed_on(ONE), FORMAT) == sides
+    assert compare_sides(stored(*store), here(*workspace), agreed_on(ONE), FORMAT) == sides
 
 
 TWO, THREE = ONE.replace("1-a", "2-b"), ONE.replace("1-a", "3-c")
@@ -105,19 +105,19 @@ ANEW: dict[str, tuple[list[str], list[str], list[str], bool]] = {
 @pytest.mark.parametrize(("known", "buried", "store", "emptied"), ANEW.values(), ids=ANEW)
 def test_a_store_that_was_begun_anew(known: list[str], buried: list[str], store: list[str], emptied: bool) -> None:
     baseline = replace(agreed_on(*known), tombstones={each: frozenset({"digest"}) for each in buried})
-    assert look_at_sides(stored(*store), here(*known), baseline, FORMAT).store_emptied is emptied
+    assert compare_sides(stored(*store), here(*known), baseline, FORMAT).store_emptied is emptied
 
 
 def test_a_store_in_which_another_checkout_knows_something_was_not_begun_anew() -> None:
     """Whether it is one or another that is missing, what is still there tells that only some were removed."""
     baseline = agreed_on(ONE, TWO)
     here_alone = replace(baseline, agreed={"jp-c1": baseline.agreed["jp-c1"]})
-    assert look_at_sides(stored(THREE), here(ONE), here_alone, FORMAT).store_emptied
-    assert not look_at_sides(stored(TWO, THREE), here(ONE), here_alone, FORMAT).store_emptied
+    assert compare_sides(stored(THREE), here(ONE), here_alone, FORMAT).store_emptied
+    assert not compare_sides(stored(TWO, THREE), here(ONE), here_alone, FORMAT).store_emptied
 
 
 def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
-    assert look_at_sides(stored(), here(), Baseline(), FORMAT) == CLEAR
+    assert compare_sides(stored(), here(), Baseline(), FORMAT) == CLEAR
 
 
 @pytest.mark.parametrize(
@@ -133,27 +133,27 @@ def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
 )
 def test_an_empty_workspace_is_strange_only_where_something_was_there(intent: Intent | None, expected: bool) -> None:
     baseline = replace(agreed_on(ONE), intents={"jp-c1": intent} if intent else {})
-    assert look_at_sides(stored(ONE), here(), baseline, FORMAT).workspace_emptied is expected
+    assert compare_sides(stored(ONE), here(), baseline, FORMAT).workspace_emptied is expected
     buried = replace(baseline, tombstones={"jp-c1": frozenset({"digest"})})
-    assert not look_at_sides(stored(ONE), here(), buried, FORMAT).workspace_emptied
+    assert not compare_sides(stored(ONE), here(), buried, FORMAT).workspace_emptied
 
 
 def test_another_directory_than_last_time_is_another_store() -> None:
     lost = replace(agreed_on(ONE), store_identity=LOST)
-    assert look_at_sides(stored(ONE), here(ONE), lost, FORMAT) == replace(CLEAR, store_replaced=True)
+    assert compare_sides(stored(ONE), here(ONE), lost, FORMAT) == replace(CLEAR, store_replaced=True)
     store = seen(Side.STORE, [ONE], identity="store:1")
-    assert look_at_sides(store, here(ONE), agreed_on(ONE), FORMAT) == replace(CLEAR, store_replaced=True)
+    assert compare_sides(store, here(ONE), agreed_on(ONE), FORMAT) == replace(CLEAR, store_replaced=True)
 
 
 @pytest.mark.parametrize(("path", "hidden"), [("", True), (".archive", True), (".trash", True), ("1-a", False)])
 def test_what_seems_absent_may_be_in_a_part_of_the_store_that_cannot_be_read(path: str, hidden: bool) -> None:
-    sides = look_at_sides(with_problems(stored(ONE), path), here(ONE), agreed_on(ONE), FORMAT)
+    sides = compare_sides(with_problems(stored(ONE), path), here(ONE), agreed_on(ONE), FORMAT)
     assert sides.store_hidden is hidden
     assert not sides.believes_removal("jp-c1")
 
 
 def test_a_directory_of_the_workspace_that_cannot_be_read() -> None:
-    sides = look_at_sides(stored(ONE), with_problems(here(ONE), "2-b"), agreed_on(ONE), FORMAT)
+    sides = compare_sides(stored(ONE), with_problems(here(ONE), "2-b"), agreed_on(ONE), FORMAT)
     assert sides.workspace_hidden == ("2-b",)
 
 
@@ -164,7 +164,7 @@ def test_links_hide_what_they_are_named_after_and_files_hide_nothing() -> None:
         for path in paths
     )
     store, workspace = replace(stored(ONE), foreign=entries), replace(here(ONE), foreign=entries)
-    sides = look_at_sides(store, workspace, agreed_on(ONE), FORMAT)
+    sides = compare_sides(store, workspace, agreed_on(ONE), FORMAT)
     assert sides.store_doubtful == ("1-a/link",)
     assert sides.linked == {"jp-c2": "8-h/conversations/2-b", "jp-c3": "3-c"}
     assert sides.workspace_hidden == ("1-a/link", "3-c", "8-h/conversations/2-b", "link")
@@ -176,10 +176,10 @@ def test_links_hide_what_they_are_named_after_and_files_hide_nothing() -> None:
 
 @pytest.mark.parametrize("unit", ["metadata 09:00", "stream 09:00 [1]"])
 def test_one_file_of_a_conversation_is_enough_for_a_side_not_to_be_empty(unit: str) -> None:
-    sides = look_at_sides(stored(f"8-h  {unit}"), here(f"8-h  {unit}"), agreed_on(ONE), FORMAT)
+    sides = compare_sides(stored(f"8-h  {unit}"), here(f"8-h  {unit}"), agreed_on(ONE), FORMAT)
     assert not sides.store_emptied
     assert not sides.workspace_emptied
-    trash = look_at_sides(stored(f".trash/8-h  {unit}"), here(f"8-h  {unit}"), agreed_on(ONE), FORMAT)
+    trash = compare_sides(stored(f".trash/8-h  {unit}"), here(f"8-h  {unit}"), agreed_on(ONE), FORMAT)
     assert trash.store_emptied
 
 

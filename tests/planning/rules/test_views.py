@@ -145,7 +145,7 @@ def test_a_directory_without_files_of_its_own_is_there_while_others_lie_in_it(be
         (Baseline(), None),
     ):
         found = view_of(*sides, baseline).workspace
-        assert (kept(found)[0], paths(found.husks)) == (main, [] if main else ["1-a"])
+        assert (kept(found)[0], paths(found.bare_directories)) == (main, [] if main else ["1-a"])
     assert kept(view_of(stored(PARENT), sides[1], KNOWN).workspace)[0] is None
     assert kept(view_of(stored(A), here(note, PARENT), KNOWN).workspace)[0] is None
 
@@ -153,12 +153,12 @@ def test_a_directory_without_files_of_its_own_is_there_while_others_lie_in_it(be
 def test_what_was_carried_into_the_trash_speaks_but_is_not_there() -> None:
     carried, thrown = at(".trash/2-b/conversations/1-a"), at(".trash/1-z")
     found = view_of(stored(A), here(carried, thrown, PARENT)).workspace
-    assert (kept(found), speaker(found), found.husks) == ((None, []), ".trash/2-b/conversations/1-a", ())
+    assert (kept(found), speaker(found), found.bare_directories) == ((None, []), ".trash/2-b/conversations/1-a", ())
     assert not view_of(stored(A), here(thrown, PARENT)).workspace.units
-    husk = here('2-b/conversations/1-a/NOTE.md  09:00 "x"', PARENT)
-    assert not view_of(stored(A), husk).workspace.units
+    bare_directory = here('2-b/conversations/1-a/NOTE.md  09:00 "x"', PARENT)
+    assert not view_of(stored(A), bare_directory).workspace.units
     found = view_of(stored(A), here(carried, A)).workspace
-    assert (kept(found), speaker(found), found.husks) == (("1-a", []), "1-a", ())
+    assert (kept(found), speaker(found), found.bare_directories) == (("1-a", []), "1-a", ())
 
 
 def stream_of(line: str) -> str:
@@ -231,15 +231,15 @@ def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: 
     store, workspace = stored(at(ours)), here(at(theirs))
     found = replace(known, committed={"jp-c1": CommittedPlace(theirs, older, "c1")})
     view = view_of(store, workspace, found)
-    assert (view.lead, view.is_parted) == (lead, True)
+    assert (view.lead, view.has_split_archive) == (lead, True)
     assert view.archived is (swapped if lead is Lead.STORE else not swapped)
     assert view.archived_in_store is (not swapped if lead is Lead.WORKSPACE else swapped)
     elsewhere = replace(known, committed={"jp-c1": CommittedPlace("9-z", older, "c1")})
     for baseline in (known, elsewhere):
         assert view_of(store, workspace, baseline).lead is Lead.STORE
-    stays = replace(known, asides={("jp-c1", PLACE): view.parted})
+    stays = replace(known, asides={("jp-c1", PLACE): view.split_record})
     assert view_of(store, workspace, stays).lead is Lead.NEITHER
-    other = AsideRecord(AsideKind.PLACED, view.parted.store, "9-z")
+    other = AsideRecord(AsideKind.PLACED, view.split_record.store, "9-z")
     after = Lead.WORKSPACE if base and older is Side.STORE else Lead.NEITHER
     assert view_of(store, workspace, replace(found, asides={("jp-c1", PLACE): other})).lead is after
     for past in (("c0", "c1", "c2"), ("c0+c1", "c2")):
@@ -250,8 +250,8 @@ def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: 
     local = replace(found, intents={"jp-c1": Intent(IntentKind.LOCAL)})
     assert view_of(store, workspace, local).lead is Lead.STORE
     same = view_of(store, here(at(ours)), found)
-    assert (same.lead, same.is_parted, same.archived) == (Lead.STORE, False, swapped)
+    assert (same.lead, same.has_split_archive, same.archived) == (Lead.STORE, False, swapped)
     for alone in (view_of(store, here(), found), view_of(stored(), workspace, found)):
-        assert (alone.lead, alone.is_parted) == (Lead.STORE, False)
+        assert (alone.lead, alone.has_split_archive) == (Lead.STORE, False)
     assert view_of(stored(), workspace, found).archived is not swapped
     assert not view_of(stored(), workspace, found).archived_in_store

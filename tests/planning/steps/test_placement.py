@@ -289,8 +289,8 @@ def test_a_move_to_a_place_with_somebody_elses_files_is_held() -> None:
 
 
 def test_somebody_elses_files_are_in_the_way_at_that_place_alone() -> None:
-    husk = '1-a/NOTE.md  09:00 "x"'
-    plan = plan_of(stored(H, f"8-h/conversations/{A}"), here(husk, H))
+    bare_directory = '1-a/NOTE.md  09:00 "x"'
+    plan = plan_of(stored(H, f"8-h/conversations/{A}"), here(bare_directory, H))
     assert shown(plan) == ["move jp-c1 flattened store:1-a"]
     elsewhere = f"8-h/conversations/2-b/{TAKEN.rpartition('/')[2]}"
     assert len(of(plan_of(stored(A, B, H), here(A, B, elsewhere, H)), Kind.MOVE)) == 1
