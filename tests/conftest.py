@@ -6,31 +6,44 @@ import importlib
 import itertools
 import os
 import signal
+import sys
 from collections import Counter
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import settings
 
+from reconcile.state import database_file
+from reconcile.state.connection import LiveConnection
+from tests.support import fake_level
 from tests.support.world import make_project
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from click import Command
     from click.testing import Result
 
     from tests.support.world import World
 
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
-COMMAND = cast("Command", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".app").main)
+_PACKAGE = _SCRIPT.module.rpartition(".")[0]
+COMMAND = cast("Command", importlib.import_module(f"{_PACKAGE}.app").main)
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 _HOMES = itertools.count()
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    # Tests start hundreds of programs; each would compile all that it imports.
+    _BYTECODE = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(_BYTECODE)
+    sys.dont_write_bytecode = False
 
 # What a shell starts in the background ignores Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -71,6 +84,24 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     return path
 
 
+class _Unflushed(LiveConnection):
+    """A connection that does not wait for the disk."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        return super().execute(sql.replace("PRAGMA synchronous = FULL", "PRAGMA synchronous = OFF"), parameters)
+
+
+@pytest.fixture(autouse=True)
+def unflushed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the disk in this process: no test can see whether data has left the cache.
+
+    The programs that tests start do flush.
+    """
+    if request.node.get_closest_marker("flushes") is None:
+        monkeypatch.setattr(os, "fsync", os.fstat)  # which fails where fsync would: without an open file
+        monkeypatch.setattr(database_file, "LiveConnection", _Unflushed)
+
+
 class Run(Protocol):
     """Runs ``reconcile`` with these arguments, in this process and without a terminal."""
 
@@ -90,6 +121,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An empty directory: once in pyfakefs, once on the disk."""
     if request.param == "real":
         return tmp_path
+    fake_level.prepare("reconcile", _PACKAGE)
     request.getfixturevalue("fs")
     # The kernel's own call would not be about the simulated files.
     request.getfixturevalue("monkeypatch").setattr("reconcile.fs.posix._find_renameat2", lambda: None)

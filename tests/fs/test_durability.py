@@ -18,6 +18,7 @@ from reconcile.fs.durability import MAX_SINGLE_FLUSHES, Durability, fsync_direct
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.flushes
 PROJECT = Path(__file__).parents[2]
 STRACE = shutil.which("strace")
 

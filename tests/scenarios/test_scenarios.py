@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import pytest
 
 from tests.support.disk_level import DiskLevel, RunCommand
-from tests.support.memory_state import MemoryState
+from tests.support.fake_level import MemoryState, read_nodes
 from tests.support.playing import play, scenarios
 from tests.support.pure_level import PureLevel
 
@@ -23,17 +23,15 @@ if TYPE_CHECKING:
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = scenarios(FIXTURES)
-FAKE_SHARE = 4
 
 
 def name(scenario: Scenario) -> str:
     return str(scenario.path.relative_to(FIXTURES).with_suffix(""))
 
 
-def marks_of(scenario: Scenario, level: str) -> list[pytest.MarkDecorator]:
-    """Give long ones their time. pyfakefs costs a second for each, so that only a part of them is played by default."""
-    marks = [pytest.mark.timeout(600)] if "killed at every step" in scenario.source else []
-    return [*marks, pytest.mark.slow] if level == "fake" and crc32(name(scenario).encode()) % FAKE_SHARE else marks
+def marks_of(scenario: Scenario) -> list[pytest.MarkDecorator]:
+    """Give long ones their time."""
+    return [pytest.mark.timeout(600)] if "killed at every step" in scenario.source else []
 
 
 def on(*levels: str) -> list[object]:
@@ -42,7 +40,7 @@ def on(*levels: str) -> list[object]:
         pytest.param(
             *([scenario] if len(levels) == 1 else [scenario, level]),
             id=f"{name(scenario)}-{level}",
-            marks=marks_of(scenario, level),
+            marks=marks_of(scenario),
         )
         for scenario in SCENARIOS
         for level in levels
@@ -62,7 +60,9 @@ def test_pure(scenario: Scenario, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
-def level(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Iterator[DiskLevel]:
+def level(
+    root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[DiskLevel]:
     config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
     level = DiskLevel(root, run, config)
     monkeypatch.setenv("RECONCILE_STATE_DIR", str(level.state))
@@ -72,6 +72,7 @@ def level(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Itera
         if root.name == "root-of-test":
             state = MemoryState(monkeypatch)
             level.real, level.forget = False, state.forget
+            level.read = partial(read_nodes, request.getfixturevalue("fs"))
             stack.callback(state.close)
         yield level
 

@@ -113,6 +113,7 @@ def test_only_the_owner_reads_it(place: Path, state: State, here: int) -> None:
     )
 
 
+@pytest.mark.flushes
 def test_every_commit_is_flushed_and_keys_are_checked(state: State) -> None:
     pragmas = ["journal_mode", "synchronous", "foreign_keys"]
     found = [state._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
