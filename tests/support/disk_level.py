@@ -380,9 +380,10 @@ def read_directory(directory: Path) -> Tree:
 
 
 def read_nodes(directory: Path) -> Nodes:
-    """Return the entries below a directory with their inodes, by path."""
+    """Return the entries below a directory with their inodes, by path; none where it does not exist."""
     nodes: Nodes = {}
-    _read_below(str(directory), "", nodes)
+    if directory.is_dir():
+        _read_below(str(directory), "", nodes)
     return nodes
 
 
