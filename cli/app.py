@@ -109,13 +109,6 @@ def main(context: click.Context) -> None:
     4 something is held, skipped or refused, 5 another reconcile is at work, 130 interrupted.
     """
     if context.invoked_subcommand is None:
-        from .plain_run import run_plain
-
-        options = options_of(context)
-        # `start` has tried the quick way before it loaded the parser.
-        code = None if options.looked else run_plain(options)
-        if code is not None:
-            context.exit(code)
         with Uninterrupted():
-            from .commands.sync import run_pass
-        run_pass(context)
+            from .plain import run_plain
+        context.exit(run_plain(options_of(context)))

@@ -31,11 +31,6 @@ class Options:
     quiet: bool = False
     color: str = "auto"
 
-    def __init__(self) -> None:
-        """Say nothing yet."""
-        self.looked = False
-        """A first look was made."""
-
     @property
     def is_dry(self) -> bool:
         """Nothing may be written: ``--out`` and ``--check`` imply a dry run."""

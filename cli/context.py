@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reconcile.adapters.roots import Roots
+    from reconcile.engine.engine import Engine
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import WorldState
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import Copy
     from reconcile.state.directory import Generation
 
     from .arguments import Options
@@ -94,41 +93,30 @@ def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Gen
     return Session(roots, directory, readonly=readonly, sound=sound, ignore=settings.ignore)
 
 
-def selection(session: Session, world: WorldState, options: Options) -> dict[str, frozenset[str]]:
-    """Resolve the ids of ``--only`` and ``--below``."""
-    return {
-        "only": frozenset(find_ids(session, world, options.only)),
-        "below": frozenset(find_ids(session, world, options.below)),
-    }
-
-
-def find_ids(session: Session, world: WorldState, texts: Iterable[str]) -> list[str]:
+def find_ids(engine: Engine, texts: Iterable[str]) -> list[str]:
     """Return the ids of conversations as users write them: full, decimal, a directory's name, or an unambiguous prefix.
 
     Raises:
         click.UsageError: an id is unknown or ambiguous; the message lists the candidates.
     """
-    copies = (*world.store.copies, *world.workspace.copies)
-    known = {copy.conversation for copy in copies} | set(world.baseline.agreed)
-    return [_find_id(session, text, known, copies) for text in texts]
+    return [_find_id(engine, text) for text in texts]
 
 
-def _names(conversation: str, dirname: str) -> tuple[str, ...]:
-    """Return the names of a conversation that a prefix may match: its id, its path, the last part of its path."""
-    return conversation, dirname, dirname.rpartition("/")[2]
-
-
-def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy]) -> str:
-    full = session.format.parse_id(text)
-    if full in known and full is not None:
+def _find_id(engine: Engine, text: str) -> str:
+    known, fmt = engine.known, engine.session.format
+    full = fmt.parse_id(text)
+    if full is not None and full in known:
         return full
     import click  # here: most runs name no conversation
 
-    names = {copy.conversation: copy.dirname for copy in copies}
-    candidates = known if text and not session.format.is_whole(text) else ()
+    names: dict[str, str] = {}
+    for side in known.sides.values():
+        for path, conversation in side.paths.items():
+            names[conversation] = path if fmt.places is not None else path.rpartition("/")[2]
+    candidates = known.conversations() if text and not fmt.is_whole(text) else ()
     matches = sorted(
         (id_ for id_ in candidates if any(name.startswith(text) for name in _names(id_, names.get(id_, "")))),
-        key=session.format.order,
+        key=fmt.order,
     )
     if len(matches) == 1:
         return matches[0]
@@ -137,3 +125,8 @@ def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy
     shown = ", ".join(names.get(id_, id_) for id_ in matches[:5])
     more = f" and {len(matches) - 5} more" if len(matches) > 5 else ""
     raise click.UsageError(f"{text!r} is ambiguous: {shown}{more}")
+
+
+def _names(conversation: str, dirname: str) -> tuple[str, ...]:
+    """Return the names of a conversation that a prefix may match: its id, its path, the last part of its path."""
+    return conversation, dirname, dirname.rpartition("/")[2]

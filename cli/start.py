@@ -76,16 +76,14 @@ def _open_streams() -> None:
 
 
 def _begin(options: Options) -> None:
-    """End here, where a plain run goes on from the last one."""
+    """Run the command without a name, and end the process."""
     import gc
 
-    from .plain_run import run_plain
+    from .plain import run_plain
 
     gc.disable()
     try:
         code = run_plain(options)
     except FAILURES as error:
         code = report_failure(error, as_json=False)
-    if code is not None:
-        os._exit(flush_output(code))  # what the interpreter would take apart, the system takes back in no time
-    gc.enable()
+    os._exit(flush_output(code))  # what the interpreter would take apart, the system takes back in no time

@@ -1,6 +1,6 @@
-"""The command without a name where nothing has changed since the last run: that run's answer, and not one module more.
+"""The first step of every run: what has changed since the last one. Where nothing has, its answer is printed.
 
-Whatever differs from a plain run, or asks for anything else, is `cli.plain_run`'s affair.
+A run with nothing to do loads this module and what it imports, and not one module more.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.engine.result_cache import asked_of
 from reconcile.fs.git_state import git_busy
-from reconcile.index.summary import LastAnswer
+from reconcile.index.summary import LastAnswer, request_key
 from reconcile.state.directory import state_directory
 
-from .context import with_layout
+from .context import find_roots, settings_of, with_layout
 from .output.errors import ExitCode
 from .output.text import SETTLED_COLOR, Style, count_line, heading, show
 
@@ -24,47 +23,82 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
+    from reconcile.engine.engine import Engine
 
     from .arguments import Options
 
 
-class First(NamedTuple):
-    """What a first look has found: the last run's record, and by side the paths that have another status now."""
+class Start(NamedTuple):
+    """The sides and the settings of a command, and what has changed since the last run.
 
-    rest: LastAnswer
-    changed: tuple[list[str], list[str]]
+    ``last``: the summary that the last run has saved; None where it doesn't hold for this one. ``changed``: by side,
+    the paths that have another status now.
+    """
+
+    options: Options
+    roots: Roots
+    settings: Settings
+    last: LastAnswer | None = None
+    changed: tuple[list[str], list[str]] = ([], [])
+
+    @classmethod
+    def of(cls, options: Options, meanwhile: Callable[[Start], object] = lambda _: None) -> Start:
+        """Find the sides, and detect what has changed.
+
+        ``meanwhile`` may be called as soon as a change is found, while another process looks for the rest.
+        """
+        roots = find_roots(options)
+        start = cls(options, roots, settings_of(roots))
+        directory = state_directory(roots.key, os.environ, sys.platform)
+        last = None if git_busy(roots.project) else LastAnswer.load(directory, roots.workspace_identity)
+        key = request_key(roots, with_layout(options, start.settings), start.settings.ignore)
+        if last is None or not last.is_about(key, directory, time.time_ns()):
+            return start
+        start = start._replace(last=last)
+        return start._replace(changed=last.changed(lambda: meanwhile(start)))
 
     @property
     def is_unchanged(self) -> bool:
-        """Everything is as the last run has left it."""
-        return not self.rest.due and not any(self.changed)
+        """Everything is as the last run has left it, and a run without options is asked for."""
+        options = self.options
+        special = options.only or options.below or options.accept or options.yes or options.out is not None
+        return (
+            self.last is not None
+            and not (special or options.prefer != "newest" or self.last.due)
+            and not any(self.changed)
+        )
 
 
-def look_first(
-    options: Options, roots: Roots, settings: Settings, meanwhile: Callable[[LastAnswer], object]
-) -> First | None:
-    """Look for what has changed since the last run; None where that can't be told, or something else is asked for.
+class Opening:
+    """The session of a command, opened once: by the first change that is detected, or later by the command itself."""
 
-    ``meanwhile`` may be called as soon as it is clear that something has, while another process looks for the rest.
-    """
-    special = options.only or options.below or options.accept or options.yes or options.out is not None
-    if special or options.prefer != "newest" or git_busy(roots.project) is not None:
+    def __init__(self, open_engine: Callable[[Start], Engine]) -> None:
+        """Open nothing yet."""
+        self._open_engine = open_engine
+        self._engine: Engine | None = None
+
+    def begin(self, start: Start) -> Engine:
+        """Open the session, and load what the last run has saved."""
+        if self._engine is None:
+            self._engine = self._open_engine(start)
+        return self._engine
+
+    def close(self) -> None:
+        """Close the session, if it is open."""
+        if self._engine is not None:
+            self._engine.session.close()
+            self._engine = None
+
+
+def print_unchanged(start: Start) -> int | None:
+    """Print that there is nothing to do, and return the exit code; None where there is, or more has to be printed."""
+    if start.last is None or not start.is_unchanged or start.options.json:
         return None
-    directory = state_directory(roots.key, os.environ, sys.platform)
-    rest = LastAnswer.load(directory, roots.workspace_identity)
-    asked = asked_of(roots, with_layout(options, settings), settings.ignore)
-    if rest is None or not rest.is_about(asked, directory, time.time_ns()):
+    answer = start.last.answer
+    if answer.held or answer.aside or answer.notes:
         return None
-    return First(rest, rest.changed(lambda: meanwhile(rest)))
-
-
-def answer_at_once(options: Options, roots: Roots, first: First) -> int | None:
-    """Say that there is nothing to do, and return the exit code; None where there is, or more is to be said."""
-    answer = first.rest.answer
-    if not first.is_unchanged or options.json or answer.held or answer.aside or answer.notes:
-        return None
-    if not options.quiet:
-        style = Style.choose(options.color)
-        end = count_line((), (), answer.states, roots.noun, done=not options.is_dry)
-        show((heading(roots, answer.layout, style), "", style(end, SETTLED_COLOR, bold=True)))
+    if not start.options.quiet:
+        style = Style.choose(start.options.color)
+        end = count_line((), (), answer.states, start.roots.noun, done=not start.options.is_dry)
+        show((heading(start.roots, answer.layout, style), "", style(end, SETTLED_COLOR, bold=True)))
     return ExitCode.DONE

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
-from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 from reconcile.model.reasons import Reason
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
+    from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
@@ -79,14 +79,16 @@ def apply(context: click.Context, file: str) -> None:
     with open_session(roots, settings, readonly=dry) as session:
         _check_ids(plan, session.format, file)
         if dry:
-            present = _present(session, plan, settings)
+            present = _present(Engine(session), plan, settings)
             outcome = _of_saved(plan, Outcome(), present)
             _report(options, roots, session, plan, outcome if outcome.results else None)
             context.exit(exit_code(plan, outcome, options))
         with session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)):
-            present = _present(session, plan, settings)
-            with progress_bar(options, len(present.kept.actions)) as progress:
-                achieved, _ = session.apply(present.kept, present.world, command_line(context), progress)
+            engine = Engine(session)
+            present = _present(engine, plan, settings)
+            with progress_bar(options, len(present.found.plan.actions)) as progress:
+                achieved = engine.apply(present.found, command_line(context), progress)
+            engine.save(present.found, achieved)
             outcome = _of_saved(plan, achieved, present)
             _report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))
@@ -99,19 +101,18 @@ class _Present(Struct, frozen=True):
     ``changes`` has, by id of the other saved actions, the change since then.
     """
 
-    world: WorldState
-    policy: Policy
-    kept: Plan
+    found: Pass
     saved: Mapping[str, Action]
     changes: Mapping[str, str]
 
 
-def _present(session: Session, plan: Plan, settings: Settings) -> _Present:
-    world = session.look()
+def _present(engine: Engine, plan: Plan, settings: Settings) -> _Present:
+    session = engine.session
+    engine.refresh()
     policy, decided = session.surroundings(_saved_policy(plan, settings)), _decided_since(session, plan)
-    fresh = plan_as_asked(session, world, policy, plan.now_ns)
-    kept, saved = agreeing(plan, fresh, decided)
-    return _Present(world, policy, kept, saved, moved_on(plan, fresh, world, decided))
+    fresh = engine.plan(policy, now_ns=plan.now_ns)
+    kept, saved = agreeing(plan, fresh.plan, decided)
+    return _Present(replace(fresh, plan=kept, is_cut=True), saved, moved_on(plan, fresh.plan, fresh.world, decided))
 
 
 def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:

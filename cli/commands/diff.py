@@ -10,9 +10,10 @@ from msgspec import to_builtins
 
 from reconcile.inspect.conversation import compare, compare_records, losing_versions, mark_seen, time_text
 
-from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
+from ..context import find_ids, open_session, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.text import MAX_COLUMNS, Style, clean, pad, shorten, title_and_id
+from ..run import opened, selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,19 +31,19 @@ SHOWN = 20
 def diff(context: click.Context, conversation: str) -> None:
     """Show what differs between the store's and the workspace's copy. A conflict counts as seen from then on."""
     options = options_of(context)
-    roots = find_roots(options)
-    settings = settings_of(roots)
-    with open_session(roots, settings, readonly=True) as session:
-        world = session.look()
-        (one,) = find_ids(session, world, [conversation])
-        planning = session.planning_context(world, policy_of(options, settings, selection(session, world, options)))
-        view = planning.views[one]
+    writes = not options.is_dry
+    with opened(options) as engine:
+        session, settings = engine.session, settings_of(engine.session.roots)
+        roots = session.roots
+        (one,) = find_ids(engine, [conversation])
+        policy = policy_of(options, settings, selection(engine, options))
+        view = engine.decide(engine.plan(policy, also=[one]), policy).views[one]
         if session.format.places is None:
             comparison = compare(view, *session.contents(view), session.file_names)
         else:
             comparison = compare_records(view, *session.contents(view))
         losers = losing_versions(session, one)
-    if losers and not options.is_dry:
+    if losers and writes:
         with open_session(roots, settings, readonly=False) as session:
             mark_seen(session, [one])
     if options.json:

@@ -22,22 +22,22 @@ from reconcile.inspect.doctor import examine
 from reconcile.model.policy import QuarantineRequest
 
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
-from ..options import common_options, options_of
+from ..options import command_line, common_options, options_of
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
 from ..output.text import Style, clean
-from .sync import run_pass
+from ..run import opened, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reconcile.engine.session import Session
+    from reconcile.engine.engine import Engine
     from reconcile.inspect.checks import CheckFinding
-    from reconcile.model.baseline import WorldState
     from reconcile.model.policy import Policy
     from reconcile.planning.diagnosis import Ailment, Finding
 
     from ..arguments import Options
+    from ..run import Adjust
 
 SHOWN = 20
 
@@ -59,25 +59,20 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     if repair + bool(quarantine) + bool(mend) > 1:
         raise click.UsageError("choose one: --repair, --mend or --quarantine")
     if mend:
-        run_pass(context, partial(_request_repairs, frozenset(mend)))
+        _run(context, partial(_request_repairs, frozenset(mend)))
     if repair:
-        run_pass(context)
+        _run(context)
     if not quarantine and (here := format_here(options_of(context))) is not None:
         _run_checks(context, here)
     if quarantine:
 
-        def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-            return replace(
-                policy, request=QuarantineRequest(tuple(dict.fromkeys(find_ids(session, world, quarantine))))
-            )
+        def adjust(policy: Policy, engine: Engine) -> Policy:
+            return replace(policy, request=QuarantineRequest(tuple(dict.fromkeys(find_ids(engine, quarantine)))))
 
-        run_pass(context, adjust)
+        _run(context, adjust)
     options = options_of(context)
-    roots = find_roots(options)
-    settings = settings_of(roots)
-    with open_session(roots, settings, readonly=True) as session:
-        world = session.look()
-        findings = examine(session, world, policy_of(options, settings))
+    with opened(options) as engine:
+        findings = examine(engine, policy_of(options, settings_of(engine.session.roots)))
     if options.json:
         click.echo(
             json.dumps(
@@ -90,10 +85,18 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     context.exit(ExitCode.HELD if any(finding.ailment.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
-def _request_repairs(wanted: frozenset[str], policy: Policy, session: Session, world: WorldState) -> Policy:
+def _run(context: click.Context, adjust: Adjust | None = None) -> NoReturn:
+    context.exit(run(options_of(context), command_line(context), adjust))
+
+
+def _request_repairs(wanted: frozenset[str], policy: Policy, engine: Engine) -> Policy:
     """Add the named repairs to the policy. An unknown name is a `click.UsageError`."""
-    places = session.format.places
-    known = {repair.id for repair in places.mend(world.workspace.derived_inputs, {})} if places is not None else set()
+    places = engine.session.format.places
+    known = (
+        {repair.id for repair in places.mend(engine.world.workspace.derived_inputs, {})}
+        if places is not None
+        else set()
+    )
     if unknown := sorted(wanted - known):
         raise click.UsageError(
             f"--mend: found nothing called {unknown[0]} to be mended; `reconcile doctor` says what there is"

@@ -11,18 +11,21 @@ import click
 from msgspec import to_builtins
 
 from reconcile.inspect import listing
-from reconcile.planning.filters import named
 
-from ..context import find_ids, find_roots, format_here, open_session, policy_of, selection, settings_of
+from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.errors import ExitCode
-from ..output.text import Style, clean, pad, print_table, shorten
+from ..output.text import Style, clean, pad, print_table, shorten, show
 from ..output.timestamps import format_time
+from ..run import opened, selection
 
 if TYPE_CHECKING:
+    from reconcile.engine.engine import Engine
     from reconcile.inspect.listing import Row
     from reconcile.inspect.record_listing import RecordRow
     from reconcile.inspect.thread_listing import ThreadRow
+
+    from ..arguments import Options
 
 TITLE = 60
 OBJECTIVE = 40
@@ -51,34 +54,41 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
         _list_threads(context, tree=tree, other=archived or root is not None)
     if here == "claudesidian":
         _list_records(context, other=tree or archived or root is not None)
-    roots = find_roots(options)
-    settings = settings_of(roots)
-    with open_session(roots, settings, readonly=True) as session:
-        world = session.look()
-        policy = policy_of(options, settings, selection(session, world, options))
-        planning = session.planning_context(world, policy)
-        is_tree, wanted = tree and root != "", named(planning)
+    with opened(options) as engine:
+        policy = policy_of(options, settings_of(engine.session.roots))
+        found = engine.plan(policy, also=engine.noteworthy)
+        known = listing.survey(engine, found, engine.decide(found, policy))
+        is_tree, wanted = tree and root != "", _selected(engine, options, known)
         if root:
-            (top,) = find_ids(session, world, [root])
-            if top not in planning.tree:
+            (top,) = find_ids(engine, [root])
+            if top not in known.tree:
                 raise click.UsageError(f"{root!r} isn't live, so nothing is below it")
-            rows = tuple(listing.tree(planning, top, wanted)) if tree else listing.below(planning, top)
+            rows = tuple(listing.tree(known, top, wanted)) if tree else listing.below(known, top)
         elif root is not None:
-            rows = listing.roots(planning)
+            rows = listing.roots(known)
         elif tree and not archived:
-            rows = tuple(listing.tree(planning, None, wanted))
+            rows = tuple(listing.tree(known, None, wanted))
         else:
-            rows = listing.flat(planning, archived=archived)
+            rows = listing.flat(known, archived=archived)
         if wanted is not None and not is_tree:
             rows = tuple(row for row in rows if row.conversation in wanted)
     if options.json:
         click.echo(json.dumps({"format": "reconcile.ls/1", "conversations": [_json(row) for row in rows]}, indent=2))
         return
     part = archived or root or wanted is not None
-    hidden = 0 if part else len(listing.flat(planning, archived=True))
+    hidden = 0 if part else sum(entry.archived for entry in known.entries.values())
     _show(rows, Style.choose(options.color), with_root=not is_tree and root is None and not archived)
     if hidden:
         click.echo(f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})")
+
+
+def _selected(engine: Engine, options: Options, known: listing.Survey) -> frozenset[str] | None:
+    """Return the conversations that ``--only`` and ``--below`` name; None for all."""
+    chosen = selection(engine, options)
+    if not (chosen["only"] or chosen["below"]):
+        return None
+    below = [id_ for top in chosen["below"] if top in known.tree for id_ in known.tree.descendants(top)]
+    return chosen["only"].union(chosen["below"], below)
 
 
 def _json(row: Row | ThreadRow) -> dict[str, object]:
@@ -95,7 +105,7 @@ def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
     columns = max(len("Title"), *(len(title) for title in titles))
     ids = max(len(row.conversation) for row in rows)
     head = f"{pad('Title', columns)}  {pad('Id', ids)}  {'Events':>6}  {pad('Last activity', 19)}  {pad('Where', 9)}"
-    click.echo(style(head + ("  Root" if with_root else ""), bold=True))
+    lines = [style(head + ("  Root" if with_root else ""), bold=True)]
     for row, title in zip(rows, titles, strict=True):
         last = clean((row.last or "")[:19].replace("T", " "))
         events = "?" if row.events is None else row.events
@@ -103,7 +113,8 @@ def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
         line += f"  {pad(row.where, 9)}"
         if with_root:
             line += f"  {clean(row.root) if row.root != row.conversation else ''}"
-        click.echo(line.rstrip())
+        lines.append(line.rstrip())
+    show(lines)
 
 
 def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.adapters.locate import locate_lost
 from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.engine import Engine
 from reconcile.engine.lost_versions import lost_with_store
-from reconcile.engine.passes import Passes
 from reconcile.model.policy import ProjectRequest
 from reconcile.planning.requests.recover import Offer, absent, coming, default_choice, offers, with_records
 
@@ -22,7 +22,7 @@ from ..options import command_line, common_options, options_of
 from ..output.interaction import confirm_or_exit, is_interactive, print_message, waiting_callback
 from ..output.report import exit_code, report
 from ..output.text import clean
-from .sync import apply_plan, save_plan
+from ..run import apply_pass, save_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,8 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             offered = offers(planning, memories)
             chosen, left_out = _chosen(options, offered, planning), offered.left_out
         _print_left_out(options, planning, left_out)
-        for lost in lost_with_store(session.state, session.project, session.format, world):
+        there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
+        for lost in lost_with_store(session, there):
             way = f": {lost.command}" if lost.command else ""
             print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
         policy = _policy(options, settings, chosen, tuple(record.id for record in records))
@@ -82,11 +83,10 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         open_session(roots, settings, readonly=False) as session,
         session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)),
     ):
-        passes = Passes(session)
-        world = passes.look()
-        plan = plan_as_asked(session, world, policy)
-        outcome = apply_plan(options, roots, passes, world, plan, command_line(context))
-    context.exit(exit_code(plan, outcome, options))
+        engine = Engine(session)
+        engine.refresh()
+        code = apply_pass(engine, engine.plan(policy), options, command_line(context))
+    context.exit(code)
 
 
 def _locate(options: Options, source: str | None) -> Roots:

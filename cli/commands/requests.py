@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from msgspec.structs import replace
 
-from reconcile.engine.dispatch import plan_as_asked
 from reconcile.model.format import EventSelection
 from reconcile.model.options import Take
 from reconcile.model.plan import Plan
@@ -27,20 +26,22 @@ from reconcile.model.policy import (
     SetParentRequest,
     UndoRequest,
 )
+from reconcile.model.snapshot import Side
 
 from ..context import find_ids
-from ..options import common_options, options_of
+from ..options import command_line, common_options, options_of
 from ..output.errors import ExitCode
 from ..output.interaction import is_interactive, print_message
 from ..output.report import report
-from .sync import run_pass
+from ..run import run as run_command
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from reconcile.engine.session import Session
-    from reconcile.model.baseline import WorldState
+    from reconcile.engine.engine import Engine
     from reconcile.model.policy import Policy
+
+    from ..run import Adjust
 
 
 @click.command(name="fork")
@@ -74,11 +75,11 @@ def fork(
     now_ns = time.time_ns()
     part = EventSelection(parse_time(start, now_ns), parse_time(end, now_ns), last)
 
-    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-        (source,) = find_ids(session, world, [conversation])
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        (source,) = find_ids(engine, [conversation])
         return replace(policy, request=ForkRequest(source, part, title, local))
 
-    run_pass(context, adjust)
+    _run(context, adjust)
 
 
 @click.command(name="gc")
@@ -90,10 +91,10 @@ def gc(context: click.Context) -> None:
     A conversation goes only when everything below it has expired as well, and none of it is open in a terminal of JP's.
     """
 
-    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-        return replace(policy, request=GcRequest(session.open_in_terminals(world)))
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        return replace(policy, request=GcRequest(engine.session.open_in_terminals(engine.world)))
 
-    run_pass(context, adjust)
+    _run(context, adjust)
 
 
 @click.command(name="local")
@@ -108,12 +109,12 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
     leaves with the first run that can take it out. What was committed stays in git's history.
     """
 
-    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-        chosen = tuple(dict.fromkeys(find_ids(session, world, ids)))
-        _warn_of_history(session, world, chosen)
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        chosen = tuple(dict.fromkeys(find_ids(engine, ids)))
+        _warn_of_history(engine, chosen)
         return replace(policy, request=LocalRequest(chosen))
 
-    run_pass(context, adjust)
+    _run(context, adjust)
 
 
 @click.command(name="project")
@@ -133,11 +134,11 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     # The user didn't choose what --all finds: only --with-ancestors makes a local ancestor public then.
     ancestors = with_ancestors or (options_of(context).yes and not everything)
 
-    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-        chosen = tuple(dict.fromkeys(find_ids(session, world, ids)))
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        chosen = tuple(dict.fromkeys(find_ids(engine, ids)))
         return replace(policy, request=ProjectRequest(chosen, everything, behind, ancestors))
 
-    run_pass(context, adjust)
+    _run(context, adjust)
 
 
 @click.command(name="resolve")
@@ -159,18 +160,18 @@ def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take
         raise click.UsageError("choose one: --take store, --take workspace, --take both, or --keep")
     decision = Take.KEEP if keep else Take(take or "")
 
-    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-        chosen = find_ids(session, world, ids)
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        chosen = find_ids(engine, ids)
         if everything:
-            plan = plan_as_asked(session, world, policy)
+            plan = engine.completed(engine.plan(policy))
             chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
             if not chosen:
-                nothing = Plan(layout=policy.layout.value, policy=policy)
-                report(options_of(context), session.roots, session.messages, nothing, None)
+                nothing, session = Plan(layout=policy.layout.value, policy=policy), engine.session
+                report(options_of(context), session.roots, session.notices, nothing, None)
                 raise click.exceptions.Exit(ExitCode.DONE)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 
-    run_pass(context, adjust)
+    _run(context, adjust)
 
 
 @click.command(name="restore")
@@ -184,10 +185,10 @@ def restore(context: click.Context, version: str) -> None:
     vault in turn. A conversation that is gone is made again in the store alone.
     """
 
-    def adjust(policy: Policy, _session: Session, _world: WorldState) -> Policy:
+    def adjust(policy: Policy, _: Engine) -> Policy:
         return replace(policy, request=RestoreRequest(version))
 
-    run_pass(context, adjust)
+    _run(context, adjust)
 
 
 @click.command(name="rm")
@@ -208,19 +209,18 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         raise click.UsageError("choose one: --cascade or --promote")
     children = Children.CASCADE if cascade else Children.PROMOTE if promote else Children.REFUSE
 
-    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-        in_lost_store = {
-            lost.conversation for lost in lost_with_store(session.state, session.project, session.format, world)
-        }
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        session = engine.session
+        in_lost_store = {lost.conversation for lost in lost_with_store(session, engine.known.there())}
         dropped = {text: id_ for text in ids if (id_ := session.format.parse_id(text)) in in_lost_store}
         if dropped and not session.readonly:
             session.state.remove_lost(dropped.values())
-            session.messages += [f"{text}: it was lost with a store, and is not listed any more" for text in dropped]
-        chosen = find_ids(session, world, [text for text in ids if text not in dropped])
-        _warn_of_history(session, world, chosen)
+            session.remarks += [f"{text}: it was lost with a store, and is not listed any more" for text in dropped]
+        chosen = find_ids(engine, [text for text in ids if text not in dropped])
+        _warn_of_history(engine, chosen)
         return replace(policy, request=RemoveRequest(tuple(dict.fromkeys(chosen)), children))
 
-    run_pass(context, adjust, confirm="Remove them from both sides?")
+    _run(context, adjust, "Remove them from both sides?")
 
 
 @click.command(name="set-parent")
@@ -234,11 +234,11 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
     if none == (parent is not None):
         raise click.UsageError("choose one: a parent, or --none")
 
-    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-        child, *parents = find_ids(session, world, [conversation, *([] if parent is None else [parent])])
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        child, *parents = find_ids(engine, [conversation, *([] if parent is None else [parent])])
         return replace(policy, request=SetParentRequest(child, parents[0] if parents else None))
 
-    run_pass(context, adjust)
+    _run(context, adjust)
 
 
 @click.command(name="undo")
@@ -260,29 +260,32 @@ def undo(context: click.Context, run: str | None) -> None:
 
     options = options_of(context)
 
-    def adjust(policy: Policy, session: Session, _world: WorldState) -> Policy:
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        session = engine.session
         undone = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
         steps = step_counts(session.state.journal.steps(undone.id))
         print_message(options, f"undo of {undone.id}, {format_time(undone.started_ns)}: {undone.command} ({steps})")
         return replace(policy, request=UndoRequest(undone.id))
 
     # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
-    run_pass(context, adjust, "Undo this run?" if is_interactive(options) else "")
+    _run(context, adjust, "Undo this run?" if is_interactive(options) else "")
 
 
-def _warn_of_history(session: Session, world: WorldState, conversations: Collection[str]) -> None:
+def _run(context: click.Context, adjust: Adjust, confirm: str = "") -> NoReturn:
+    context.exit(run_command(options_of(context), command_line(context), adjust, confirm))
+
+
+def _warn_of_history(engine: Engine, conversations: Collection[str]) -> None:
     """Add a message that names the conversations of which git has files, in its index or its last commit."""
     from reconcile.fs.git_state import has_committed
 
+    session, here = engine.session, engine.known.sides[Side.WORKSPACE]
     top = session.roots.workspace_conversations
-    paths: dict[str, list[str]] = {}
-    for copy in world.workspace.copies:
-        if copy.conversation in conversations:
-            paths.setdefault(copy.conversation, []).append(os.path.join(top, copy.path))
-    committed = [id_ for id_, its_paths in paths.items() if has_committed(session.roots.project, its_paths)]
+    paths = {id_: [os.path.join(top, copy.path) for copy in here.of(id_)] for id_ in conversations}
+    committed = [id_ for id_, its in paths.items() if its and has_committed(session.roots.project, its)]
     if committed:
         files = "git has files of it" if len(committed) == 1 else "git has files of them"
-        session.messages.append(
+        session.remarks.append(
             f"{', '.join(committed)}: {files}; what was committed stays in git's history, "
             "which reconcile doesn't change"
         )

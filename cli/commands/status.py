@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
 from reconcile.inspect.conversation import describe, unseen_conflicts
 from reconcile.model.snapshot import Side
-from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.filters import named
 from reconcile.planning.status_listing import StatusLine, status_lines
 
-from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
+from ..context import find_ids, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.interaction import print_message
 from ..output.text import MAX_INDENT, Style, clean, heading, indented, pad, shorten, title_and_id, width
-from .sync import tell_lost
+from ..run import opened, selection, warn_of_new_workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.engine.lost_versions import Lost
 
     from ..arguments import Options
@@ -47,37 +47,38 @@ COLORS = {
 def status(context: click.Context, conversation: str | None) -> None:
     """Show how the conversations stand; with an ID, everything that is known of it. Writes nothing."""
     options = options_of(context)
-    roots = find_roots(options)
-    settings = settings_of(roots)
-    with open_session(roots, settings, readonly=True) as session:
-        world = session.look()
-        policy = session.surroundings(policy_of(options, settings, selection(session, world, options)))
-        planning, plan = session.planning_context(world, policy), plan_as_asked(session, world, policy)
-        tell_lost(options, session, world, policy)
-        for message in session.messages:
+    with opened(options) as engine:
+        session = engine.session
+        policy = policy_of(options, settings_of(session.roots), selection(engine, options))
+        ids = find_ids(engine, () if conversation is None else [conversation])
+        busy, conflicts = session.busy(), frozenset(each.conversation for each in unseen_conflicts(session))
+        if not ids and policy.is_unlimited and (options.json or options.verbose):
+            engine.read_everything()  # every conversation is listed
+        also = ids if ids or not policy.is_unlimited else {*busy, *conflicts, *engine.noteworthy}
+        found = engine.plan(policy, also=also)
+        board, plan = engine.decide(found, policy), engine.completed(found)
+        warn_of_new_workspace(options, engine, policy)
+        for message in session.notices:
             print_message(options, message)
-        conflicts = frozenset(each.conversation for each in unseen_conflicts(session))
-        empty = empty_directories(world.store, world.workspace)
-        found = status_lines(planning, plan, session.busy(), conflicts, empty)
-        if conversation is not None:
-            (one,) = find_ids(session, world, [conversation])
-            standing = next((each for each in found if each.conversation == one), None)
+        listed = status_lines(board, plan, busy, conflicts, engine.empty_directories(found))
+        if ids:
+            standing = next((each for each in listed if each.conversation == ids[0]), None)
             if standing is None:
-                raise click.UsageError(f"{one} is on neither side any more; `reconcile log` lists what runs did")
-            _show_one(options, standing, describe(planning, one))
+                raise click.UsageError(f"{ids[0]} is on neither side any more; `reconcile log` lists what runs did")
+            _show_one(options, standing, describe(board, ids[0]))
             return
-        if (wanted := named(planning)) is not None:
-            found = tuple(each for each in found if each.conversation in wanted)
+        others: Mapping[str, int] = {}
+        if (wanted := named(board)) is not None:
+            listed = tuple(each for each in listed if each.conversation in wanted)
         else:
-            found += tuple(
-                _lost(each) for each in lost_with_store(session.state, session.project, session.format, world)
-            )
+            listed += tuple(_lost(each) for each in lost_with_store(session, engine.known.there()))
+            others = engine.states_besides(found)
         if options.json:
-            _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in found]})
+            _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in listed]})
             return
         style = Style.choose(options.color)
-        click.echo(heading(roots, policy.layout.value, style) + "\n")
-        _show_all(found, style, roots.noun, verbose=options.verbose)
+        click.echo(heading(session.roots, policy.layout.value, style) + "\n")
+        _show_all(listed, others, style, session.roots.noun, verbose=options.verbose)
 
 
 def _lost(each: Lost) -> StatusLine:
@@ -91,7 +92,10 @@ def _dump(found: dict[str, Any]) -> None:
     click.echo(json.dumps(found, indent=2))
 
 
-def _show_all(found: tuple[StatusLine, ...], style: Style, noun: str, *, verbose: bool) -> None:
+def _show_all(
+    found: tuple[StatusLine, ...], others: Mapping[str, int], style: Style, noun: str, *, verbose: bool
+) -> None:
+    """Print what stands out, and count everything; ``others`` are settled, by their words."""
     quiet = {"in-sync", "available", "local", "archived"}
     shown = [each for each in found if verbose or not each.settled or each.word not in quiet]
     titles = [indented(each.depth, shorten(clean(each.title or "(no title)"), TITLE)) for each in shown]
@@ -103,9 +107,9 @@ def _show_all(found: tuple[StatusLine, ...], style: Style, noun: str, *, verbose
         click.echo(f"{word}  {pad(title, columns)}  {name}".rstrip())
         if each.detail:
             click.echo(" " * (words + 2) + indented(min(each.depth, MAX_INDENT), style(clean(each.detail), dim=True)))
-    counts = Counter(each.word for each in found)
+    counts = Counter(each.word for each in found) + Counter(others)
     line = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-    total = f"{len(found)} {noun}{'' if len(found) == 1 else 's'}"
+    total = f"{counts.total()} {noun}{'' if counts.total() == 1 else 's'}"
     click.echo(style(f"{total}: {line or 'none'}.", bold=True))
 
 

@@ -24,7 +24,7 @@ from ..output.errors import ExitCode
 from ..output.plan_text import SHOWN, TITLE, detail
 from ..output.streams import output_error
 from ..output.text import Style, clean, pad, shorten
-from .sync import tell_new_store
+from ..run import announce_new_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,7 +80,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
         roots = find_roots(options)
         settings = settings_of(roots)
         if not begun:  # a store that is missing later was removed: the watcher waits for it
-            tell_new_store(options, roots)
+            announce_new_store(options, roots)
         begun = True
         session = open_session(roots, settings, readonly=False)
         policy = policy_of(options, settings)

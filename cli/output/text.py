@@ -31,7 +31,9 @@ def title_and_id(title: str | None, conversation: str, style: Style) -> str:
 
 def clean(text: str) -> str:
     """Escape control characters, direction marks and undecodable bytes, so that none takes effect."""
-    return "".join(_visible(char) for char in text)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_visible, text))
 
 
 def _visible(char: str) -> str:
@@ -53,9 +55,11 @@ def width(text: str) -> int:
         return len(text)
     import unicodedata
 
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
+    columns = len(text)
+    for char in text:
+        if not char.isascii():
+            columns += -1 if unicodedata.combining(char) else unicodedata.east_asian_width(char) in "WF"
+    return columns
 
 
 def pad(text: str, columns: int) -> str:
@@ -71,6 +75,8 @@ def shorten(text: str, columns: int) -> str:
     start = text[: 4 * columns]
     if text == start and width(text) <= columns:
         return text
+    if start.isascii():
+        return start[: columns - 1] + "…"
     ends = accumulate(width(char) for char in start)
     kept = "".join(char for char, end in zip(start, ends, strict=True) if end < columns)
     return kept + "…"

@@ -14,7 +14,7 @@ class Others:
     Every pass is between `begin` or `changed`, and `end`; reconcile's own lock is held meanwhile.
     """
 
-    def __init__(self, state: State, checkout: int, most: int) -> None:
+    def __init__(self, state: State, checkout: int | None, most: int) -> None:
         """Know nothing yet; of more conversations than ``most`` it isn't told which they are."""
         self._state = state
         self._checkout = checkout

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
+    from reconcile.planning.rules.guards import Whole
 
 
 _OF_A_TREE = (ForkRequest, GcRequest, QuarantineRequest, SetParentRequest)
@@ -45,10 +46,12 @@ class RequestError(ReconcileError):
     exit_code = 4
 
 
-def plan_as_asked(session: Session, world: WorldState, policy: Policy, now_ns: int | None = None) -> Plan:
+def plan_as_asked(
+    session: Session, world: WorldState, policy: Policy, now_ns: int | None = None, whole: Whole | None = None
+) -> Plan:
     """Return the plan of a run, or of the command that the policy names, in this session's surroundings.
 
-    ``now_ns``: as if it were then.
+    ``now_ns``: as if it were then. ``whole`` is given where the snapshots and the memory are those of a part.
 
     Raises:
         RequestError, NoRunError, NoVersionError, VaultError: it can't be done; the message says why.
@@ -62,19 +65,24 @@ def plan_as_asked(session: Session, world: WorldState, policy: Policy, now_ns: i
     match policy.request:
         case UndoRequest(run):
             past = past_run(session.state, find_run(session.state, run), session.project)
-            return plan_undo(past, world, policy, session.rules, now_ns)
+            return plan_undo(past, world, policy, session.rules, now_ns, whole)
         case RestoreRequest(version):
             return _restored(session, version, world, policy, now_ns)
         case ForkRequest() | QuarantineRequest():
-            return _plan_of_request(session, policy.request, world, policy, now_ns)
+            return _on_a_board(session, policy.request, world, policy, now_ns, whole)
         case _:
-            return _planned(session, world, policy, now_ns)
+            return _planned(session, world, policy, now_ns, whole)
 
 
-def _plan_of_request(
-    session: Session, request: ForkRequest | QuarantineRequest, world: WorldState, policy: Policy, now_ns: int
+def _on_a_board(
+    session: Session,
+    request: ForkRequest | QuarantineRequest,
+    world: WorldState,
+    policy: Policy,
+    now_ns: int,
+    whole: Whole | None,
 ) -> Plan:
-    planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
+    planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns, whole=whole)
     ids = request.ids if isinstance(request, QuarantineRequest) else (request.id,)
     for unknown in [each for each in ids if each not in planning.views]:  # asked for by a saved plan
         raise RequestError(f"{unknown} is on neither side any more")
@@ -89,13 +97,13 @@ def _plan_of_request(
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 
 
-def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int) -> Plan:
+def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int, whole: Whole | None) -> Plan:
     baseline = world.baseline
     if isinstance(policy.request, ProjectRequest) and policy.request.records is not None:
         records = [session.state.load(record) for record in policy.request.records]
         baseline = with_records(baseline, records, policy.request.ids)
     try:
-        return make_plan(world.store, world.workspace, baseline, policy, session.rules, now_ns)
+        return make_plan(world.store, world.workspace, baseline, policy, session.rules, now_ns, whole)
     except RefusedError as error:
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 

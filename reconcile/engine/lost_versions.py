@@ -12,7 +12,9 @@ from reconcile.fs.paths import is_directory
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
-    from reconcile.model.baseline import WorldState
+    from collections.abc import Set as AbstractSet
+
+    from reconcile.engine.session import Session
     from reconcile.model.format import Format
     from reconcile.state.database import State
 
@@ -26,18 +28,19 @@ class Lost(Struct, frozen=True):
     command: str | None
 
 
-def lost_with_store(state: State, project: str, fmt: Format, world: WorldState) -> tuple[Lost, ...]:
-    """Return what was lost with a store and is still missed here, in the order of ids.
+def lost_with_store(session: Session, there: AbstractSet[str]) -> tuple[Lost, ...]:
+    """Return what was lost with a store and is still missed here, in the order of ids; ``there`` is on a side.
 
     What was removed on purpose isn't missed. It takes for granted that a run has seen what was in the store: of what
     none has seen, nothing is known.
     """
+    state, fmt = session.state, session.format
     missed = state.lost()
     if not missed:
         return ()
-    there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
-    found = sorted(missed.keys() - there - world.baseline.tombstones.keys(), key=fmt.order)
-    return tuple(_lost(state, project, fmt, each, missed[each]) for each in found)
+    buried = state.load(session.checkout, missed.keys()).tombstones
+    found = sorted(missed.keys() - there - buried.keys(), key=fmt.order)
+    return tuple(_lost(state, session.project, fmt, each, missed[each]) for each in found)
 
 
 def _lost(state: State, project: str, fmt: Format, conversation: str, title: str | None) -> Lost:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconcile.adapters.jp.activity import active_conversations, held_locks
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
-from reconcile.apply.run import carry_out, close, remember
+from reconcile.apply.run import carry_out, remember
 from reconcile.apply.site import Site, locks_of
 from reconcile.formats import get_format
 from reconcile.fs.cache_file import cache_path
@@ -24,15 +24,13 @@ from reconcile.fs.git_state import git_busy
 from reconcile.fs.hashing import digest
 from reconcile.fs.locks import read_holder, run_lock
 from reconcile.fs.posix import process_lives
-from reconcile.index.adopted import rows_of
 from reconcile.model.baseline import WorldState
 from reconcile.model.policy import UndoRequest
 from reconcile.model.snapshot import Fault, Side, Unreadable
 from reconcile.model.units import Rules
 from reconcile.planning.decide import decide
-from reconcile.planning.planner import make_plan, needs_contents, needs_events
+from reconcile.planning.planner import needs_contents, needs_events
 from reconcile.planning.rules.commit_order import doubts_of, split_archives
-from reconcile.planning.rules.guards import has_lost_all
 from reconcile.scan.scan import CHANGED, inspect
 from reconcile.scan.scanner import Scanner
 from reconcile.state.database import State
@@ -40,7 +38,7 @@ from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from types import TracebackType
 
     from reconcile.adapters.roots import Roots
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy, Request
     from reconcile.model.snapshot import Content, Copy, File, Snapshot
     from reconcile.planning.context import PlanningContext
-    from reconcile.planning.incremental.scope import Part
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
     from reconcile.state.database import Checkout
@@ -94,6 +91,9 @@ class Session:
         self.state = State.open(state_directory, readonly=readonly, sound=sound)
         self.vault = Vault(state_directory, durability)
         self.messages: list[str] = list(self.state.messages)
+        """What every run has to say as long as it holds."""
+        self.remarks: list[str] = []
+        """What a command says once."""
         self.project = os.path.realpath(roots.project)
         self.checkout = self.state.checkout(self.project, roots.workspace_identity, clock())
         self.site = Site(
@@ -125,6 +125,11 @@ class Session:
     ) -> None:
         """Close the state."""
         self.close()
+
+    @property
+    def notices(self) -> list[str]:
+        """All that is to be said besides a plan."""
+        return [*self.messages, *self.remarks]
 
     def close(self) -> None:
         """Close the state; more than once does nothing."""
@@ -179,22 +184,9 @@ class Session:
         """Return what time it is for this session."""
         return self._clock()
 
-    def plan_part(self, part: Part, policy: Policy) -> Plan:
-        """Plan what a plain run would plan of a part."""
-        world = part.world
-        return make_plan(
-            world.store,
-            world.workspace,
-            world.baseline,
-            self.surroundings(policy),
-            self.rules,
-            self._clock(),
-            part.whole,
-        )
-
-    def planning_context(self, world: WorldState, policy: Policy) -> PlanningContext:
-        """Decide without planning: what `status` and `ls` show."""
-        return decide(world.store, world.workspace, world.baseline, policy, self.rules, self._clock())
+    def planning_context(self, world: WorldState, policy: Policy, whole: Whole | None = None) -> PlanningContext:
+        """Decide without planning; ``whole`` is given where the snapshots and the baseline are those of a part."""
+        return decide(world.store, world.workspace, world.baseline, policy, self.rules, self._clock(), whole=whole)
 
     def busy(self) -> dict[str, str]:
         """Return the conversations whose lock another process holds, with who it is."""
@@ -312,49 +304,6 @@ class Session:
         if run.command != LIBRARY:
             return False
         return not self.busy().keys().isdisjoint(step.conversation for step in self.state.journal.steps(run.id))
-
-    def apply(
-        self, plan: Plan, world: WorldState, command: str, progress: Progress = lambda *_: None
-    ) -> tuple[Outcome, WorldState]:
-        """Carry out a plan made from ``world``, and remember what was achieved. Return that, and what is there then.
-
-        A plan with nothing to do, on sides that are known, writes nothing at all.
-        """
-        outcome, after = Outcome(), world
-        if not plan.quiet:
-            plan = replace(plan, store_lost=has_lost_all(world.store, world.baseline, self.format))
-            missed = self.state.lost()
-            outcome = self.carry_out(plan, world, command, progress)
-            if plan.actions:
-                copies = (*world.store.copies, *world.workspace.copies)
-                self.scanner.know(rows_of(outcome.new_files, plan.actions, copies, self.format))
-                after = self.look({action.target.side for action in plan.actions})
-            else:
-                after = replace(world, baseline=self.state.load(self.site.number))
-            self.remember(plan, world, after, outcome)
-            self._tell_lost(missed, after)
-        self.scanner.save()
-        if not plan.quiet:
-            close(self.site, outcome)
-        return outcome, after
-
-    def _tell_lost(self, missed: Mapping[str, str | None], after: WorldState) -> None:
-        """Name what was lost with the store, once; what is there again is missed no more."""
-        if not (now := self.state.lost()):
-            return
-        from reconcile.engine.lost_versions import lost_with_store
-
-        self.state.remove_lost(now.keys() & {copy.conversation for copy in after.store.copies})
-        new = [
-            each
-            for each in lost_with_store(self.state, self.project, self.format, after)
-            if each.conversation not in missed
-        ]
-        for each in new[:_NAMED]:
-            way = f": {each.command}" if each.command else ""
-            self.messages.append(f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
-        if len(new) > _NAMED:
-            self.messages.append(f"lost with the store: {len(new) - _NAMED} more; reconcile status lists them")
 
     def carry_out(self, plan: Plan, world: WorldState, command: str, progress: Progress) -> Outcome:
         """Carry out a plan made from ``world``; the run stays open until what was achieved is remembered."""

@@ -18,6 +18,10 @@ from reconcile.state.directory import Generation, generation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reconcile.adapters.roots import Roots
+    from reconcile.config import Settings
+    from reconcile.model.policy import Policy
+
 Asked: TypeAlias = tuple[object, ...]
 """All that a plan depends on besides both sides and the memory, as values that compare."""
 Item: TypeAlias = tuple[str | None, str | None, str, str, str, tuple[str, ...]]
@@ -29,6 +33,16 @@ _KIND, _SWEPT = "rest", "swept"
 _KEY_BYTES = 16
 _DAY_NS = 24 * 3600 * 10**9
 """A checkout is noted as seen once a day, which only a run that opens the state does."""
+
+
+def request_key(roots: Roots, rules: Policy | Settings, ignore: tuple[str, ...]) -> Asked:
+    """Return all that a plain run's plan depends on besides both sides, the memory and git.
+
+    ``rules`` are a policy's, or the settings that make one.
+    """
+    sides = (roots.format, roots.workspace, roots.project, roots.store, roots.workspace_identity, roots.workspace_id)
+    chosen = (rules.layout.value, rules.stream.value, rules.diverged.value, rules.missing.value)
+    return (*sides, roots.siblings, *chosen, ignore)
 
 
 class Answer(NamedTuple):

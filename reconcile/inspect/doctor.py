@@ -9,56 +9,73 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconcile.adapters.jp.activity import held_locks
 from reconcile.apply.staging_cleanup import STAGING, library_staging_name, staging_name
-from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
 from reconcile.fs.files import error_text
 from reconcile.fs.paths import names_in
-from reconcile.model.snapshot import Side
-from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, diagnose
+from reconcile.inspect.listing import survey
+from reconcile.model.snapshot import Place, Side
+from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, by_kind, diagnose, misnamed, orphaned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from reconcile.engine.session import Session
-    from reconcile.model.baseline import WorldState
+    from reconcile.engine.engine import Engine, Pass
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import Copy
+    from reconcile.planning.rules.tree import TreeIndex
 
 _LOCKS = "locks"
 
 
-def examine(session: Session, world: WorldState, policy: Policy) -> tuple[Finding, ...]:
+def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     """Return all findings by kind and place. It writes nothing and takes no lock."""
-    planning = session.planning_context(world, policy)
+    session, known = engine.session, engine.known
+    pass_ = engine.plan(policy, also=engine.noteworthy)
+    context = engine.decide(pass_, policy)
     roots = session.roots
-    sides = (
-        (Side.STORE, roots.store_conversations, world.store.copies),
-        (Side.WORKSPACE, roots.workspace_conversations, world.workspace.copies),
-    )
-    known = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
+    sides = ((Side.STORE, roots.store_conversations), (Side.WORKSPACE, roots.workspace_conversations))
     # Runs leave the lock files of conversations that they remove: JP's own cleanup deletes them
     # (docs/design/formats/jp.md#lock-files).
-    known |= session.state.journal.concerned_since("").keys()
+    there = known.there()
+    ids = there | session.state.journal.concerned_since("").keys()
     # The library's staging directory exists while a program uses it; the next run finishes an interrupted run.
     identity = session.state.meta("identity") or ""
     ours = {library_staging_name(identity)} | {
         staging_name(identity, run.id) for run in session.state.journal.open_runs()
     }
     strays: list[Finding] = []
-    for side, conversations, copies in sides:
+    for side, conversations in sides:
         strays += _staging_directories(side, conversations, ours)
-        strays += _temporary_files(side, conversations, copies)
-    strays += _orphaned_locks((roots.store, roots.workspace), known, session.format.parse_id)
+        strays += _temporary_files(side, conversations, known.sides[side].paths)
+    strays += _orphaned_locks((roots.store, roots.workspace), ids, session.format.parse_id)
     lost = [
         Finding(Ailment.LOST, gone.conversation, gone.left, gone.conversation, (gone.command,) if gone.command else ())
-        for gone in lost_with_store(session.state, session.project, session.format, world)
+        for gone in lost_with_store(session, there)
     ]
-    diagnosed = diagnose(planning, plan_as_asked(session, world, policy), world.store, world.workspace)
+    store, workspace = pass_.world.store, pass_.world.workspace
+    if not pass_.full:
+        store = replace(store, foreign=tuple(known.sides[Side.STORE].all_foreign()))
+        workspace = replace(workspace, foreign=tuple(known.sides[Side.WORKSPACE].all_foreign()))
+    diagnosed = diagnose(context, engine.completed(pass_), store, workspace, engine.empty_directories(pass_))
+    rest = () if pass_.full else _of_clean(engine, pass_, survey(engine, pass_, context).tree)
     order = list(Ailment)
-    findings = (*diagnosed, *_not_among(diagnosed, strays), *lost)
+    findings = (*by_kind((*diagnosed, *rest)), *_not_among(diagnosed, strays), *lost)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.ailment)))
+
+
+def _of_clean(engine: Engine, pass_: Pass, tree: TreeIndex) -> Iterator[Finding]:
+    """Yield what can be wrong with a clean conversation: its directory's name, and its parent."""
+    fmt = engine.session.format
+    for entry in engine.clean_conversations(pass_):
+        name = fmt.dirname(entry.conversation, entry.row.title)
+        for side, path in ((Side.STORE, entry.path), *((Side.WORKSPACE, path) for path in entry.workspace_paths)):
+            if path.rpartition("/")[2] != name:
+                yield misnamed(entry.conversation, Place(side, path), name)
+        if entry.conversation in tree and tree.parent_is_gone(entry.conversation):
+            yield orphaned(entry.conversation, f"{Side.STORE}:{entry.path}", entry.row.parent)
 
 
 def _not_among(diagnosed: Collection[Finding], strays: Iterable[Finding]) -> Iterator[Finding]:
@@ -72,21 +89,19 @@ def _not_among(diagnosed: Collection[Finding], strays: Iterable[Finding]) -> Ite
             yield stray
 
 
-def _temporary_files(side: Side, conversations: str, copies: Collection[Copy]) -> Iterator[Finding]:
+def _temporary_files(side: Side, conversations: str, copies: Mapping[str, str]) -> Iterator[Finding]:
     """Yield JP's ``*.tmp`` files beside copies. JP deletes them at its next start, in live directories only."""
-    for copy in copies:
+    for copy, conversation in copies.items():
         try:
-            names = names_in(os.path.join(conversations, copy.path))
+            names = names_in(os.path.join(conversations, copy))
         except OSError as error:
-            yield _unread(f"{side}:{copy.path}", error, copy.conversation)
+            yield _unread(f"{side}:{copy}", error, conversation)
             continue
         for name in names:
-            path = os.path.join(conversations, copy.path, name)
+            path = os.path.join(conversations, copy, name)
             if name.endswith(".tmp") and os.path.isfile(path):
                 mend = ("jp, at its next start", f"or look at it, and rm {shlex.quote(path)}")
-                yield Finding(
-                    Ailment.LEFTOVER, f"{side}:{copy.path}/{name}", "JP's half-written file", copy.conversation, mend
-                )
+                yield Finding(Ailment.LEFTOVER, f"{side}:{copy}/{name}", "JP's half-written file", conversation, mend)
 
 
 def _staging_directories(side: Side, conversations: str, ours: Collection[str]) -> Iterator[Finding]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.model.snapshot import Fault, Stream
+from reconcile.planning.rules.tree import TreeIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from reconcile.engine.engine import Engine, Pass
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
@@ -38,34 +40,73 @@ class Row(Struct, frozen=True):
     branch: str = ""
 
 
-def flat(context: PlanningContext, *, archived: bool) -> tuple[Row, ...]:
+class Entry(Struct, frozen=True):
+    """One conversation of a survey, without its place in the tree; see `Row`."""
+
+    title: str | None
+    events: int | None
+    last: str | None
+    where: str
+    archived: bool
+
+
+class Survey(Struct, frozen=True):
+    """All conversations in the order of ids, and the tree of the live ones."""
+
+    entries: Mapping[str, Entry]
+    tree: TreeIndex
+
+    @classmethod
+    def of(cls, context: PlanningContext) -> Survey:
+        """Return the conversations that a board decides."""
+        return cls({view.id: _entry_of(view) for view in context.views.values() if _exists(view)}, context.tree)
+
+
+def survey(engine: Engine, pass_: Pass, context: PlanningContext) -> Survey:
+    """Return every conversation: those of a pass as it decides, the others as the index knows them."""
+    decided, fmt = Survey.of(context), engine.session.format
+    if pass_.full:
+        return decided
+    entries = dict(decided.entries)
+    parents = {id_: context.parentage[id_].parent for id_ in context.tree.depths}
+    for entry in engine.clean_conversations(pass_):
+        row, archived = entry.row, entry.is_archived
+        where = "both" if entry.is_in_workspace else "store"
+        entries[entry.conversation] = Entry(row.title, row.length, row.last, where, archived)
+        if not archived:
+            parents[entry.conversation] = row.parent
+    ordered = {id_: entries[id_] for id_ in sorted(entries, key=fmt.order)}
+    return Survey(ordered, TreeIndex(parents, fmt.order))
+
+
+def flat(survey: Survey, *, archived: bool) -> tuple[Row, ...]:
     """Return every live conversation in the order of ids, or every archived one."""
-    views = (view for view in context.views.values() if _exists(view) and view.archived == archived)
-    return tuple(_row(context, view) for view in views)
+    return tuple(_row(survey, id_) for id_, entry in survey.entries.items() if entry.archived == archived)
 
 
-def roots(context: PlanningContext) -> tuple[Row, ...]:
+def roots(survey: Survey) -> tuple[Row, ...]:
     """Return the live conversations without a parent."""
-    return tuple(_row(context, context.views[root]) for root in context.tree.roots())
+    return tuple(_row(survey, root) for root in survey.tree.roots())
 
 
-def below(context: PlanningContext, conversation: str) -> tuple[Row, ...]:
+def below(survey: Survey, conversation: str) -> tuple[Row, ...]:
     """Return the descendants of a conversation, parents before children."""
-    return tuple(_row(context, context.views[id_]) for id_ in context.tree.descendants(conversation))
+    return tuple(_row(survey, id_) for id_ in survey.tree.descendants(conversation))
 
 
-def tree(context: PlanningContext, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
+def tree(survey: Survey, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
     """Yield the tree with its branches drawn: the whole tree, or the one with the root ``top``, or only ``wanted``.
 
     Rows deeper than `MAX_DRAWN` are not indented further, and show their depth as a number.
     """
-    shown = context.tree.depths.keys() if wanted is None else wanted
-    tops = (id_ for id_ in context.tree.walk() if id_ in shown and context.tree.parent_of(id_) not in shown)
+    index = survey.tree
+    shown = index.depths.keys() if wanted is None else wanted
+    tops = (id_ for id_ in index.walk() if id_ in shown and index.parent_of(id_) not in shown)
     starts = tuple(tops) if top is None else (top,)
     for conversation, branch in draw_tree(
-        starts, lambda parent: [child for child in context.tree.children_of(parent) if child in shown]
+        starts, lambda parent: [child for child in index.children_of(parent) if child in shown]
     ):
-        yield _row(context, context.views[conversation], branch)
+        yield _row(survey, conversation, branch)
 
 
 def draw_tree(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -93,16 +134,27 @@ def sides_of(view: View) -> str:
     return {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
 
 
-def _row(context: PlanningContext, view: View, branch: str = "") -> Row:
+def _entry_of(view: View) -> Entry:
     copy = view.store.main or view.workspace.main
     stream = copy.stream if copy is not None else None
-    return Row(
-        conversation=view.id,
+    return Entry(
         title=view.title,
         events=None if isinstance(stream, Fault) else stream.count if stream is not None else 0,
         last=stream.last if isinstance(stream, Stream) else None,
-        root=context.tree.tops.get(view.id, view.id),
-        parent=context.tree.parent_of(view.id) if view.id in context.tree else None,
         where=sides_of(view),
+        archived=view.archived,
+    )
+
+
+def _row(survey: Survey, conversation: str, branch: str = "") -> Row:
+    entry, tree = survey.entries[conversation], survey.tree
+    return Row(
+        conversation=conversation,
+        title=entry.title,
+        events=entry.events,
+        last=entry.last,
+        root=tree.tops.get(conversation, conversation),
+        parent=tree.parent_of(conversation) if conversation in tree else None,
+        where=entry.where,
         branch=branch,
     )

@@ -218,6 +218,12 @@ class Plan(Struct, frozen=True, kw_only=True):
             )
         )
 
+    @property
+    def spoken_of(self) -> frozenset[str]:
+        """The conversations of which something is held, set aside or noted."""
+        items: tuple[Item | Note, ...] = (*self.held, *self.aside, *self.notes)
+        return frozenset(item.conversation for item in items if item.conversation is not None)
+
     def summary(self) -> dict[str, int]:
         """Return the counts by state and kind of action, and of held and set aside items."""
         counts = dict(self.states)

@@ -142,6 +142,11 @@ class Policy(Struct, frozen=True):
         return self.request if isinstance(self.request, TreeEdit) else None
 
     @property
+    def is_unlimited(self) -> bool:
+        """The run is about everything: no command, and no selection."""
+        return not (self.request or self.only or self.below or self.decisions)
+
+    @property
     def is_plain(self) -> bool:
         """Whether this is a plain run: no request, no limit, no decision."""
         special = self.request or self.only or self.below or self.decisions or self.accept_bulk or self.mend

@@ -12,10 +12,10 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Metadata, Partition, Side, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from reconcile.model.plan import Plan
-    from reconcile.model.snapshot import Copy, Snapshot
+    from reconcile.model.snapshot import Copy, Place, Snapshot
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
@@ -103,8 +103,10 @@ class Finding(Struct, frozen=True):
         return PLAIN in self.mend
 
 
-def diagnose(context: PlanningContext, plan: Plan, store: Snapshot, workspace: Snapshot) -> tuple[Finding, ...]:
-    """Return everything that is wrong, by kind; ``plan`` is that of a plain run."""
+def diagnose(
+    context: PlanningContext, plan: Plan, store: Snapshot, workspace: Snapshot, empty: Iterable[Copy]
+) -> tuple[Finding, ...]:
+    """Return everything that is wrong, by kind; ``plan`` is that of a plain run, ``empty`` are empty directories."""
     held = list(_held(context, plan))
     places = {finding.place for finding in held}
     found = [
@@ -113,11 +115,28 @@ def diagnose(context: PlanningContext, plan: Plan, store: Snapshot, workspace: S
         *(finding for view in context.views.values() for finding in _copies(context, view)),
         *_tree(context),
         *_planned(plan),
-        *_empty(store, workspace),
+        *map(_empty, empty),
         *_foreign(context, store, workspace),
     ]
+    return by_kind(found)
+
+
+def by_kind(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings in the order of their kinds, and of their places."""
     order = list(Ailment)
-    return tuple(sorted(found, key=lambda finding: (order.index(finding.ailment), finding.place)))
+    return tuple(sorted(findings, key=lambda finding: (order.index(finding.ailment), finding.place)))
+
+
+def misnamed(conversation: str, place: Place, name: str) -> Finding:
+    """Return the finding of a directory whose title makes it ``name``."""
+    mend = ("jp, at its next write of it",)
+    return Finding(Ailment.NAME, str(place), f"the title makes it {name}", conversation, mend)
+
+
+def orphaned(conversation: str, place: str, parent: str | None) -> Finding:
+    """Return the finding of a conversation whose parent is nowhere, or archived."""
+    mend = (f"reconcile set-parent {conversation} PARENT", f"reconcile set-parent {conversation} --none")
+    return Finding(Ailment.MISSING_PARENT, place, f"its parent {parent}", conversation, mend)
 
 
 def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
@@ -176,7 +195,7 @@ def _one(context: PlanningContext, view: View, main: Copy) -> Iterator[Finding]:
     metadata = main.metadata
     if isinstance(metadata, Metadata) and main.dirname != context.rules.format.dirname(view.id, metadata.title):
         name = context.rules.format.dirname(view.id, metadata.title)
-        yield _of(Ailment.NAME, main, f"the title makes it {name}", "jp, at its next write of it")
+        yield misnamed(view.id, main.place, name)
     if main.side is Side.WORKSPACE and view.agreed is not None and view.agreed.place != main.path:
         yield _of(Ailment.DRIFT, main, f"it was at {view.agreed.place}", f"reconcile project {view.id}")
 
@@ -193,11 +212,7 @@ def _tree(context: PlanningContext) -> Iterator[Finding]:
         )
     for conversation in context.tree.walk():
         if context.tree.parent_is_gone(conversation):
-            parent = context.parentage[conversation].parent
-            mend = (f"reconcile set-parent {conversation} PARENT", f"reconcile set-parent {conversation} --none")
-            yield Finding(
-                Ailment.MISSING_PARENT, _place(context, conversation), f"its parent {parent}", conversation, mend
-            )
+            yield orphaned(conversation, _place(context, conversation), context.parentage[conversation].parent)
 
 
 def _place(context: PlanningContext, conversation: str) -> str:
@@ -215,9 +230,8 @@ def _planned(plan: Plan) -> Iterator[Finding]:
             yield Finding(Ailment.STALE, str(action.target), action.reason.words, action.conversation, (PLAIN,))
 
 
-def _empty(*sides: Snapshot) -> Iterator[Finding]:
-    for copy in empty_directories(*sides):
-        yield _of(Ailment.EMPTY, copy, NOTHING_IN_IT, f"reconcile status {copy.conversation}", "remove it")
+def _empty(copy: Copy) -> Finding:
+    return _of(Ailment.EMPTY, copy, NOTHING_IN_IT, f"reconcile status {copy.conversation}", "remove it")
 
 
 def empty_directories(*sides: Snapshot) -> Iterator[Copy]:

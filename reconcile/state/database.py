@@ -168,7 +168,7 @@ class State:
         with state_errors(self._path):
             return baseline_table.load(self._connection, checkout, only)
 
-    def has_requests(self, checkout: int) -> bool:
+    def has_requests(self, checkout: int | None) -> bool:
         """Tell whether a checkout has a request that no run has carried out yet."""
         with state_errors(self._path):
             return bool(select(self._connection, "SELECT 1 FROM waiting WHERE checkout = ? LIMIT 1", (checkout,)))
@@ -190,7 +190,7 @@ class State:
         with state_errors(self._path):
             return frozenset(row[0] for row in select(self._connection, sql, (number, most)))
 
-    def checkout_row(self, checkout: int) -> tuple[object, ...] | None:
+    def checkout_row(self, checkout: int | None) -> tuple[object, ...] | None:
         """Return the layout, the store's identity and the newest run of a checkout; None if its record was removed.
 
         A run of the library doesn't count: it changes only the baseline of its conversations.

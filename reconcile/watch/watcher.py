@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconcile.adapters.roots import identity_of
 from reconcile.apply.site import MovedError
-from reconcile.engine.passes import Passes
+from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.locks import LockedError, watch_lock
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.outcome import Outcome
-    from reconcile.engine.passes import Pass
+    from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.watch.debounce import Directories
@@ -92,7 +92,7 @@ class WatchLoop:
         self._timings = target.timings
         self._queue = queue
         self._reporter = reporter
-        self._passes = Passes(target.session)
+        self._engine = Engine(target.session)
         self._debouncer = Debouncer(self._timings.quiet, self._timings.at_most)
         self._busy: dict[str, tuple[Directories, tuple[str, ...]]] = {}
         self._git: str | None = None
@@ -115,7 +115,7 @@ class WatchLoop:
 
     def run(self) -> None:
         """Scan both sides, then the changes."""
-        with self._listening(), closing(self._passes):
+        with self._listening(), closing(self._engine):
             suspended = _suspended_ns()
             while not (self._queue.stop_requested or self._queue.reopen_requested):
                 now = time.monotonic_ns()
@@ -232,10 +232,8 @@ class WatchLoop:
         with self._session.exclusively(COMMAND, 0):
             self._locked_since = None
             directories = debouncer.take(now)
-            if now >= self._full_scan_at:
-                run = self._passes.everything(policy, debouncer.in_flight)
-            else:
-                run = self._passes.some(policy, directories, debouncer.in_flight)
+            self._engine.refresh(None if now >= self._full_scan_at else directories)
+            run = self._engine.plan(policy, moving=debouncer.in_flight)
             if run.full:
                 self._check_sides(run)
             run = self._without_vanishing(run, now)
@@ -245,7 +243,7 @@ class WatchLoop:
             self._reporter.report_begin(len(run.plan.actions))
             try:
                 self._progress(0, len(run.plan.actions))
-                outcome = self._passes.apply(run, COMMAND, self._progress)
+                outcome = self._engine.apply(run, COMMAND, self._progress)
             except _StoppedError as stopped:
                 self._reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the rest is due"))
                 self._session.finish()

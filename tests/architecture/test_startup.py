@@ -44,14 +44,14 @@ def test_the_command_line_loads_no_command(imported_anyway: set[str]) -> None:
 def test_what_is_only_looked_at_is_loaded_when_it_is_asked_for(imported_anyway: set[str]) -> None:
     script = (
         "import reconcile_cli.commands.doctor, reconcile_cli.commands.brief, reconcile_cli.commands.ls, "
-        "reconcile_cli.plain_run, "
+        "reconcile_cli.plain, "
         "reconcile.engine.session"
     )
     assert not {name for name in imported_by(script) - imported_anyway if "claudesidian" in name or "leslie" in name}
 
 
 def test_what_a_run_without_changes_needs_is_light(imported_anyway: set[str]) -> None:
-    loaded = imported_by("import reconcile_cli.plain_run") - imported_anyway
+    loaded = imported_by("import reconcile_cli.plain") - imported_anyway
     assert not loaded & HEAVY
     assert not loaded & {"reconcile.engine.session", "reconcile.planning.planner", "reconcile.serialization.plan_json"}
 

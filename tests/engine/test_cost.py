@@ -9,7 +9,7 @@ import pytest
 
 from reconcile.model.snapshot import Side
 from tests.planning.test_linear import steps
-from tests.support.watched import FIRST, LATER, POLICY, Watched, watched
+from tests.support.watched import FIRST, LATER, POLICY, Watched, planned, watched
 from tests.support.world import append, events, set_key, write_conversation
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Watched, Wa
         few, many = (watched(tmp_path_factory.mktemp("watched"), count) for count in (200, 2000))
         yield few, many
     for each in (few, many):
-        each.passes.close()
-        each.passes.session.state.close()
+        each.engine.close()
+        each.engine.session.state.close()
 
 
 def edit_in_workspace(it: Watched) -> Dirty:
@@ -88,12 +88,12 @@ def cost(it: Watched, dirty: Dirty) -> int:
     found = []
 
     def take_up() -> None:
-        found.append(it.passes.some(POLICY, dirty))
-        it.passes.apply(found[0], "watch")
+        found.append(planned(it.engine, POLICY, dirty))
+        it.engine.apply(found[0], "watch")
 
     count = steps(take_up)
     assert not found[0].full
-    again = it.passes.everything(POLICY)
-    it.passes.apply(again, "watch")
+    again = planned(it.engine, POLICY)
+    it.engine.apply(again, "watch")
     assert again.plan.quiet
     return count

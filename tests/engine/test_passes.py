@@ -14,8 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.adapters.locate import locate
-from reconcile.engine.dispatch import plan_as_asked
-from reconcile.engine.passes import MOST, Passes
+from reconcile.engine.engine import MOST, Engine
 from reconcile.engine.session import Session
 from reconcile.model.baseline import IntentKind
 from reconcile.model.options import Prefer
@@ -24,14 +23,14 @@ from reconcile.model.policy import LocalRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from tests.support.trouble import hold
-from tests.support.watched import FIRST, LATER, POLICY, Watched, watched
+from tests.support.watched import FIRST, LATER, POLICY, Watched, planned, watched
 from tests.support.world import append, events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from reconcile.apply.outcome import Outcome
-    from reconcile.engine.passes import Pass
+    from reconcile.engine.engine import Pass
     from reconcile.model.policy import Policy
 
 NAMES = [f"{FIRST + number}-it" for number in range(10)]
@@ -43,14 +42,14 @@ IDS = [f"jp-c{FIRST + number}" for number in range(10)]
 def it(tmp_path: Path) -> Iterator[Watched]:
     made = watched(tmp_path, 10)
     yield made
-    made.passes.close()
-    made.passes.session.state.close()
+    made.engine.close()
+    made.engine.session.state.close()
 
 
 def taken_up(it: Watched, *paths: str, side: Side = Side.STORE) -> Pass:
     """Make a pass over what was named; then nothing is due any more."""
-    found = it.passes.some(POLICY, {side: set(paths)})
-    it.passes.apply(found, "watch")
+    found = planned(it.engine, POLICY, {side: set(paths)})
+    it.engine.apply(found, "watch")
     return found
 
 
@@ -59,7 +58,7 @@ def kinds(found: Pass) -> list[Kind]:
 
 
 def test_the_first_pass_is_about_everything(it: Watched) -> None:
-    assert Passes(it.passes.session).some(POLICY, {}).full
+    assert planned(Engine(it.engine.session), POLICY, {}).full
 
 
 def test_where_nothing_has_changed_a_pass_is_about_nothing(it: Watched) -> None:
@@ -69,10 +68,10 @@ def test_where_nothing_has_changed_a_pass_is_about_nothing(it: Watched) -> None:
 
 def test_what_was_known_before_is_free_at_once(it: Watched) -> None:
     """A watcher knows everything anew now and then; the collector comes late where there is little of other garbage."""
-    before = weakref.ref(it.passes.known)
+    before = weakref.ref(it.engine.known)
     gc.disable()
     try:
-        it.passes.apply(it.passes.everything(POLICY), "watch")
+        it.engine.apply(planned(it.engine, POLICY), "watch")
         assert before() is None
     finally:
         gc.enable()
@@ -136,36 +135,34 @@ def test_what_concerns_a_side_as_a_whole_is_looked_at_as_a_whole(
 ) -> None:
     append(it.store / ALONE, 1, "b", LATER)
     change(it)
-    assert it.passes.some(POLICY, {Side.STORE: {ALONE}}).full
+    assert planned(it.engine, POLICY, {Side.STORE: {ALONE}}).full
 
 
 def test_another_policy_is_about_everything(it: Watched) -> None:
     policy = replace(POLICY, prefer=Prefer.STORE)
-    assert it.passes.some(policy, {}).full
-    assert it.passes.some(replace(POLICY, only=frozenset(IDS[:1])), {}).full
+    assert planned(it.engine, policy, {}).full
+    assert planned(it.engine, replace(POLICY, only=frozenset(IDS[:1])), {}).full
 
 
 def test_what_was_not_applied_is_looked_at_again(it: Watched) -> None:
     append(it.store / ALONE, 1, "b", LATER)
-    assert kinds(it.passes.some(POLICY, {Side.STORE: {ALONE}})) == [Kind.PROJECT]
+    assert kinds(planned(it.engine, POLICY, {Side.STORE: {ALONE}})) == [Kind.PROJECT]
     found = taken_up(it)
     assert (found.full, kinds(found)) == (True, [Kind.PROJECT])
 
 
 def test_too_much_is_looked_at_as_a_whole(it: Watched) -> None:
-    assert it.passes.some(POLICY, {Side.STORE: {f"{number}-x" for number in range(MOST + 1)}}).full
+    assert planned(it.engine, POLICY, {Side.STORE: {f"{number}-x" for number in range(MOST + 1)}}).full
 
 
 def another_session(it: Watched) -> Session:
-    session = it.passes.session
+    session = it.engine.session
     return Session(it.roots, session.directory)
 
 
 def test_after_another_process_has_been_at_work_here_everything_is_looked_at(it: Watched) -> None:
     with another_session(it) as session:
-        policy = replace(POLICY, request=LocalRequest((IDS[5],)))
-        look = session.look()
-        session.apply(plan_as_asked(session, look, policy), look, "local")
+        once(session, replace(POLICY, request=LocalRequest((IDS[5],))))
     found = taken_up(it)
     assert (found.full, kinds(found)) == (True, [])
     assert found.world.baseline.intents[IDS[5]].kind is IntentKind.LOCAL
@@ -187,15 +184,15 @@ def elsewhere(it: Watched, tmp_path: Path) -> Iterator[Session]:
     project = tmp_path / "elsewhere"
     shutil.copytree(it.workspace.parent, project / ".jp")
     roots = locate("jp", str(project), str(it.store.parent), str(project), os.environ, sys.platform)
-    with Session(roots, it.passes.session.directory) as session:
+    with Session(roots, it.engine.session.directory) as session:
         once(session, POLICY)
         taken_up(it)
         yield session
 
 
 def once(session: Session, policy: Policy) -> None:
-    look = session.look()
-    session.apply(plan_as_asked(session, look, policy), look, "reconcile")
+    engine = Engine(session)
+    engine.apply(planned(engine, policy), "reconcile")
 
 
 def test_what_was_done_in_another_checkout_concerns_its_conversations(it: Watched, elsewhere: Session) -> None:
@@ -220,8 +217,8 @@ def test_what_is_busy_is_due(it: Watched) -> None:
     lock = it.store.with_name("locks") / f"{IDS[5]}.lock"
     with hold(lock):
         for _ in range(2):
-            found = it.passes.some(POLICY, {Side.STORE: {ALONE}})
-            outcome = it.passes.apply(found, "watch")
+            found = planned(it.engine, POLICY, {Side.STORE: {ALONE}})
+            outcome = it.engine.apply(found, "watch")
             assert [deed.reason for deed in outcome.results.values()] == [Reason.BUSY]
             assert not found.full
     assert kinds(taken_up(it)) == [Kind.PROJECT]
@@ -231,7 +228,7 @@ def test_what_is_busy_is_due(it: Watched) -> None:
 def test_what_is_busy_after_a_look_at_everything_is_due(it: Watched) -> None:
     append(it.store / ALONE, 1, "b", LATER)
     with hold(it.store.with_name("locks") / f"{IDS[5]}.lock"):
-        it.passes.apply(it.passes.everything(POLICY), "watch")
+        it.engine.apply(planned(it.engine, POLICY), "watch")
     found = taken_up(it)
     assert (found.full, kinds(found)) == (False, [Kind.PROJECT])
 
@@ -241,8 +238,8 @@ def test_what_is_being_written_is_left_out_also_of_a_look_at_everything(it: Watc
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     append(it.store / NAMES[6], 1, "b", LATER)
-    found = it.passes.everything(POLICY, frozenset({IDS[5]}))
-    it.passes.apply(found, "watch")
+    found = planned(it.engine, POLICY, moving=frozenset({IDS[5]}))
+    it.engine.apply(found, "watch")
     assert (kinds(found), found.plan.held) == ([Kind.PROJECT], ())
     assert [found.is_about(each) for each in (IDS[5], IDS[6], None)] == [False, True, True]
     path.write_bytes(whole)
@@ -269,15 +266,15 @@ def test_what_a_pass_has_made_is_known(it: Watched) -> None:
     """Two continuations: the older one lives on as a child, which is in the store alone."""
     append(it.store / ALONE, 1, "b", LATER)
     append(it.workspace / ALONE, 1, "c", LATER + 1)
-    found = it.passes.some(POLICY, {side: {ALONE} for side in Side})
-    it.passes.apply(found, "watch")
+    found = planned(it.engine, POLICY, {side: {ALONE} for side in Side})
+    it.engine.apply(found, "watch")
     assert (found.full, kinds(found)) == (False, [Kind.FORK, Kind.COPY])
     fork = found.plan.actions[0].conversation
-    (made,) = it.passes.known.sides[Side.STORE].of(fork)
+    (made,) = it.engine.known.sides[Side.STORE].of(fork)
     assert not taken_up(it, made.path).conversations
     append(it.store / made.path, 1, "d", LATER)
     assert taken_up(it, made.path).conversations == {fork, IDS[5]}
-    assert it.passes.everything(POLICY).plan.quiet
+    assert planned(it.engine, POLICY).plan.quiet
 
 
 def test_a_new_child_is_imported_below_its_parent(it: Watched) -> None:
@@ -286,19 +283,19 @@ def test_a_new_child_is_imported_below_its_parent(it: Watched) -> None:
     found = taken_up(it, path, side=Side.WORKSPACE)
     assert (found.full, kinds(found)) == (False, [Kind.COPY])
     assert IDS[0] in found.conversations
-    assert it.passes.everything(POLICY).plan.quiet
+    assert planned(it.engine, POLICY).plan.quiet
 
 
 def test_where_a_side_keeps_changing_after_a_run_everything_is_looked_at(
     it: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(it.store / ALONE, 1, "b", LATER)
-    found = it.passes.some(POLICY, {Side.STORE: {ALONE}})
-    monkeypatch.setattr(it.passes.session.scanner, "again", lambda *_: None)
-    outcome = it.passes.apply(found, "watch")
+    found = planned(it.engine, POLICY, {Side.STORE: {ALONE}})
+    monkeypatch.setattr(it.engine.session.scanner, "again", lambda *_: None)
+    outcome = it.engine.apply(found, "watch")
     assert not outcome.undone()
     monkeypatch.undo()
-    assert it.passes.everything(POLICY).plan.quiet
+    assert planned(it.engine, POLICY).plan.quiet
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -319,7 +316,7 @@ def test_what_appears_in_a_directory_meanwhile_is_due(it: Watched, monkeypatch: 
     append(it.workspace / ALONE, 1, "b", LATER)
     meanwhile(monkeypatch, lambda: write_conversation(it.workspace / ALONE / "conversations" / new, "New", events(2)))
     assert kinds(taken_up(it, ALONE, side=Side.WORKSPACE)) == [Kind.COPY]
-    assert it.passes.due == {f"jp-c{FIRST + 50}"}
+    assert it.engine.due == {f"jp-c{FIRST + 50}"}
     assert Kind.COPY in kinds(taken_up(it))
     assert (it.store / new / "events.json").exists()
 
@@ -334,11 +331,11 @@ def test_what_is_moved_into_a_directory_meanwhile_is_due(it: Watched, monkeypatc
 
     meanwhile(monkeypatch, move)
     taken_up(it, ALONE, side=Side.WORKSPACE)
-    assert IDS[6] in it.passes.due
+    assert IDS[6] in it.engine.due
     found = taken_up(it)
     assert Kind.REMOVE_STALE not in kinds(found), "where it was before is known to be empty"
     assert (it.workspace / ALONE / "conversations" / moved / "events.json").exists()
-    assert not it.passes.everything(POLICY).plan.actions
+    assert not planned(it.engine, POLICY).plan.actions
 
 
 def test_where_something_has_left_a_side_meanwhile_everything_is_looked_at(
@@ -347,8 +344,8 @@ def test_where_something_has_left_a_side_meanwhile_everything_is_looked_at(
     append(it.workspace / ALONE, 1, "b", LATER)
     meanwhile(monkeypatch, lambda: shutil.rmtree(it.workspace / ALONE))
     taken_up(it, ALONE, side=Side.WORKSPACE)
-    assert not it.passes.goes_on
-    assert it.passes.some(POLICY, {}).full
+    assert not it.engine.goes_on
+    assert planned(it.engine, POLICY, {}).full
 
 
 def test_where_a_part_could_not_tell_afterwards_everything_is_looked_at(
@@ -364,5 +361,5 @@ def test_where_a_part_could_not_tell_afterwards_everything_is_looked_at(
 
     meanwhile(monkeypatch, act)
     taken_up(it, ALONE, side=Side.WORKSPACE)
-    assert not it.passes.goes_on
+    assert not it.engine.goes_on
     assert kinds(taken_up(it)) == [Kind.COPY]

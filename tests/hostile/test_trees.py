@@ -13,10 +13,11 @@ import pytest
 
 from reconcile.adapters.locate import locate
 from reconcile.apply.outcome import Result
-from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.fs.dirfd import Directory
 from reconcile.model.policy import LocalRequest, Policy
+from tests.support.watched import planned
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
 
 if TYPE_CHECKING:
@@ -226,11 +227,11 @@ def test_what_comes_after_the_plan_fails_with_its_name(world: World, name: str, 
     roots = locate("jp", str(world.project), None, str(world.project), os.environ, sys.platform)
     at = world.workspace / NAME / ".cache" / name
     with Session(roots, str(world.state)) as session:
-        look = session.look()
-        plan = plan_as_asked(session, look, Policy(request=LocalRequest((f"jp-c{NUMBER}",))))
+        engine = Engine(session)
+        request = planned(engine, Policy(request=LocalRequest((f"jp-c{NUMBER}",))))
         at.parent.mkdir()
         (os.mkfifo if name == "pipe" else os.mkdir)(at)
-        outcome, _ = session.apply(plan, look, "local")
+        outcome = engine.apply(request, "local")
     failed = next(deed for deed in outcome.results.values() if not deed.is_done)
     assert failed.result is Result.FAILED
     assert f"{at}: found {found}, which" in failed.message

@@ -7,12 +7,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import locate
-from reconcile.engine.dispatch import plan_as_asked
-from reconcile.engine.passes import Passes
+from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
 from tests.support.library import check, directory, mutable, say
 from tests.support.three import FIRST, SECOND_ID, THIRD
+from tests.support.watched import planned
 from tests.support.world import LONG_AGO, SECOND, append
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def test_what_a_pass_saw_before_is_not_remembered(
         return found
 
     with opened(world) as session, session.exclusively("reconcile", 5):
-        look = session.look()
-        plan = plan_as_asked(session, look, Policy())
+        engine = Engine(session)
+        found = planned(engine, Policy())
         with monkeypatch.context() as patched:
             patched.setattr(Session, "look", late)
-            session.apply(plan, look, "reconcile")
+            engine.apply(found, "reconcile")
         now = session.look()
         (copy,) = (each for each in now.store.copies if each.conversation == f"jp-c{FIRST}")
         digests = {file.digest for file in copy.files}
@@ -56,22 +56,22 @@ def test_what_a_pass_saw_before_is_not_remembered(
 
 def test_a_watcher_looks_at_what_a_program_wrote_before_it_hears_of_it(world: World, workspace: Workspace) -> None:
     with opened(world) as session:
-        passes = Passes(session)
+        engine = Engine(session)
         with session.exclusively("watch", 5):
-            passes.apply(passes.everything(Policy()), "watch")
+            engine.apply(planned(engine, Policy()), "watch")
         with mutable(workspace, SECOND_ID) as mut:
             say(mut, "hello")
         with session.exclusively("watch", 5):
-            found = passes.some(Policy(), {})
+            found = planned(engine, Policy(), {})
             assert (found.full, found.plan.actions) == (False, ())
-            passes.apply(found, "watch")
+            engine.apply(found, "watch")
         with workspace.create_conversation(title="New") as new:
             pass
         with session.exclusively("watch", 5):
-            found = passes.some(Policy(), {})
+            found = planned(engine, Policy(), {})
             assert found.full
             assert new.id in found.conversations
-            assert not passes.apply(found, "watch").results
+            assert not engine.apply(found, "watch").results
     check(world)
 
 

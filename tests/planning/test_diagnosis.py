@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from msgspec.structs import replace
 
 from reconcile.model.plan import Item
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Problem
-from reconcile.planning.diagnosis import LAY_OUT, PLAIN, SEE_TO_IT, Ailment, Finding, diagnose
+from reconcile.planning.diagnosis import LAY_OUT, PLAIN, SEE_TO_IT, Ailment, Finding, diagnose, empty_directories
 from tests.support.building import agreed_on, context_of, here, plan_of, stored, unreadable
+
+if TYPE_CHECKING:
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Snapshot
+    from reconcile.planning.context import PlanningContext
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
 NESTED = f"1-a/conversations/{B}"
+
+
+def diagnosed(board: PlanningContext, plan: Plan, store: Snapshot, workspace: Snapshot) -> tuple[Finding, ...]:
+    return diagnose(board, plan, store, workspace, empty_directories(store, workspace))
 
 
 def found(
@@ -21,7 +32,7 @@ def found(
 ) -> list[tuple[Ailment, str, bool]]:
     sides = (stored(*store), here(*workspace))
     baseline = agreed_on(*agreed) if agreed else None
-    findings = diagnose(context_of(*sides, baseline), plan_of(*sides, baseline), *sides)
+    findings = diagnosed(context_of(*sides, baseline), plan_of(*sides, baseline), *sides)
     assert all(finding.ailment.matters and finding.mend for finding in findings)
     return [(finding.ailment, finding.place, finding.repairable) for finding in findings]
 
@@ -62,7 +73,7 @@ def test_what_cannot_be_read_is_not_moved_away() -> None:
     workspace = unreadable(here(A), "1-a/events.json")
     workspace = replace(workspace, problems=(Problem("1-a/events.json", "found something"), Problem("2-b", "closed")))
     sides = (stored(A), workspace)
-    found = diagnose(context_of(*sides, agreed_on(A)), plan_of(*sides, agreed_on(A)), *sides)
+    found = diagnosed(context_of(*sides, agreed_on(A)), plan_of(*sides, agreed_on(A)), *sides)
     assert [(finding.ailment, finding.place, finding.mend) for finding in found] == [
         (Ailment.UNREADABLE, "workspace:1-a/events.json", (SEE_TO_IT,)),
         (Ailment.UNREADABLE, "workspace:2-b", (SEE_TO_IT,)),
@@ -72,7 +83,7 @@ def test_what_cannot_be_read_is_not_moved_away() -> None:
 def findings(store: tuple[str, ...], workspace: tuple[str, ...] = (), agreed: tuple[str, ...] = ()) -> list[Finding]:
     sides = (stored(*store), here(*workspace))
     baseline = agreed_on(*agreed) if agreed else None
-    return list(diagnose(context_of(*sides, baseline), plan_of(*sides, baseline), *sides))
+    return list(diagnosed(context_of(*sides, baseline), plan_of(*sides, baseline), *sides))
 
 
 OTHER = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
@@ -242,7 +253,7 @@ def test_where_it_is_comes_before_the_first_colon_and_is_told_of_every_one() -> 
         Item(conversation="jp-c1", title="A", unit="stream", reason=Reason.INVALID, message=message)
         for message in messages
     ]
-    found = diagnose(context_of(*sides, agreed_on(A)), replace(plan, held=tuple(held)), *sides)
+    found = diagnosed(context_of(*sides, agreed_on(A)), replace(plan, held=tuple(held)), *sides)
     assert [(finding.place, finding.found) for finding in found] == [
         ("store:1-a", "neither side has a whole stream"),
         ("store:1-a/x", "found this: that"),
@@ -259,8 +270,8 @@ def test_a_title_that_nobody_can_read_makes_no_name() -> None:
 def test_a_link_in_a_place_of_a_conversation_and_what_is_only_named_like_one() -> None:
     nested = "9-z/conversations/1-a -> /elsewhere"
     sides = stored(A, "2-b -> /elsewhere", '3-c 09:00 "x"'), here(A, OTHER, nested)
-    context, plan = context_of(*sides), plan_of(*sides)
-    found = [finding for finding in diagnose(context, plan, *sides) if "never followed" not in finding.found]
+    board, plan = context_of(*sides), plan_of(*sides)
+    found = [finding for finding in diagnosed(board, plan, *sides) if "never followed" not in finding.found]
     assert [(finding.ailment, finding.place, finding.conversation) for finding in found] == [
         (Ailment.UNREADABLE, "store:2-b", "jp-c2"),
         (Ailment.UNREADABLE, "workspace:9-z/conversations/1-a", "jp-c1"),
@@ -295,10 +306,10 @@ def test_what_jp_has_carried_along() -> None:
 def test_what_cannot_be_seen() -> None:
     store = replace(stored(A), problems=(Problem("", "it can't be read (EIO)"),))
     plan = plan_of(store, here(A), agreed_on(A))
-    findings = diagnose(context_of(store, here(A), agreed_on(A)), plan, store, here(A))
+    findings = diagnosed(context_of(store, here(A), agreed_on(A)), plan, store, here(A))
     assert [(finding.ailment, finding.place) for finding in findings] == [(Ailment.UNREADABLE, "store:.")]
     store = replace(stored(A), problems=(Problem("9-z", "it can't be read (EIO)"),))
-    (finding,) = diagnose(context_of(store, here(A), agreed_on(A)), plan, store, here(A))
+    (finding,) = diagnosed(context_of(store, here(A), agreed_on(A)), plan, store, here(A))
     mend = ("see to its permissions, or to the disk",)
     assert finding == Finding(Ailment.UNREADABLE, "store:9-z", "it can't be read (EIO)", mend=mend)
 
@@ -308,7 +319,7 @@ def test_a_link_in_the_place_of_a_conversation() -> None:
     baseline = agreed_on(A, '8-h  metadata 09:00 title "H"  stream 09:00 [1]')
     sides = (stored(A), here(linked, '8-h  metadata 09:00 title "H"  stream 09:00 [1]'))
     plan = plan_of(*sides, baseline)
-    found = {finding.place: finding for finding in diagnose(context_of(*sides, baseline), plan, *sides)}[
+    found = {finding.place: finding for finding in diagnosed(context_of(*sides, baseline), plan, *sides)}[
         "workspace:1-a"
     ]
     assert (found.ailment, found.conversation) == (Ailment.UNREADABLE, "jp-c1")

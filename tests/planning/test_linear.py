@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.inspect.listing import MAX_DRAWN, flat, tree
+from reconcile.inspect.listing import MAX_DRAWN, Survey, flat, tree
 from reconcile.model.baseline import Baseline
 from reconcile.model.options import Layout, Missing
 from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
@@ -109,9 +109,9 @@ def judged(sides: tuple[Snapshot, Snapshot], policy: Policy) -> None:
     """Plan, replay the plan, and tell how everything stands."""
     plan = make_plan(*sides, Baseline(), policy, RULES, NOW_NS)
     simulate(plan, listing_of(*sides))
-    context = context_of(*sides)
-    status_lines(context, plan, {}, ())
-    flat(context, archived=False)
+    board = context_of(*sides)
+    status_lines(board, plan, {}, ())
+    flat(Survey.of(board), archived=False)
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["both sides", "workspace alone"])
@@ -159,7 +159,7 @@ def test_what_is_printed_of_a_directory_with_many_in_it_that_becomes_local() -> 
 
 
 def test_a_drawing_is_no_wider_than_some_levels() -> None:
-    rows = list(tree(context_of(look(Side.STORE, chain(2 * FEW)), look(Side.WORKSPACE, []))))
+    rows = list(tree(Survey.of(context_of(look(Side.STORE, chain(2 * FEW)), look(Side.WORKSPACE, [])))))
     assert [len(row.branch) for row in rows[:3]] == [0, 4, 8]
     assert rows[MAX_DRAWN].branch.endswith("└── ")
     assert rows[MAX_DRAWN + 1].branch.strip() == f"{MAX_DRAWN + 1}:"

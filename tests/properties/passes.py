@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import locate
-from reconcile.engine.passes import Passes
+from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.model.snapshot import Side
 from reconcile.scan.scan import scan
@@ -21,6 +21,7 @@ from tests.support.commands import outcome_of
 from tests.support.disk_level import DiskLevel
 from tests.support.pure_level import FORMAT
 from tests.support.trees import Folder
+from tests.support.watched import planned
 
 if TYPE_CHECKING:
     from tests.support.commands import Command, Outcome
@@ -33,7 +34,7 @@ SIDES = {Side.STORE: "store", Side.WORKSPACE: "workspace"}
 class PassesLevel(DiskLevel):
     """Runs that aren't plain, or are killed, are commands of their own, beside the session."""
 
-    passes: Passes | None = None
+    engine: Engine | None = None
     seen: dict[Side, Tree | None] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -42,24 +43,24 @@ class PassesLevel(DiskLevel):
         other = policy.request or policy.only or policy.below or policy.decisions or command.workspace != "workspace"
         if other or more or self.dies or command.dry_run or self.troubles:
             return DiskLevel.invoke(self, command, *more)
-        passes = self._opened()
+        engine = self._opened()
         now = {side: self.tree(name) for side, name in SIDES.items()}
-        with passes.session.exclusively("watch", 5):
-            found = passes.some(policy, self._dirty(now))
-            passes.apply(found, "watch")
+        with engine.session.exclusively("watch", 5):
+            found = planned(engine, policy, self._dirty(now))
+            engine.apply(found, "watch")
         self.counts["full" if found.full else "part" if found.conversations else "nothing"] += 1
         self.seen = {side: self.tree(name) for side, name in SIDES.items()}
-        self._check_known(passes)
-        self.run_id = passes.session.state.journal.runs()[0].id if found.plan.concerned else ""
+        self._check_known(engine)
+        self.run_id = engine.session.state.journal.runs()[0].id if found.plan.concerned else ""
         return outcome_of(found.plan)
 
-    def _opened(self) -> Passes:
-        if self.passes is None:
+    def _opened(self) -> Engine:
+        if self.engine is None:
             project = self._conversations("workspace").parent.parent
             roots = locate("jp", str(project), str(self._silo), str(project), os.environ, sys.platform)
             directory = state_directory(roots.key, os.environ, sys.platform)
-            self.passes = Passes(Session(roots, directory, clock=lambda: self.clock_ns or 0))
-        return self.passes
+            self.engine = Engine(Session(roots, directory, clock=lambda: self.clock_ns or 0))
+        return self.engine
 
     def _dirty(self, now: dict[Side, Tree | None]) -> dict[Side, set[str]]:
         """Return the directories of what has changed since the last pass."""
@@ -71,17 +72,17 @@ class PassesLevel(DiskLevel):
             dirty[side] = {path.rpartition("/")[0] for path in changed} | set(folders)
         return dirty
 
-    def _check_known(self, passes: Passes) -> None:
+    def _check_known(self, engine: Engine) -> None:
         for side, name in SIDES.items():
             found = scan(side, str(self._conversations(name)), FORMAT, None).snapshot
-            known = passes.known.sides[side]
+            known = engine.known.sides[side]
             assert sorted(known.copies(), key=lambda each: each.path) == sorted(
                 found.copies, key=lambda each: each.path
             ), f"the {side} isn't known as it is"
 
     def forget_session(self) -> None:
         """Close the session: the next plain run opens another one."""
-        if self.passes is not None:
-            self.passes.close()
-            self.passes.session.state.close()
-            self.passes = None
+        if self.engine is not None:
+            self.engine.close()
+            self.engine.session.state.close()
+            self.engine = None

@@ -15,12 +15,10 @@ from msgspec.structs import replace
 
 from reconcile.adapters.locate import locate
 from reconcile.engine.dispatch import plan_as_asked
-from reconcile.engine.incremental_run import OnePass, carry_out_whole
-from reconcile.engine.passes import Passes
-from reconcile.engine.result_cache import asked_of
-from reconcile.engine.resume import Recalled
+from reconcile.engine.engine import Engine
+from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
-from reconcile.index.summary import LastAnswer
+from reconcile.index.summary import LastAnswer, request_key
 from reconcile.scan.scan import scan
 from reconcile.state.directory import state_directory
 from tests.properties.passes import SIDES
@@ -60,26 +58,26 @@ class ResumingLevel(DiskLevel):
 
     def _run(self, session: Session, policy: Policy, roots: Roots, directory: str) -> Plan:
         policy = session.surroundings(policy)
-        rest = LastAnswer.load(directory, roots.workspace_identity)
-        if rest is not None and rest.is_about(asked_of(roots, policy, ()), directory, self._now()):
-            changed = rest.changed()
-            meant = self._meant(roots, directory, policy)
-            if not rest.due and not any(changed):
-                assert not meant.actions, f"nothing has changed, and yet: {meant.actions}"
-                assert not meant.concerned
-            recalled = Recalled.load(session, rest)
-            one = recalled and OnePass.begin(session, recalled, changed, policy)
-            if one is not None:
-                assert said(one.plan) == said(meant)
-                self.counts["full" if one.found.full else "part" if one.found.conversations else "nothing"] += 1
-                one.apply("reconcile", lambda *_: None)
-                self._check_known(one)
-                return one.plan
-        self.counts["from nothing"] += 1
-        passes = Passes(session)
-        look = passes.look()
-        plan = plan_as_asked(session, look, policy)
-        carry_out_whole(passes, look, plan, "reconcile", lambda *_: None)
+        summary = LastAnswer.load(directory, roots.workspace_identity)
+        index = None
+        if summary is not None and summary.is_about(request_key(roots, policy, ()), directory, self._now()):
+            changed = summary.changed()
+            index = LoadedIndex.load(session, summary, policy)
+            index = index and index.with_changes(session, changed)
+        meant = self._meant(roots, directory, policy)
+        if summary is not None and index is not None and index.is_unchanged and not summary.due:
+            assert not meant.actions, f"nothing has changed, and yet: {meant.actions}"
+            assert not meant.concerned
+        engine = Engine(session, index)
+        engine.begin()
+        found = engine.plan(policy)
+        plan = engine.completed(found)
+        assert said(plan) == said(meant)
+        how = "full" if found.full else "part" if found.conversations else "nothing"
+        self.counts[how if index is not None else "from nothing"] += 1
+        outcome = engine.apply(found, "reconcile")
+        engine.save(found, outcome)
+        self._check_known(engine)
         return plan
 
     def _meant(self, roots: Roots, directory: str, policy: Policy) -> Plan:
@@ -87,10 +85,10 @@ class ResumingLevel(DiskLevel):
         with Session(roots, directory, readonly=True, clock=self._now) as session:
             return plan_as_asked(session, session.look(), policy)
 
-    def _check_known(self, one: OnePass) -> None:
+    def _check_known(self, engine: Engine) -> None:
         for side, name in SIDES.items():
             found = scan(side, str(self._conversations(name)), FORMAT, None).snapshot
-            known = one.passes.known.sides[side]
+            known = engine.known.sides[side]
             assert sorted(known.copies(), key=lambda each: each.path) == sorted(
                 found.copies, key=lambda each: each.path
             ), f"the {side} isn't known as it is"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import locate
-from reconcile.engine.passes import Passes
+from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
 from tests.support.world import ID_FILE, events, write_conversation
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reconcile.adapters.roots import Roots
+    from reconcile.engine.engine import Changes, Pass
 
 FIRST = 17_500_000_000
 LATER = 1_700_000_000 * 10**9
@@ -25,12 +26,12 @@ POLICY = Policy()
 
 @dataclass(slots=True)
 class Watched:
-    """A store and a workspace, known to passes."""
+    """A store and a workspace, known to an engine."""
 
     store: Path
     workspace: Path
     roots: Roots
-    passes: Passes
+    engine: Engine
 
     @property
     def at(self) -> Path:
@@ -49,6 +50,14 @@ def watched(root: Path, count: int) -> Watched:
         parent = FIRST + number - number % 10 if 0 < number % 10 < 5 else None
         write_conversation(workspace / f"{FIRST + number}-it", "It", events(2), parent=parent)
     roots = locate("jp", str(project), str(root / "silo"), str(root), os.environ, sys.platform)
-    passes = Passes(Session(roots, str(root / "state")))
-    passes.apply(passes.everything(POLICY), "watch")
-    return Watched(store, workspace, roots, passes)
+    engine = Engine(Session(roots, str(root / "state")))
+    engine.apply(planned(engine, POLICY), "watch")
+    return Watched(store, workspace, roots, engine)
+
+
+def planned(
+    engine: Engine, policy: Policy, changes: Changes | None = None, moving: frozenset[str] = frozenset()
+) -> Pass:
+    """Look again at some directories, or at everything, and plan."""
+    engine.refresh(changes)
+    return engine.plan(policy, moving=moving)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.model.baseline import WorldState
+from reconcile.model.options import Layout
 from reconcile.model.policy import (
     ForkRequest,
     GcRequest,
@@ -25,8 +26,9 @@ from reconcile.model.policy import (
     SetParentRequest,
     UndoRequest,
 )
-from reconcile.model.snapshot import Side
+from reconcile.model.snapshot import Metadata, Side
 from reconcile.planning.incremental.ancestry import Kin, above, kin_of
+from reconcile.planning.incremental.remaining import state_of
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.incremental.status import is_settled
 from reconcile.planning.rules.guards import Sides, holds_any, whole_of
@@ -131,6 +133,44 @@ class Known:
     def suffices(self) -> bool:
         """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
         return not self.unusual and self.inhabited == self._are_inhabited()
+
+    def states_at_rest(self, conversations: Iterable[str], baseline: Baseline, policy: Policy) -> dict[str, str]:
+        """Return the states of the conversations that are clean and lie where the layout puts them.
+
+        No plan says anything of one of these, unless another one that has changed concerns it.
+        """
+        states = {}
+        store, workspace = self.sides[Side.STORE], self.sides[Side.WORKSPACE]
+        unsettled = {each for each, _ in baseline.asides} | {each for _, each in baseline.renames}
+        for each in conversations:
+            kept, here = store.of(each), workspace.of(each)
+            state = state_of(kept, here, baseline, policy, self._rules)
+            is_there = state is not None and each not in unsettled and not self._is_circular(each)
+            if is_there and state is not None and all(self._is_placed(kept[0], copy, policy) for copy in here):
+                states[each] = state
+        return states
+
+    def _is_circular(self, conversation: str) -> bool:
+        """Tell whether a conversation, as the store states parents, is its own ancestor."""
+        above = self._parent_of(conversation)
+        seen = {conversation}
+        while above is not None and above not in seen:
+            seen.add(above)
+            above = self._parent_of(above)
+        return above is not None
+
+    def _is_placed(self, kept: Copy, here: Copy, policy: Policy) -> bool:
+        """Tell whether a workspace's directory lies where the layout puts it."""
+        flat = policy.layout is Layout.FLAT or kept.archived
+        return here.container == (None if flat else self._parent_of(kept.conversation))
+
+    def _parent_of(self, conversation: str) -> str | None:
+        """Return the live parent that the store states for a live conversation."""
+        copies = self.sides[Side.STORE].of(conversation)
+        metadata = copies[0].metadata if len(copies) == 1 and not copies[0].archived else None
+        parent = metadata.parent.id if isinstance(metadata, Metadata) else None
+        above = self.sides[Side.STORE].of(parent) if parent is not None else []
+        return parent if len(above) == 1 and not above[0].archived else None
 
     def part(self, changed: Collection[str], remembering: Remembering) -> Part:
         """Return the part that a change of these conversations concerns."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.names import CHILDREN
-from reconcile.model.snapshot import TRASH, Snapshot, Stream
+from reconcile.model.snapshot import ARCHIVE, TRASH, Snapshot, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -69,6 +69,11 @@ class KnownSide:
         """The path of each copy, with its conversation."""
         return self._conversations
 
+    @property
+    def live_paths(self) -> Iterator[str]:
+        """The paths of the copies that are in no partition."""
+        return (path for path in self._conversations if not path.startswith((f"{ARCHIVE}/", f"{TRASH}/")))
+
     def copy(self, path: str) -> Copy:
         """Return the copy at a path; it is there, and has been looked at."""
         found = self._known(path)
@@ -90,6 +95,10 @@ class KnownSide:
     def of(self, conversation: str) -> list[Copy]:
         """Return the copies of a conversation, in the order of their paths."""
         return [self.copy(path) for path in sorted(self._of.get(conversation, ()))]
+
+    def paths_of(self, conversation: str) -> tuple[str, ...]:
+        """Return the paths of the copies of a conversation."""
+        return self._of.get(conversation, ())
 
     def has_whole(self, conversation: str) -> bool:
         """Tell whether a directory of it is there outside of the trash."""

@@ -1,0 +1,35 @@
+"""The command without a name: prints that nothing has changed, or loads the rest of the program and runs a pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.signals import Uninterrupted
+
+from .unchanged import Opening, Start, print_unchanged
+
+if TYPE_CHECKING:
+    from reconcile.engine.engine import Engine
+
+    from .arguments import Options
+
+
+def run_plain(options: Options) -> int:
+    """Run the command without a name, and return its exit code. Raises `ReconcileError`, `OSError`."""
+    opening = Opening(_open_engine)
+    try:
+        start = Start.of(options, opening.begin)
+        code = print_unchanged(start)
+        if code is not None:
+            return code
+        with Uninterrupted():
+            from .run import run_started
+        return run_started(start, opening)
+    finally:
+        opening.close()
+
+
+def _open_engine(start: Start) -> Engine:
+    with Uninterrupted():
+        from .run import open_engine
+    return open_engine(start)

@@ -1,0 +1,270 @@
+"""A command's pass: detects the changes, opens the session, plans, asks, carries the plan out, and reports.
+
+Every command that plans goes through `run`; a command that only reads uses `opened`. A run that loads this module has
+something to do or to show.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.apply.outcome import Outcome
+from reconcile.engine.engine import Engine
+from reconcile.engine.saved_index import LoadedIndex, plan_of
+from reconcile.model.options import Prefer
+from reconcile.signals import Interrupt
+from reconcile.state.database import StateError
+
+from .context import find_ids, open_session, policy_of
+from .output.errors import report_failure
+from .output.interaction import (
+    ask_about,
+    confirm_or_exit,
+    is_interactive,
+    is_question,
+    print_message,
+    progress_bar,
+    waiting_callback,
+)
+from .output.report import exit_code, report
+from .unchanged import Opening, Start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from reconcile.adapters.roots import Roots
+    from reconcile.engine.engine import Pass
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+
+    from .arguments import Options
+
+    Adjust = Callable[[Policy, Engine], Policy]
+    """Adds a command's request and decisions to the policy of its options."""
+
+
+def open_engine(start: Start, *, readonly: bool | None = None) -> Engine:
+    """Open the session of a command, and load what the last run has saved, where that holds.
+
+    ``readonly``: whether nothing is written; None: the options say so.
+    """
+    options, settings, last = start.options, start.settings, start.last
+    readonly, sound = options.is_dry if readonly is None else readonly, None if last is None else last.generation
+    session = open_session(start.roots, settings, readonly=readonly, sound=sound)
+    try:
+        index = (
+            None
+            if last is None
+            else LoadedIndex.load(session, last, replace(policy_of(options, settings), prefer=Prefer.NEWEST))
+        )
+    except BaseException:
+        session.close()
+        raise
+    return Engine(session, index)
+
+
+@contextmanager
+def opened(options: Options) -> Iterator[Engine]:
+    """Open the sides of a command that only reads, and bring what is known of them up to date."""
+    opening = Opening(partial(open_engine, readonly=True))
+    try:
+        start = Start.of(options, opening.begin)
+        engine = _begun(start, opening)
+        engine.begin()
+        yield engine
+    finally:
+        opening.close()
+
+
+def _begun(start: Start, opening: Opening) -> Engine:
+    engine = opening.begin(start)
+    if engine.index is not None:
+        engine.index = engine.index.with_changes(engine.session, start.changed)
+    return engine
+
+
+def run(options: Options, command: str, adjust: Adjust | None = None, confirm: str = "") -> int:
+    """Run one pass, and return the exit code; ``command`` is what the journal calls it.
+
+    ``confirm``: what is asked, with the plan shown, before anything is done.
+    """
+    opening = Opening(open_engine)
+    try:
+        return run_started(Start.of(options, opening.begin), opening, command, adjust, confirm)
+    finally:
+        opening.close()
+
+
+def run_started(
+    start: Start, opening: Opening, command: str = "", adjust: Adjust | None = None, confirm: str = ""
+) -> int:
+    """Run a pass of which the changes have been detected; see `run`."""
+    options = start.options
+    command = command or " ".join(("reconcile", *options.shaping))
+    if adjust is None and (code := _reported_unchanged(start)) is not None:
+        return code
+    try:
+        return _run(start, opening, command, adjust, confirm)
+    except StateError as error:
+        if not error.is_damage or start.last is None:
+            raise
+    # The state was not checked, as its files are what the last run has left. Opened without that, it is.
+    opening.close()
+    return _run(start._replace(last=None), opening, command, adjust, confirm)
+
+
+def _reported_unchanged(start: Start) -> int | None:
+    """Report what the last run did where nothing has changed; None where there is something to plan.
+
+    Questions are asked anew, at a terminal, and JSON tells more of a plan than was saved, where there is more.
+    """
+    options = start.options
+    if start.last is None or not start.is_unchanged:
+        return None
+    answer = start.last.answer
+    if (options.json and not answer.quiet) or (answer.held and not options.is_dry and is_interactive(options)):
+        return None
+    plan = plan_of(answer, policy_of(options, start.settings), time.time_ns())
+    report(options, start.roots, (), plan, None if options.is_dry else Outcome())
+    return exit_code(plan, None, options)
+
+
+def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, confirm: str) -> int:
+    options, roots = start.options, start.roots
+    engine = _begun(start, opening)
+    session = engine.session
+    if options.is_dry:
+        engine.begin()
+        policy = _policy(start, engine, adjust)
+        plan = _completed(engine, _planned(engine, policy, options), options)
+        warn_of_new_workspace(options, engine, policy)
+        announce_new_store(options, roots)
+        save_plan(options, roots, plan)
+        report(options, roots, session.notices, plan, None)
+        return exit_code(plan, None, options)
+    with session.exclusively(command, start.settings.lock_timeout, waiting_callback(options)):
+        engine.begin()
+        policy = _policy(start, engine, adjust)
+        pass_ = _planned(engine, policy, options)
+        plan = pass_.plan
+        warn_of_new_workspace(options, engine, policy)
+        if announce_new_store(options, roots) and is_interactive(options) and plan.actions:
+            confirm = confirm or "Make the store?"
+        asks = is_interactive(options) and any(map(is_question, engine.completed(pass_).held))
+        confirms = confirm and (plan.actions or plan.put_off) and not options.yes
+        if asks or confirms:
+            import click  # here: most runs ask nothing
+
+            try:
+                pass_ = _answers(engine, pass_, policy, options, confirm, asks=asks)
+            except click.exceptions.Exit as ended:
+                return ended.exit_code
+            except click.Abort:
+                return report_failure(Interrupt(), as_json=options.json)
+        return apply_pass(engine, pass_, options, command)
+
+
+def _answers(engine: Engine, pass_: Pass, policy: Policy, options: Options, confirm: str, *, asks: bool) -> Pass:
+    """Ask what the plan leaves open, and whether to carry it out; return the pass with the answers."""
+    roots, notices = engine.session.roots, engine.session.notices
+    if asks:
+        plan = engine.completed(pass_)
+        report(options, roots, notices, plan, None)
+        answered = ask_about(policy, plan.held)
+        pass_ = pass_ if answered == policy else engine.plan(answered)
+    if confirm and (pass_.plan.actions or pass_.plan.put_off) and not options.yes:
+        report(options, roots, notices, engine.completed(pass_), None)
+        confirm_or_exit(options, confirm)
+    return pass_
+
+
+def apply_pass(engine: Engine, pass_: Pass, options: Options, command: str) -> int:
+    """Carry out a pass with progress on long work, save what is known then, report, and return the exit code."""
+    plan = _completed(engine, pass_, options)
+    with progress_bar(options, len(pass_.plan.actions)) as progress:
+        outcome = engine.apply(pass_, command, progress)
+    engine.save(pass_, outcome)
+    report(options, engine.session.roots, engine.session.notices, plan, outcome)
+    return exit_code(plan, outcome, options)
+
+
+def _planned(engine: Engine, policy: Policy, options: Options) -> Pass:
+    """Plan. With ``--json`` or ``--out``, the plan is also about what the last one held, set aside or noted."""
+    in_full = options.json or options.out is not None
+    return engine.plan(policy, also=engine.index.spoken_of if in_full and engine.index is not None else ())
+
+
+def _completed(engine: Engine, pass_: Pass, options: Options) -> Plan:
+    return engine.completed(pass_, with_places=options.json or options.out is not None)
+
+
+def _policy(start: Start, engine: Engine, adjust: Adjust | None) -> Policy:
+    options = start.options
+    policy = engine.session.surroundings(policy_of(options, start.settings, selection(engine, options)))
+    if options.yes:
+        policy = replace(policy, accept_bulk=True)
+    return adjust(policy, engine) if adjust else policy
+
+
+def selection(engine: Engine, options: Options) -> dict[str, frozenset[str]]:
+    """Resolve the ids of ``--only`` and ``--below``."""
+    return {
+        "only": frozenset(find_ids(engine, options.only)),
+        "below": frozenset(find_ids(engine, options.below)),
+    }
+
+
+def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> None:
+    """Name `recover` where a plain run finds a new ``.jp`` in the place of one that had conversations.
+
+    Where a run could go on from the last one, this is no new one.
+    """
+    if options.quiet or policy.request is not None or engine.full_scan is None:
+        return
+    if count := engine.session.lost(engine.full_scan, policy):
+        which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
+        engine.session.messages.append(
+            f"this .jp is a new one; {which} in the one before can come back: reconcile recover"
+        )
+
+
+def announce_new_store(options: Options, roots: Roots) -> bool:
+    """Name the store that a run makes because JP has none for this workspace; tell whether there is such a one.
+
+    It may be that of another user's environment, or of a clone in which JP was never started.
+    """
+    is_new = roots.format == "jp" and not roots.store_exists and options.store is None
+    if is_new:
+        how = "a run makes" if options.is_dry else "making"
+        print_message(options, f"there is no store for this workspace yet; {how} {roots.store}")
+    return is_new
+
+
+def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
+    """Save the plan; a file that is no plan isn't overwritten."""
+    if options.out is None:
+        return
+    if os.path.exists(options.out) and not _is_plan(options.out):
+        import click  # here: most runs save no plan
+
+        raise click.UsageError(f"--out {options.out}: found a file that is no plan; name another")
+    from reconcile.serialization.plan_json import plan_to_json  # here, as above
+
+    text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
+    with open(options.out, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    print_message(options, f"saved; carry it out with: reconcile apply {options.out}")
+
+
+def _is_plan(path: str) -> bool:
+    if not os.path.isfile(path):  # a pipe, or a terminal: nothing there is overwritten
+        return True
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return '"format": "reconcile.plan/' in file.read(200)
