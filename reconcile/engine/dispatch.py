@@ -69,12 +69,12 @@ def plan_as_asked(
         case RestoreRequest(version):
             return _restored(session, version, world, policy, now_ns)
         case ForkRequest() | QuarantineRequest():
-            return _on_a_board(session, policy.request, world, policy, now_ns, whole)
+            return _plan_of_request(session, policy.request, world, policy, now_ns, whole)
         case _:
             return _planned(session, world, policy, now_ns, whole)
 
 
-def _on_a_board(
+def _plan_of_request(
     session: Session,
     request: ForkRequest | QuarantineRequest,
     world: WorldState,
