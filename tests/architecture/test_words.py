@@ -45,9 +45,9 @@ RIGHT = {"mend"}
 """Names that users type or read: they stay."""
 
 OLD_NAMES: dict[str, str] = {
-    "cli": "look onwards told worded",
-    "cli/commands": "each found standing tell",
-    "reconcile/engine": "asked each found look loose met recalled tell usual",
+    "cli": "worded",
+    "cli/commands": "each found standing",
+    "reconcile/engine": "asked each found look loose met tell usual",
     "reconcile/index": "asked found look looked looks made settled sweep",
     "reconcile/planning": "asked each found kin look looked mended settled standing unsettled",
     "reconcile/scan": "each found hear heard look looks relook spot sweep swept told usual",
