@@ -151,7 +151,7 @@ class PartLevel(PureLevel):
         self.counts["smaller"] = self.counts.get("smaller", 0) + (
             len(part.world.store.copies) + len(part.world.workspace.copies) < len(store.copies) + len(workspace.copies)
         )
-        return replace(part, look=_with_events(part.world, store, workspace))
+        return replace(part, world=_with_events(part.world, store, workspace))
 
     def verb(self, words: tuple[str, ...]) -> None:
         """Hold no lock: what is left undone is looked at again by every pass, whatever the part."""
