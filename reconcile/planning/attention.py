@@ -1,4 +1,4 @@
-"""What a plan says besides its actions: held, set aside, noted, and what is remembered of it."""
+"""The items of a plan besides its actions: held, set aside, noted, and the records that follow from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEFT = {AsideKind.KEPT: Reason.KEPT, AsideKind.UNDONE: Reason.UNDONE}
 
 
 def report_conversation(context: PlanningContext, view: View) -> None:
-    """Say what is held, set aside or noted of one conversation."""
+    """Report the held, set aside and noted items of one conversation."""
     presence = context.presences[view.id]
     if view.id in context.edits.leaving:
         _report_leaving(context, view)
@@ -84,7 +84,7 @@ def _is_held_whole(context: PlanningContext, view: View) -> bool:
 
 
 def _report_leaving(context: PlanningContext, view: View) -> None:
-    """Of what leaves the workspace only that counts which keeps it there, or what was edited on both sides."""
+    """Report a conversation that leaves the workspace: the reasons why it can't, and edits on both sides."""
     for verdict in context.verdicts.get(view.id, {}).values():
         if verdict.outcome is Outcome.HELD:
             _report_held(context, view, verdict)
@@ -92,7 +92,7 @@ def _report_leaving(context: PlanningContext, view: View) -> None:
 
 
 def _hold_unplaced(context: PlanningContext, view: View) -> None:
-    """Say why what was asked for isn't put into the workspace; what is in its way has been said already."""
+    """Hold a requested conversation that isn't placed in the workspace, unless its obstacle is reported already."""
     container = context.container_of(view.id)
     if context.sides.workspace_emptied:
         message = "the workspace was emptied; what was here comes back first"
@@ -109,8 +109,10 @@ def _hold_unplaced(context: PlanningContext, view: View) -> None:
 
 
 def _link_in_place(context: PlanningContext, view: View) -> str | None:
-    """Return what is said where a side has a symbolic link in the place of the conversation, or above it in the
-    workspace: it is not seen then.
+    """Return the message about a symbolic link at the conversation's place, or above it in the workspace; None if there
+    is none.
+
+    The scan doesn't see a conversation there.
     """
     if not context.sides.linked and not context.sides.workspace_links:
         return None
@@ -129,7 +131,7 @@ def _link_in_place(context: PlanningContext, view: View) -> str | None:
 
 
 def _invalid(context: PlanningContext, view: View) -> None:
-    """A conversation in the workspace alone that can't be imported as it is."""
+    """Hold a conversation of the workspace alone that can't be imported as it is."""
     fmt = context.rules.format
     assert view.workspace.main is not None  # noqa: S101 - it is in the workspace alone
     for name in fmt.required:
@@ -222,7 +224,7 @@ def _report_parent(context: PlanningContext, view: View) -> None:
 
 
 def _report_parted(context: PlanningContext, view: View) -> None:
-    """Say that each side keeps its own partition, and remember it, so that git isn't asked again."""
+    """Report that each side keeps its own partition, and record it, so that git isn't asked again."""
     record = view.split_record if view.lead is Lead.NEITHER else None
     if record is not None:
         here, there = ("archived", "live") if view.archived else ("live", "archived")
@@ -241,10 +243,10 @@ def _report_rivals(context: PlanningContext, view: View) -> None:
 
 
 def _remember(context: PlanningContext, view: View) -> None:
-    """Note changes of the intent, and releases of what was set aside."""
+    """Record changes of the intent, and release records that no longer apply."""
     presence = context.presences[view.id]
     if presence.intent is not None and presence.intent != view.intent:
-        # Also what comes back in this run: if that is cut short, its absence must not be read as a removal.
+        # This includes a conversation that comes back in this run: after an interruption, its absence is no removal.
         context.intents[view.id] = presence.intent
         if presence.goal is not Goal.PROJECT:
             _note_intent(context, view, presence.intent)
@@ -267,7 +269,7 @@ def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
 
 
 def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
-    """Say what concerns the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
+    """Report facts about the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
     if context.sides.workspace_emptied:
         what, again = ("records", ()) if context.rules.format.places else ("conversations", ("git checkout -- .jp",))
         message = f"the workspace is empty, though {what} were there; nothing is inferred from that"
@@ -295,7 +297,7 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
 
 
 def _note_replaced(context: PlanningContext, store: Snapshot) -> None:
-    """Say it once: of a store that isn't there it is remembered that it was lost, until there is one again."""
+    """Note a replaced store once: the baseline records a lost store until there is one again."""
     if context.baseline.store_identity != LOST:
         context.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     elif store.exists:
@@ -304,7 +306,7 @@ def _note_replaced(context: PlanningContext, store: Snapshot) -> None:
 
 
 def _goes_along(context: PlanningContext, side: Side, path: str, going: Collection[str]) -> bool:
-    """Tell whether the conversation's directory that something lies in goes; another one above may have let it out."""
+    """Tell whether the directory that contains a path is removed; it may have left a removed directory above."""
     return bool(going) and owner_of(path, context.nodes[side]) in going
 
 

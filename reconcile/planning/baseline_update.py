@@ -1,4 +1,4 @@
-"""What was achieved becomes what is remembered: never what was meant (docs/design/run.md#rule-51)."""
+"""The baseline update after a run: it records achieved results, never intentions (docs/design/run.md#rule-51)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _UNCHOSEN = (Reason.REFILL, Reason.EXTERNAL)
 
 
 class Changes(Struct):
-    """What is to be written to the state; empty where nothing has to be. None takes an entry out.
+    """The changes to write to the state; empty if nothing changes. None removes an entry.
 
-    ``history`` holds, per id and unit, the digest that becomes the newest entry.
+    ``history`` has, per id and unit, the digest that becomes the newest entry.
     """
 
     agreed: dict[str, BaselineEntry | None] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Changes(Struct):
     waiting: Mapping[tuple[str, Verb], PendingRequest | None] = field(default_factory=dict)
     store_identity: str | None = None
     store_lost: bool = False
-    """The store that other checkouts know is no more."""
+    """The store that other checkouts know no longer exists."""
     layout: str | None = None
 
 
@@ -57,12 +57,12 @@ def update_baseline(
     undone: Collection[str] = (),
     whole: Whole | None = None,
 ) -> Changes:
-    """Return the changes of memory after a run, from new scans of both sides.
+    """Return the changes of the baseline after a run, from new scans of both sides.
 
-    A baseline is written only for units that both sides hold equal; everything else stays as it was. So does what is
-    remembered of all that the plan isn't about: what is there isn't what would have been concluded. ``undone`` are the
-    ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
-    ``whole`` is given where the scans and the memory are those of a part.
+    A baseline entry is written only for units that are equal on both sides; everything else stays as it was. Nothing
+    changes for conversations that the plan isn't about, because the run has concluded nothing about them. ``undone``
+    are the ids of actions that were not carried out: their targets are still due, and not agreed on. ``whole`` is given
+    if the scans and the baseline are those of a part.
     """
     sides = (whole or whole_of(store, workspace, baseline, rules.format)).sides
     run = _run_of(plan, undone, baseline, (store, workspace), rules, sides)
@@ -77,7 +77,7 @@ def update_baseline(
         if view.id in others:
             _fold_other(view, run, changes)
         elif _is_gone(view, buried):
-            # What is still due may be due because this one is gone.
+            # A step that is still due may be due because this conversation is gone.
             if not undone and (_may_forget(view, plan, sides) or view.id in baseline.tombstones):
                 changes.agreed[view.id] = None
                 if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
@@ -102,7 +102,7 @@ def brought(plan: Plan) -> frozenset[str]:
 
 
 def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
-    """End the requests that are carried out; a decision of `resolve` waits only while something of it was put off."""
+    """End the requests that are carried out; a decision of `resolve` waits only while a part of it was put off."""
     from reconcile.planning.requests.edits import is_due, is_unseen  # here: most runs find no request that waits
 
     baseline, rules = run.baseline, run.rules
@@ -122,12 +122,12 @@ def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, 
 
 
 def _is_about(plan: Plan, conversation: str) -> bool:
-    """Tell whether the plan has concluded something of a conversation."""
+    """Tell whether the plan has concluded something about a conversation."""
     return (plan.about is None or conversation in plan.about) and conversation not in plan.moving
 
 
 def _fold_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], changes: Changes) -> None:
-    """Remember which commits' partition the store's has replaced: where git puts that back, it is an older one."""
+    """Record which commits' partition the store has replaced: if git restores that one, it is older."""
     for action in plan.actions:
         found = baseline.committed.get(action.conversation)
         moved = action.kind in (Kind.ARCHIVE, Kind.UNARCHIVE) and action.id not in undone
@@ -136,10 +136,10 @@ def _fold_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], ch
 
 
 def _fold_whole(store: Snapshot, baseline: Baseline, plan: Plan, sides: Sides, changes: Changes) -> None:
-    """Remember what concerns a side as a whole; a limited run has not carried it out for the others.
+    """Record the facts about a side as a whole; a limited run has not applied them to the other conversations.
 
-    A store that is lost still, is lost for every checkout. One that was renewed is known once nothing was left out, and
-    the workspace says what is still there of what it had.
+    A store that is still lost is lost for every checkout. A renewed store is known once nothing was left out; the
+    workspace shows what remains of the old one.
     """
     changes.store_lost = sides.store_emptied or plan.store_lost
     whole = plan.about is None and not (sides.store_renewed and (plan.moving or sides.workspace_emptied))
@@ -153,7 +153,9 @@ def _fold_whole(store: Snapshot, baseline: Baseline, plan: Plan, sides: Sides, c
 
 
 def _fold_other(view: View, run: _Run, changes: Changes) -> None:
-    """Remember what the plan wasn't about: where it lies if it was carried along, and what JP may strip any time."""
+    """Record facts about conversations that the plan wasn't about: their place if they were moved along, and parents
+    that JP may strip.
+    """
     workspace = view.workspace.main
     if workspace is not None and view.agreed is not None and view.id in run.carried:
         changes.agreed[view.id] = replace(view.agreed, place=workspace.path)
@@ -177,12 +179,14 @@ def _remember_legacy(view: View, changes: Changes) -> bool:
 
 
 def _is_gone(view: View, buried: Collection[str]) -> bool:
-    """Tell whether neither side has it, but for an archived copy of what was removed: that one is nobody's baseline."""
+    """Tell whether neither side has it, except for an archived copy of a removed conversation, which has no baseline
+    entry.
+    """
     return view.workspace.main is None and (view.store.main is None or (view.id in buried and view.archived))
 
 
 def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
-    """Return the units that `undo` and `restore` have put into the store."""
+    """Return the units that `undo` and `restore` have written to the store."""
     put = {
         (action.conversation, unit)
         for action in plan.actions
@@ -195,7 +199,7 @@ def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
 def _as_written(
     plan: Plan, kind: Kind, undone: Collection[str], target: Snapshot, rules: Rules
 ) -> frozenset[tuple[str, str | None]]:
-    """Return the units that were copied from one side to the other, and are there as they were written."""
+    """Return the units that were copied from one side to the other, and are unchanged since."""
     copied = [
         action
         for action in plan.actions
@@ -224,54 +228,56 @@ def _units_written(action: Action, rules: Rules) -> set[str | None]:
 
 
 def _is_created(action: Action) -> bool:
-    """Tell whether something that is saved was on neither side before: what the library writes is still to be given."""
+    """Tell whether a saved conversation was on neither side before: the library creates it, and no side has it yet."""
     return any(write.source is None or write.source.side is not Side.WORKSPACE for write in action.writes)
 
 
 def _may_forget(view: View, plan: Plan, sides: Sides) -> bool:
-    """Tell whether a conversation that is on neither side is forgotten (docs/design/guards.md#rule-39)."""
+    """Tell whether the baseline entry of a conversation on neither side ends (docs/design/guards.md#rule-39)."""
     if view.agreed is None or view.store.trashed or plan.about is not None:
         return False
     return sides.may_forget(view.id, view.agreed.place)
 
 
 class _Run(Struct, frozen=True, kw_only=True):
-    """What the fold of one conversation depends on besides its view; all but the first two are the plan's."""
+    """The inputs of one conversation's update besides its view; all but the first two come from the plan."""
 
     baseline: Baseline
     rules: Rules
     displaced: frozenset[str]
     places_none: bool
-    """The plan is none of the planner's, which alone says where a directory belongs."""
+    """The plan is not the planner's. Only the planner's plans state where a directory belongs."""
     rooted: frozenset[str]
     written: frozenset[tuple[str, str]]
     chosen: frozenset[tuple[str, str]]
-    """What of that was preferred to another version; what a side only lacked may be newer in another checkout."""
+    """Copied units that were preferred to another version. A unit that a side merely lacked may be newer in another
+    checkout.
+    """
     kept: frozenset[tuple[str, str]]
-    """Units that the store got from the vault: they are its newest ones, whatever the workspace has."""
+    """Units that the store got from the vault: they are its newest versions, whatever the workspace has."""
     given: frozenset[tuple[str, str | None]]
-    """Units of the workspace that are as this run has projected them, whatever the store has by now."""
+    """Units of the workspace that are as this run has written them, whatever the store has by now."""
     saved: frozenset[tuple[str, str | None]]
-    """Units of the store that are as this run has copied them from the workspace, whatever that has by now."""
+    """Units of the store that are as this run has copied them, whatever the workspace has by now."""
     unwritten: frozenset[tuple[str, str]]
     doubled: frozenset[str]
     unmoved: frozenset[str]
     carried: frozenset[str]
-    """Conversations of which a directory was to be moved, written or removed, alone or with the one that it is in."""
+    """Conversations with a directory that was to be moved, written or removed, alone or with its container."""
     renewed: bool
-    """The store isn't the one that was agreed with: what it lacks was never agreed on."""
+    """The store isn't the one of the baseline: a unit that it lacks was never agreed on."""
 
     @property
     def special(self) -> frozenset[str]:
-        """The conversations of which what the run has left undone, or still has to, says more than that both sides are
-        equal.
+        """The conversations for which equality of both sides isn't the whole result: some of their steps are undone or
+        due.
         """
         return frozenset([key for key, _ in self.unwritten] + [key for _, key in self.baseline.renames])
 
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
-        """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
+        """Tell whether a content of both sides is a new version, or an old one that this run has chosen.
 
-        An old version that somebody else put on both sides stays old: the history goes on from the newest one.
+        An old version that another program put on both sides stays old: the history continues from the newest one.
         """
         known = self.baseline.history.get((conversation, unit), ())
         chosen = not self.chosen.isdisjoint({(conversation, unit), (conversation, WHOLE)})
@@ -305,7 +311,7 @@ def _run_of(
 def _adopt(
     store: Snapshot, workspace: Snapshot, conversations: Collection[str], run: _Run, changes: Changes
 ) -> set[str]:
-    """Remember what is alike on both sides and was not known before, at a glance; return what is left."""
+    """Record the conversations that are equal on both sides and not in the baseline; return the others."""
     special = run.special
     kept, here = by_conversation(store), by_conversation(workspace)
     left = set()
@@ -327,7 +333,7 @@ def _adopt(
 
 
 def _fold_one(view: View, run: _Run, changes: Changes) -> None:
-    """Remember one conversation of the store: its parent, and what it has in common with the workspace."""
+    """Record one conversation of the store: its parent, and the units that are equal in the workspace."""
     parent = _remember_parent(view, run, changes)
     legacy = _remember_legacy(view, changes)
     workspace = view.workspace.main
@@ -349,7 +355,7 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
 
 
 def _is_back(view: View) -> bool:
-    """Tell whether what is in the workspace ends an intent."""
+    """Tell whether the workspace's content ends an intent."""
     assert view.intent is not None  # noqa: S101 - the caller asked
     if view.intent.keeps_away:
         return view.workspace.has(view.format.required)
@@ -357,7 +363,7 @@ def _is_back(view: View) -> bool:
 
 
 def _remember_saved(view: View, run: _Run, changes: Changes) -> None:
-    """Note the extras that were saved before the directory went: they were in the workspace, and come back with it."""
+    """Record the extras that were saved before the directory was removed: they return with it."""
     saved = {
         name: digest
         for name in view.store.units
@@ -369,10 +375,10 @@ def _remember_saved(view: View, run: _Run, changes: Changes) -> None:
 
 
 def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes: Changes) -> BaselineEntry | None:
-    """Return the new baseline: units that both hold equal, and what follows from equal metadata."""
+    """Return the new baseline entry: the units that are equal on both sides, and the facts of equal metadata."""
     assert view.store.main is not None  # noqa: S101 - the caller asked
     ours, theirs = units_of(view.store.main, run.rules, None), units_of(workspace, run.rules, None)
-    # An extra that was removed from the workspace is the store's alone from now on: nothing puts it there again.
+    # An extra that was removed from the workspace belongs to the store alone: no run copies it back.
     before_it = _units_before(view)
     lasts = run.rules.format.places is not None
     there = {n for n in before_it if n in theirs or (n in ours and (lasts or not n.startswith(EXTRA)))}
@@ -383,7 +389,7 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         if unit.digest is None or name not in ours or view.id in run.doubled or (view.id, name) in run.unwritten:
             continue  # a duplicate that still has another content would be taken for an edit
         stored = ours[name].digest
-        # Where somebody has written to a side since: both had the same when this was copied to the other.
+        # A side was changed meanwhile: both were equal when this was copied to the other.
         saved = stored == view.store.raw(name) and (view.id, name) in run.saved
         if stored is not None and (saved or {stored} == said):
             units[name] = stored
@@ -392,7 +398,7 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         elif (view.id, name) in run.given and view.workspace.raw(name) == unit.digest:
             units[name] = unit.digest
     before = view.agreed
-    # Of a directory with nothing but extras nothing is agreed on: it would be taken for what is left of one.
+    # A directory with nothing but extras has no entry: it would be taken for the rest of a conversation.
     sound = lasts or any(unit.digest is not None for name, unit in theirs.items() if not name.startswith(EXTRA))
     if not units or (before is None and not sound):
         return None
@@ -414,7 +420,7 @@ def _title(view: View, workspace: Copy, run: _Run) -> str | None:
     assert view.store.main is not None  # noqa: S101 - the caller asked
     unnamed = [copy.side for copy in (view.store.main, workspace) if copy.dirname != name]
     if view.agreed is None or METADATA not in view.agreed.units:
-        # A first run that was cut short before a rename may be followed by one that isn't about it.
+        # A first run that was interrupted before a rename may be followed by one that isn't about it.
         due = view.id in run.unmoved or any((side, view.id) in run.baseline.renames for side in unnamed)
         return None if due else title
     return view.agreed.title if unnamed else title
@@ -425,7 +431,7 @@ def _units_before(view: View) -> Mapping[str, Digest]:
 
 
 def _parent(view: View, run: _Run) -> str | None:
-    """Return the parent as the store's metadata states it; an absent key leaves the one known."""
+    """Return the parent as the store's metadata states it; an absent key keeps the known one."""
     assert view.store.main is not None  # noqa: S101 - the caller asked
     metadata = view.store.main.metadata
     if not isinstance(metadata, Metadata) or metadata.parent.kind is ParentKind.UNREADABLE:

@@ -1,7 +1,7 @@
-"""A plan in the making: the steps so far, and the virtual sides that each step changes.
+"""The plan builder: the steps so far, and the virtual sides that each step changes.
 
-Steps are added in the order of execution. What a step needs follows from what earlier steps did to the files
-and directories that it uses, so that leaving a step out leaves out everything that builds on it.
+Steps are added in the order of execution. The needs of a step follow from the changes that earlier steps made to its
+files and directories. So removing a step from the plan also removes everything that builds on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _BELOW = f"/{CHILDREN}/"
 
 
 class Node:
-    """One copy's directory, or the file that it is. Moving it carries everything below it along, as a rename does."""
+    """The directory of one copy, or the file that it consists of. Moving it moves everything below it, as a rename
+    does.
+    """
 
     __slots__ = ("_files", "below", "container", "copy", "gone", "name", "prefix", "side", "unkept")
 
@@ -40,14 +42,14 @@ class Node:
         self._files: dict[str, File] | None = None
         self.below: dict[int, Node] = {}
         self.unkept: tuple[Foreign, ...] = ()
-        """What lies in it that the vault can't keep: it isn't removed."""
+        """Entries in it that the vault can't keep; the directory isn't removed then."""
         self.gone = False
         if container is not None:
             container.below[id(self)] = self
 
     @property
     def files(self) -> dict[str, File]:
-        """The files that are in it by now; of a copy, to begin with, those that the scan found."""
+        """The current files by name; initially those that the scan found."""
         if self._files is None:
             self._files = {file.name: file for file in self.copy.files} if self.copy is not None else {}
         return self._files
@@ -76,7 +78,7 @@ class Node:
         return Place(self.side, joined(self.path, name))
 
     def move(self, container: Node | None, prefix: str, name: str) -> None:
-        """Change its place; what lies below it goes along."""
+        """Move it with everything below it."""
         if self.container is not None:
             del self.container.below[id(self)]
         self.container, self.prefix, self.name = container, prefix, name
@@ -84,7 +86,7 @@ class Node:
             container.below[id(self)] = self
 
     def leave(self) -> None:
-        """Be nowhere: it has been removed."""
+        """Remove it from the side."""
         self.move(None, "", self.name)
         self.gone = True
 
@@ -100,7 +102,7 @@ class Node:
         return node is other
 
     def subtree(self) -> Iterator[Node]:
-        """Yield everything below it, containers before what they hold."""
+        """Yield everything below it, containers before their contents."""
         stack = list(self.below.values())
         while stack:
             node = stack.pop()
@@ -108,15 +110,15 @@ class Node:
             stack.extend(node.below.values())
 
     def conversations_below(self) -> set[str]:
-        """Return the conversations whose directories lie below it."""
+        """Return the conversations whose directories are below it."""
         return {node.copy.conversation for node in self.subtree() if node.copy is not None}
 
     def obstacle(self) -> str | None:
-        """Return why it isn't removed, in words; None where nothing lies in it that the vault can't keep."""
+        """Return why it can't be removed, as text; None if the vault can keep everything in it."""
         return self._words(self.unkept[0]) if self.unkept else None
 
     def anchor(self) -> str | None:
-        """Return why it isn't moved, in words; None where no git repository lies in it or below it."""
+        """Return why it can't be moved, as text; None if no git repository is in it or below it."""
         found = (each for node in (self, *self.subtree()) for each in node.unkept if each.repository)
         return next(map(self._words, found), None)
 
@@ -124,7 +126,7 @@ class Node:
         return f"{self.side}:{foreign.path}: {foreign.obstacle}"
 
     def is_empty_tree(self) -> bool:
-        """Tell whether no file is known in it, nor in anything below it."""
+        """Tell whether neither it nor anything below it has a known file."""
         return not self.files and not any(node.files for node in self.subtree())
 
 
@@ -144,7 +146,7 @@ def nodes_of(snapshot: Snapshot) -> dict[str, Node]:
 
 
 def owner_of(path: str, nodes: Mapping[str, Node]) -> str | None:
-    """Return the path of the copy that something lies in, None where it lies in none."""
+    """Return the path of the copy that contains a path; None if no copy does."""
     above = path
     while above:
         above = above.rpartition("/")[0]
@@ -154,14 +156,14 @@ def owner_of(path: str, nodes: Mapping[str, Node]) -> str | None:
 
 
 def _enclosing(path: str, nodes: dict[str, Node]) -> tuple[Node | None, str]:
-    """Find the copy that a path lies in, and what remains of the path below its children."""
+    """Return the copy that contains a path, and the rest of the path below its children."""
     above, _, rest = path.rpartition(_BELOW)
     container = nodes.get(above) if above else None
     return (None, path) if container is None else (container, rest)
 
 
 class Step(Struct, frozen=True, kw_only=True, gc=False):
-    """Why a step is taken, and for whom; the same for every kind of step."""
+    """The kind, the reason and the conversation of a step; common to all kinds."""
 
     kind: Kind
     conversation: str
@@ -174,7 +176,7 @@ class Step(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Put(Struct, frozen=True, gc=False):
-    """A file as it is to be: from another directory's file of that name, from the vault, or with the bytes given."""
+    """A file to write: from another directory's file of that name, from the vault, or from ``content``."""
 
     file: File
     origin: Node | None = None
@@ -183,30 +185,30 @@ class Put(Struct, frozen=True, gc=False):
 
 
 class PlanBuilder:
-    """The steps so far, and who changed what."""
+    """The steps so far, and the index of the last step that changed each file and directory."""
 
     def __init__(self) -> None:
-        """Start with nothing planned."""
+        """Start with an empty plan."""
         self._actions: list[Action] = []
         self._wrote: dict[tuple[Node, str], int] = {}
         """The last step that wrote a file, by node and file name."""
         self._placed: dict[Node, int] = {}
-        """The last step that made or moved a directory, by node."""
+        """The last step that created or moved a directory, by node."""
         self._used: dict[Node, list[int]] = {}
-        """The steps that name a path in a directory, by node: a move makes the path another one."""
+        """The steps that name a path in a directory, by node: a move changes the path."""
         self._of: dict[str, list[int]] = {}
         self._kept: dict[str, list[int]] = {}
 
     def __iter__(self) -> Iterator[Action]:
-        """Yield the actions, in order."""
+        """Yield the actions in order, numbered from 1."""
         return iter(self._actions)
 
     def steps_of(self, conversation: str) -> tuple[int, ...]:
-        """Return the indexes of the steps taken for a conversation."""
+        """Return the indexes of the steps of a conversation."""
         return tuple(self._of.get(conversation, ()))
 
     def before_stale(self, conversation: str) -> tuple[int, ...]:
-        """Return those of them that a stale directory waits for: all but the other stale ones, which may be many."""
+        """Return those of them that the removal of a stale directory waits for: all but the other such removals."""
         return tuple(self._kept.get(conversation, ()))
 
     def belongs(self, index: int, conversation: str) -> None:
@@ -221,11 +223,11 @@ class PlanBuilder:
     def write(
         self, step: Step, target: Node, puts: Sequence[Put], *, removes: Iterable[str] = (), after: Iterable[int] = ()
     ) -> int:
-        """Put files into a directory that is there; one that is the same already is expected but not written."""
+        """Write files into an existing directory; an equal file is a precondition, but not written."""
         return self._write(step, target, puts, tuple(removes), after, is_new=False)
 
     def create(self, step: Step, target: Node, puts: Sequence[Put], after: Iterable[int] = ()) -> int:
-        """Make a directory with these files; several sources may feed it."""
+        """Create a directory with these files; they may come from several directories."""
         index = self._write(step, target, puts, (), after, is_new=True)
         self._placed[target] = index
         return index
@@ -293,7 +295,7 @@ class PlanBuilder:
         return index
 
     def tidy(self, step: Step, node: Node, makes: Sequence[str], clears: Sequence[str]) -> int:
-        """Make directories, and remove empty ones: nothing that anybody wrote is concerned."""
+        """Create directories, and remove empty ones; no file changes."""
         made, cleared = (tuple(Place(node.side, path) for path in paths) for paths in (makes, clears))
         return self._add(step, self.steps_of(step.conversation), target=node.place, makes=made, clears=cleared)
 
@@ -316,12 +318,12 @@ class PlanBuilder:
             touches=node.conversations_below(),
         )
         self._placed[node] = index
-        # Whatever holds a path of the old place or of the new one may move only after this step.
+        # Steps that use a path of the old place or of the new one may move only after this step.
         self._uses(index, node, *(() if left is None else (left,)))
         return index
 
     def age(self, step: Step, node: Node, names: Iterable[str], mtime_ns: int) -> int:
-        """Give files of a directory an older time."""
+        """Set files of a directory to an older time."""
         names = tuple(names)
         needs = self._path_needs(node)
         for name in names:
@@ -343,10 +345,10 @@ class PlanBuilder:
         together: str | None = None,
         stays: Sequence[tuple[Node, str]] = (),
     ) -> int:
-        """Remove a whole directory that nothing else lies in any more, or the files named of it.
+        """Remove a whole directory that contains no other, or the named files of it.
 
-        ``together``: what goes at once or not at all. ``stays``: the files that have to be there so that this may go,
-        by their directories.
+        ``together``: the group that is removed completely or not at all. ``stays``: the files that must exist for the
+        removal, by their directories.
         """
         needs = set(after) | self._path_needs(node)
         for other, name in stays:
@@ -427,7 +429,7 @@ class PlanBuilder:
         return index
 
     def _path_needs(self, node: Node) -> set[int]:
-        """Return the steps that put a directory, or one that it lies in, where it now is."""
+        """Return the steps that put a directory, and those that contain it, at its current place."""
         needs = set()
         at: Node | None = node
         while at is not None:
@@ -441,7 +443,7 @@ class PlanBuilder:
             self._used.setdefault(node, []).append(index)
 
     def users(self, node: Node) -> set[int]:
-        """Return the steps that name a path in a directory, or in one below it."""
+        """Return the steps that use a path in a directory, or in one below it."""
         users = set(self._used.get(node, ()))
         for below in node.subtree():
             users.update(self._used.get(below, ()))
@@ -459,7 +461,7 @@ def _expect_file(node: Node, file: File) -> Precondition:
 
 
 def _expect(place: Place, file: File | None) -> Precondition:
-    """Return the expectation of a file as it is, or of nothing."""
+    """Return the precondition that a file is as it is, or absent."""
     return (
         Precondition(place, 0, 0, None)
         if file is None

@@ -1,9 +1,9 @@
-"""One planning pass: what has been decided so far, and the edits that a command asks for.
+"""One planning pass: the decisions so far, and the edits that a command asks for.
 
-The edits are applied before the planner decides, so that the rules of every run hold for them
-(docs/design/run.md#rule-45). An edit says what shall be: intents, parents, what leaves the workspace and what is
-removed. The planner decides how that is done, with everything saved first. Each command computes its edits in
-`reconcile.planning.requests.edits`.
+The edits are applied before the planner decides, so that the rules of every run apply to them
+(docs/design/run.md#rule-45). An edit states the goal: intents, parents, directories that leave the workspace,
+conversations to remove. The planner decides how to get there, with everything saved first. Each command computes its
+edits in `reconcile.planning.requests.edits`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.views import View
 
 NAMED = 5
-"""Conversations that a message names before it counts the rest."""
+"""The number of conversations that a message names before it counts the rest."""
 NO_CONVERSATION = frozenset({""})
-"""A scope that no conversation is in; an empty one is everything."""
+"""A scope that contains no conversation; an empty scope means everything."""
 
 
 class RefusedError(ValueError):
-    """A command asks for what can't be; ``hints`` are the ways on."""
+    """A command asks for something impossible; ``hints`` suggest the next commands."""
 
     def __init__(self, message: str, *hints: str) -> None:
         super().__init__(message)
@@ -51,14 +51,15 @@ class RefusedError(ValueError):
 
 
 class Edits(Struct, frozen=True, kw_only=True):
-    """The changes.
+    """The edits.
 
-    ``leaving``: workspace directories that go, ``deleted``: conversations that go from both sides (parents first), each
-    with the reason. ``below``: the children of each of those that go too, and before it, so that the same command finds
-    what is left when one of them can't go. ``heirs``: its other children, which have to get another parent before it
-    goes. ``together``: what goes at once or not at all, with a name for it all. ``requested``: put where it belongs.
-    ``apart``: what lies elsewhere than in its parent, which isn't here, and in what (None: at the top). ``scope``: what
-    the run is limited to; everything else stays as it is. ``dropped``: earlier requests that end without being done.
+    ``leaving``: conversations whose workspace directories are removed. ``deleted``: conversations that are removed from
+    both sides (parents first), each with the reason. ``below``: the children of a deleted one that are deleted too,
+    before it, so that the same command finds the rest if one can't be removed. ``heirs``: its other children, which
+    must get another parent first. ``together``: groups that are applied completely or not at all, by name.
+    ``requested``: conversations to place where they belong. ``apart``: conversations that lie elsewhere than in their
+    absent parent, and in which one (None: at the top). ``scope``: the conversations of the run; all others stay as they
+    are. ``dropped``: earlier requests that end without being carried out.
     """
 
     intents: Mapping[str, Intent | None] = field(default_factory=dict)
@@ -78,7 +79,9 @@ class Edits(Struct, frozen=True, kw_only=True):
     dropped: frozenset[tuple[str, Verb]] = frozenset()
 
     def applied_to(self, baseline: Baseline) -> Baseline:
-        """Return what is remembered as if the intents held already; what leaves is saved whatever was set aside."""
+        """Return the baseline as if the intents already held; everything that leaves the workspace is saved, even if
+        set aside.
+        """
         if not self.intents and not self.leaving:
             return baseline
         kept = {key: intent for key, intent in baseline.intents.items() if key not in self.intents}
@@ -87,7 +90,7 @@ class Edits(Struct, frozen=True, kw_only=True):
         return replace(baseline, intents=kept | changed, asides=asides)
 
     def extended_policy(self, policy: Policy) -> Policy:
-        """Return the policy of a plain run that carries them out besides everything else."""
+        """Return the policy of a plain run that carries out these edits besides everything else."""
         return replace(policy, decisions={**policy.decisions, **self.decisions})
 
     def limited_policy(self, policy: Policy) -> Policy:
@@ -98,7 +101,7 @@ class Edits(Struct, frozen=True, kw_only=True):
 
 
 class PlanningContext(Struct, kw_only=True):
-    """Decisions by conversation, the virtual sides, and the plan in the making."""
+    """Decisions by conversation, the virtual sides, and the plan builder."""
 
     views: dict[str, View]
     baseline: Baseline
@@ -115,31 +118,35 @@ class PlanningContext(Struct, kw_only=True):
     order: tuple[str, ...] = ()
     """Every id, live ones first, parents before children."""
     unchanged: set[str] = field(default_factory=set)
-    """What has the same content on both sides, so that its files stay as they are and nothing is reported of it."""
+    """Conversations with the same content on both sides: no step writes their files, and nothing is reported of them.
+    """
     reviewed: frozenset[str] = frozenset()
-    """What an earlier run has set something aside of: that may have to be released."""
+    """Conversations for which an earlier run has recorded something as set aside, which may have to be released."""
     frozen: frozenset[str] = frozenset()
-    """What may not move: its parent, or that of one above it, can't be told now (docs/design/placement.md#rule-7)."""
+    """Conversations that may not move, because a parent at or above them is undecided
+    (docs/design/placement.md#rule-7).
+    """
     present: dict[str, Node] = field(default_factory=dict)
-    """The workspace directory that each conversation has once the plan is carried out."""
+    """The workspace directory that each conversation has after the plan."""
     broken: set[str] = field(default_factory=set)
-    """Those of them that aren't complete, or lie below one that isn't, or isn't there."""
+    """Those of ``present`` that are incomplete, or below an incomplete or absent one."""
     displaced: set[str] = field(default_factory=set)
-    """What stays where somebody else has put it."""
+    """Conversations that stay at the place where another program has moved them."""
     homes: dict[str, Node] = field(default_factory=dict)
     """The store directory of each conversation, new ones included."""
     to_remove: dict[tuple[Side, str], set[str]] = field(default_factory=dict)
-    """Directories that should not be there, by side and path, with the conversations that lay below them."""
+    """Directories that should be removed, by side and path, with the conversations that were below them."""
     edits: Edits = field(default_factory=Edits)
-    """What a command asks for besides."""
+    """The edits of a command."""
     mended: tuple[DerivedRepair, ...] = ()
-    """Derived data of the workspace that is made again before anything else."""
+    """Repairs of derived data in the workspace that come before all other steps."""
     due: frozenset[tuple[str, ...]] | None = None
-    """What a plain run would do, where a command limits itself: what else its result makes due is done with it."""
+    """The steps of a plain run, if a command limits itself: further steps that follow from its result are done with it.
+    """
     forks: dict[str, str] = field(default_factory=dict)
     """New conversations, each with the one that it continues."""
     blocked: list[tuple[View, Step, Node, tuple[Node | None, str, str]]] = field(default_factory=list)
-    """Moves whose place was taken when they were due: to (container, prefix, name)."""
+    """Moves to a place that was taken when they were due: to (container, prefix, name)."""
     builder: PlanBuilder = field(default_factory=PlanBuilder)
     held: list[Item] = field(default_factory=list)
     aside: list[Item] = field(default_factory=list)
@@ -154,9 +161,9 @@ class PlanningContext(Struct, kw_only=True):
         return self.nodes[copy.side][copy.path]
 
     def is_void(self, view: View) -> bool:
-        """Tell whether the baseline ends, because the store that it spoke of is no more.
+        """Tell whether the baseline entry ends, because its store no longer exists.
 
-        What the workspace has is new then, and what is on neither side was not removed.
+        The workspace's version is new then, and a conversation that is on neither side was not removed.
         """
         if not self.sides.store_renewed:
             return False
@@ -167,19 +174,19 @@ class PlanningContext(Struct, kw_only=True):
         return gone and self.presences[view.id].goal is not Goal.REMOVE
 
     def container_of(self, conversation: str) -> str | None:
-        """Return the conversation in whose directory the layout places this one, None for the top."""
+        """Return the conversation in whose directory the layout places this one; None for the top."""
         if self.policy.layout is Layout.FLAT or conversation not in self.tree:
             return None
         return self.tree.parent_of(conversation)
 
     def dirname_of(self, view: View, main: Copy, final: Metadata | None) -> str:
-        """Return a directory's name: the one found, unless the title has changed (docs/design/placement.md#rule-5)."""
+        """Return a directory's name: the current one unless the title has changed (docs/design/placement.md#rule-5)."""
         if final is None:
             return main.dirname
         known = view.agreed is not None and METADATA in view.agreed.units
         changed = view.agreed is not None and known and view.agreed.title != final.title
         changed = changed or (isinstance(main.metadata, Metadata) and main.metadata.title != final.title)
-        # A first run that was cut short between a new title and the name that goes with it.
+        # A first run was interrupted between writing a new title and renaming the directory.
         due = changed or (not known and (main.side, view.id) in self.baseline.renames)
         return self.rules.format.dirname(view.id, final.title) if due else main.dirname
 
@@ -190,25 +197,25 @@ class PlanningContext(Struct, kw_only=True):
         return new
 
     def existing(self, ids: Iterable[str]) -> list[str]:
-        """Return the targets that are still there: a saved plan may ask again for what is gone by now."""
+        """Return the targets that still exist: a saved plan may ask for conversations that are gone by now."""
         return [each for each in ids if each in self.views]
 
     def names(self, conversations: Iterable[str]) -> str:
-        """Name conversations by title and id, a few of them."""
+        """Return titles and ids of some conversations as text, and count the rest."""
         found = list(conversations)
         named = [f"{self.views[each].title or '(no title)'} ({each})" for each in found[:NAMED]]
         return ", ".join(named) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
 
     def held_item(self, conversation: str, reason: Reason, message: str, *resolve: str) -> Item:
-        """Return what is held of a conversation as a whole."""
+        """Return a held item about a conversation as a whole."""
         return self._item(self.views[conversation], WHOLE, reason, message, resolve)
 
     def hold(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
-        """Note that a decision is needed."""
+        """Add a held item: a decision is needed."""
         self.held.append(self._item(view, unit, reason, message, resolve))
 
     def set_aside(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
-        """Note a stable state."""
+        """Add an item about a stable state."""
         self.aside.append(self._item(view, unit, reason, message, resolve))
 
     @staticmethod
@@ -223,11 +230,11 @@ class PlanningContext(Struct, kw_only=True):
         )
 
     def note(self, conversation: str | None, reason: Reason, message: str, unit: str = WHOLE) -> None:
-        """Note something that needs no decision."""
+        """Add a note: no decision is needed."""
         self.notes.append(Note(conversation=conversation, unit=unit, reason=reason, message=message))
 
     def keep_version(self, unit: Unit) -> None:
-        """Have a version put into the vault although nothing replaces it yet."""
+        """Have the vault save a version although nothing replaces it yet."""
         for file in unit.files:
             if file.digest is None:
                 continue

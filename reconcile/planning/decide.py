@@ -1,7 +1,7 @@
-"""What is decided of every conversation before a step is planned: presence, content, parent (docs/design/decisions.md).
+"""The decisions about every conversation before any step is planned (docs/design/decisions.md).
 
-In this order: what it is (`views`), whether it belongs (`presence`), which content wins (`content`), whose child it is
-(`parents`, `tree`), which of its directories stays (`directories`).
+The order: the view (`rules.views`), presence (`rules.presence`), content (`rules.content`), parent (`rules.tree`), and
+the directory that stays (`steps.placement`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def decide(
     edits: Edits | None = None,
     whole: Whole | None = None,
 ) -> PlanningContext:
-    """Decide presence, content and parents of every conversation; no step is planned yet.
+    """Decide presence, content and parent of every conversation; no step is planned yet.
 
     ``whole`` is given if the snapshots and the baseline are those of a part (`reconcile.planning.incremental.scope`).
     """
@@ -98,7 +98,7 @@ def decide(
 
 
 def _frozen(context: PlanningContext) -> frozenset[str]:
-    """Return what may not move, and everything below it (docs/design/placement.md#rule-7)."""
+    """Return the conversations that may not move, with everything below them (docs/design/placement.md#rule-7)."""
     frozen = {conversation for conversation, parentage in context.parentage.items() if parentage.frozen}
     if not frozen:
         return frozenset()
@@ -141,7 +141,7 @@ def _decide_one(context: PlanningContext, view: View) -> None:
 def is_unchanged(context: PlanningContext, view: View) -> bool:
     """Tell whether both sides have one directory each, with the same files, and metadata that states the parent.
 
-    Then no step about content, and no report, has anything to do. In any doubt each of them looks for itself.
+    Then no content step and no report has anything to do. If in doubt, return False: each step checks for itself.
     """
     parentage = context.parentage[view.id]
     if context.presences[view.id].goal is not Goal.SYNC or parentage.frozen or context.mended:
@@ -191,7 +191,7 @@ def _presence(context: PlanningContext, view: View) -> Presence:
 
 
 def _reparent(context: PlanningContext, view: View) -> None:
-    """Give it the parent that was asked for, unless its metadata has to be settled first."""
+    """Set the requested parent, unless the metadata must be decided first."""
     if context.parentage[view.id].frozen:
         context.hold(view, METADATA, Reason.UNSETTLED, "its metadata has to be settled before it gets another parent")
     else:
@@ -199,9 +199,9 @@ def _reparent(context: PlanningContext, view: View) -> None:
 
 
 def _wait_for_decision(context: PlanningContext, view: View) -> None:
-    """Let nothing be settled among several directories of one conversation while one of its units is undecided.
+    """Make all units of a conversation wait if one is undecided and it has several directories.
 
-    They all stay until then, so that what lost now would speak again in every run.
+    All directories stay until then. Otherwise a version that lost now would be authoritative again in every run.
     """
     verdicts = context.verdicts.get(view.id, {})
     for unit in _broken_duplicates(context, view):
@@ -214,7 +214,7 @@ def _wait_for_decision(context: PlanningContext, view: View) -> None:
 
 
 def _broken_duplicates(context: PlanningContext, view: View) -> list[Unit]:
-    """Return the invalid units in directories that should go; those stay (docs/design/decisions.md#rule-16)."""
+    """Return the invalid units in directories that should be removed; those stay (docs/design/decisions.md#rule-16)."""
     saved = view.store.main is not None or context.presences[view.id].goal is Goal.IMPORT
     if not saved or view.id in context.policy.decisions:
         return []
@@ -224,14 +224,16 @@ def _broken_duplicates(context: PlanningContext, view: View) -> list[Unit]:
 
 
 def _with_metadata(view: View, verdict: Verdict) -> Verdict:
-    """Hold a fork for which no side has metadata."""
+    """Hold a fork if no side has metadata."""
     if verdict.forks is None or view.store.metadata or view.workspace.metadata:
         return verdict
     return replace(verdict, outcome=Outcome.HELD, reason=Reason.DIVERGED_HELD, forks=None)
 
 
 def _waiting(verdict: Verdict) -> Verdict:
-    """Have a unit wait, because another one of its conversation is undecided (docs/design/decisions.md#rule-17)."""
+    """Return a verdict that waits, because another unit of the conversation is undecided
+    (docs/design/decisions.md#rule-17).
+    """
     if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
         return verdict
     return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
@@ -251,7 +253,7 @@ def _check_editable(context: PlanningContext, view: View, verdict: Verdict | Non
 
 
 def _is_live(context: PlanningContext, view: View) -> bool:
-    """Tell whether it is in the tree: live in the store, or on the way there from the workspace."""
+    """Tell whether it is in the tree: live in the store, or about to be imported from the workspace."""
     goal = context.presences[view.id].goal
     there = view.store.main is not None or goal in (Goal.IMPORT, Goal.HELD)
     return there and not view.archived

@@ -1,4 +1,4 @@
-"""What is wrong on both sides, by kind, with the way out: what `doctor` reads from a planning context and its plan."""
+"""The problems on both sides, by kind, each with the commands that solve it, for `doctor`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Ailment(StrEnum):
 
     @property
     def severity(self) -> str:
-        """Return ``error`` for what can't be read, ``note`` for what is normal, or else ``warning``."""
+        """Return ``error`` for unreadable content, ``note`` for a normal state, else ``warning``."""
         return "error" if self in _ERRORS else "note" if self in _NOTES else "warning"
 
 
@@ -76,11 +76,12 @@ _MATTERS = {
 
 _ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE}
 _NOTES = {Ailment.MISSING_PARENT, Ailment.NAME, Ailment.DRIFT, Ailment.FOREIGN, Ailment.ORPHANED_LOCK}
-"""A plain run leaves these alone, or JP sees to them: a conversation whose parent is archived, a branch with another
-layout, a file of somebody else's."""
+"""Problems that a plain run leaves alone, or that JP handles: a conversation with an archived parent, a branch with
+another layout, another program's file.
+"""
 
 PLAIN = "reconcile"
-"""A plain run mends it."""
+"""A plain run solves it."""
 LAY_OUT = "lay its metadata out as JP writes it (two spaces, a newline at the end), or write the parent by hand"
 
 
@@ -89,7 +90,7 @@ SEE_TO_IT = "see to its permissions, or to the disk"
 
 
 class Finding(Struct, frozen=True):
-    """One thing that is wrong: where, what was found, and the commands that mend it."""
+    """One problem: its place, the facts, and the commands that solve it."""
 
     ailment: Ailment
     place: str
@@ -99,14 +100,14 @@ class Finding(Struct, frozen=True):
 
     @property
     def repairable(self) -> bool:
-        """A plain run is safe, and mends it."""
+        """A plain run is safe, and solves it."""
         return PLAIN in self.mend
 
 
 def diagnose(
     context: PlanningContext, plan: Plan, store: Snapshot, workspace: Snapshot, empty: Iterable[Copy]
 ) -> tuple[Finding, ...]:
-    """Return everything that is wrong, by kind; ``plan`` is that of a plain run, ``empty`` are empty directories."""
+    """Return all problems, by kind; ``plan`` is that of a plain run, ``empty`` are empty directories."""
     held = list(_held(context, plan))
     places = {finding.place for finding in held}
     found = [
@@ -162,7 +163,7 @@ def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
 
 
 def _is_unread(view: View) -> bool:
-    """Tell whether what is wrong with a conversation is that it can't be read: nothing is known of its content."""
+    """Tell whether the problem is that the conversation can't be read, so that its content is unknown."""
     faults = [unit.fault for side in (view.store, view.workspace) for unit in side.faults.values()]
     return any(isinstance(fault, Unreadable) for fault in faults)
 
@@ -235,7 +236,7 @@ def _empty(copy: Copy) -> Finding:
 
 
 def empty_directories(*sides: Snapshot) -> Iterator[Copy]:
-    """Directories that hold neither a file nor another conversation; one that can't be looked into isn't empty."""
+    """Return the directories that hold neither a file nor another conversation; an unreadable one isn't empty."""
     for side in sides:
         around = {copy.container for copy in side.copies}
         for copy in side.copies:

@@ -1,9 +1,8 @@
-"""What a plan leaves out, with all that needs it: what was undone, too many removals, what git is busy with, what was
-not named.
+"""Filters of a plan: steps that were undone, too many removals, changes while git is busy, conversations not named.
 
-What was undone stays as it is until a side changes, `resolve`, or a command that names it (docs/design/run.md#rule-53).
-The record is bound to the content of both sides of the conversation, so that an undone import, removal or move
-holds as well as an undone edit.
+A filter also removes every step that needs a removed one. An undone step stays undone until a side changes, `resolve`,
+or a command that names the conversation (docs/design/run.md#rule-53). The record contains the content of both sides, so
+that it applies to undone imports, removals and moves as well as to edits.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ if TYPE_CHECKING:
 
 _REQUESTED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
 BULK_NAMES = 5
-"""Directories that a bulk change is told by name."""
+"""The number of directories that a message about a bulk change names."""
 
 
 def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action]:
-    """Hold what would remove too many directories at once without having been told to."""
+    """Hold removals of too many directories without permission."""
     leaving, directories = context.edits.leaving, context.whole.directories
     removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in leaving]
-    # A removal that was asked for, and waited, counts once, though it goes from both sides.
+    # A requested removal that waited counts once, though it is done on both sides.
     count = len({(a.conversation, a.conversation not in context.edits.deleted and a.target) for a in removals})
     if context.policy.accept_bulk or context.edits.scope or not is_bulk(count, directories):
         return actions
-    # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.
+    # All other steps of these conversations wait too: a version that lost now would be authoritative again.
     concerned = {action.conversation for action in removals}
     concerned |= {fork for fork, source in context.forks.items() if source in concerned}
     refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
@@ -56,9 +55,9 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
 
 
 def bulk_undo(actions: Sequence[Action], whole: Whole, rules: Rules, again: str) -> Item | None:
-    """Return what is held where an undo would remove too many directories of a side at once.
+    """Return a held item if an undo would remove too many directories of a side at once.
 
-    Those that it makes again are no loss. ``again`` is the command that accepts it.
+    Directories that it creates again don't count. ``again`` is the command that permits it.
     """
     for side in Side:
         going, there = [each for each in actions if each.target.side is side], whole.directories_of(side)
@@ -71,7 +70,9 @@ def bulk_undo(actions: Sequence[Action], whole: Whole, rules: Rules, again: str)
 
 
 def _named(actions: Sequence[Action], rules: Rules) -> tuple[str, str]:
-    """Return what they are, and the first of them by name; a record with a fixed place by its path."""
+    """Return the kind of the targets, and the names of the first ones; a record with a fixed place is named by its
+    path.
+    """
     fixed = rules.format.places is not None
     paths = [action.target.path for action in actions[:BULK_NAMES]]
     names = ", ".join(path if fixed else path.rpartition("/")[2] for path in paths)
@@ -84,14 +85,14 @@ def _removes_a_directory(action: Action) -> bool:
 
 
 def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
-    """Hold what would change the workspace while git is in the middle of something there, and what needs it.
+    """Hold the changes of the workspace while git is busy there, and every step that needs them.
 
-    ``again``: the command to give then, where no other run does what is held.
+    ``again``: the command to repeat afterwards, if no other run does what is held.
     """
     if busy is None:
         return plan
     touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
-    # What is removed as asked goes from both sides, or stays on both.
+    # A requested removal is done on both sides, or on none.
     whole = {action.conversation for action in plan.actions if action.id in touching and action.reason in _REQUESTED}
     touching |= {a.id for a in plan.actions if a.conversation in whole and a.reason in _REQUESTED}
     left, refused = _without(plan, touching)
@@ -99,7 +100,7 @@ def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
 
 
 def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
-    """Hold what would change what a program has locked, or works with at the moment, and what needs it."""
+    """Hold the changes of files that a program has locked or is working with, and every step that needs them."""
     places = rules.format.places
     busy = places.busy(workspace.derived_inputs) if places is not None else ""
     touching = {
@@ -118,14 +119,15 @@ def _without(plan: Plan, touching: set[str]) -> tuple[Plan, Collection[str]]:
     refused = withheld(plan.actions, touching)
     put_off = plan.put_off.union(action.conversation for action in plan.actions if action.id in refused)
     kept = renumbered([action for action in plan.actions if action.id not in refused])
-    # What stays for now doesn't wait for an ancestor yet.
+    # A conversation that stays for now doesn't wait for an ancestor yet.
     intents = tuple((key, each) for key, each in plan.intents if not (key in put_off and each and each.waits_for))
     return replace(plan, actions=kept, put_off=put_off, intents=intents), refused
 
 
 def git_is_busy(busy: str | None, waiting: Collection[object], again: str | None = None) -> tuple[Item, ...]:
-    """Return what is held while git is in the middle of something; ``again``: the command to give at its end, where no
-    other run does what is held.
+    """Return the held item while git is busy.
+
+    ``again``: the command to repeat afterwards, if no other run does what is held.
     """
     if not waiting:
         return ()
@@ -155,9 +157,11 @@ def named(context: PlanningContext) -> frozenset[str] | None:
 
 
 def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Action], frozenset[str] | None]:
-    """Keep what was named, with what a command makes due that wasn't, what all that needs, and what is derived from
-    nothing else; nothing is said of anything else, and nothing remembered but of what is done. Return also what the
-    plan is about then, None for everything.
+    """Keep the named conversations and the steps that they need; return also what the plan is about, None for
+    everything.
+
+    Kept are also the steps that a command makes due, and derived data that follows from nothing else. Nothing is
+    reported or recorded about other conversations, except of steps that are done.
     """
     wanted = named(context)
     if wanted is None:
@@ -182,7 +186,7 @@ def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Acti
 
 
 def due(plan: Plan) -> frozenset[tuple[str, ...]]:
-    """Return what a plan does and remembers, conversation by conversation, whatever the way and the reason."""
+    """Return the steps and intents of a plan by conversation, without their details and reasons."""
     return _due(plan.actions, dict(plan.intents))
 
 
@@ -192,7 +196,7 @@ def _due(actions: Iterable[Action], intents: Iterable[str]) -> frozenset[tuple[s
 
 
 def withheld(actions: Sequence[Action], refused: Mapping[str, object] | set[str]) -> set[str]:
-    """Return the ids refused and of everything that needs them; needs point backwards."""
+    """Return the refused ids and those of every step that needs them; needs point backwards."""
     out = set(refused)
     for action in actions:
         if not out.isdisjoint(action.needs):
@@ -213,9 +217,9 @@ def _renumbered(action: Action, ids: Mapping[str, str]) -> Action:
 
 
 def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
-    """Leave out what concerns conversations that somebody is writing just now; they come once they are quiet.
+    """Remove the steps of conversations that are being written; they are done once no process writes.
 
-    What is derived follows from all of them, and the program that writes one of them writes that next.
+    Derived data depends on all conversations, and the writing program updates it itself.
     """
     if not moving:
         return plan
@@ -236,7 +240,7 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
 
 
 class DirectoryState(NamedTuple):
-    """One directory of a conversation: its path up to the conversation that it lies in, that one's id, its files."""
+    """The state of one directory: its path below its container, the container's id, its files."""
 
     path: str
     container: str
@@ -244,7 +248,7 @@ class DirectoryState(NamedTuple):
 
 
 def directory_state(path: str, container: str | None, files: Iterable[File]) -> DirectoryState:
-    """Return how one directory stands; what lies above its container's ``conversations/`` doesn't count."""
+    """Return the state of one directory; the path above its container's ``conversations/`` doesn't count."""
     return DirectoryState(
         path.rpartition(f"/{CHILDREN}/")[2],
         container or "",
@@ -253,7 +257,7 @@ def directory_state(path: str, container: str | None, files: Iterable[File]) -> 
 
 
 def side_digest(states: Iterable[DirectoryState], rules: Rules) -> Digest | None:
-    """Name how a conversation stands on one side; None where it is not there."""
+    """Return the digest of a conversation's state on one side; None if it is not there."""
     rows = sorted(states)
     return rules.digest(repr(rows).encode()) if rows else None
 
@@ -261,13 +265,13 @@ def side_digest(states: Iterable[DirectoryState], rules: Rules) -> Digest | None
 def undone_record(
     store: Iterable[DirectoryState], workspace: Iterable[DirectoryState], rules: Rules
 ) -> AsideRecord | None:
-    """Return the record that sets a conversation aside while it stands like this; None where it is nowhere."""
+    """Return the record that sets a conversation aside while its state is this one; None if it is on neither side."""
     ours, theirs = side_digest(store, rules), side_digest(workspace, rules)
     return AsideRecord(AsideKind.UNDONE, ours, theirs) if ours or theirs else None
 
 
 def left_alone(plan: Plan, undone: Collection[str]) -> frozenset[str]:
-    """Return the conversations of which an undo has taken back nothing after all; what is remembered still holds.
+    """Return the conversations of which an undo has reversed nothing after all; their records still apply.
 
     ``undone`` are the ids of actions that were not carried out.
     """
@@ -277,7 +281,7 @@ def left_alone(plan: Plan, undone: Collection[str]) -> frozenset[str]:
 
 
 def leave_undone(context: PlanningContext, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
-    """Leave out what would do again what was undone; records that no longer hold are released."""
+    """Remove the steps that would repeat what was undone; release records that no longer apply."""
     records = {key[0]: record for key, record in context.baseline.asides.items() if key[1] == WHOLE}
     if not records:
         return actions
@@ -303,8 +307,9 @@ def leave_undone(context: PlanningContext, actions: list[Action], store: Snapsho
 
 
 def _blocked(context: PlanningContext, actions: Iterable[Action], resting: Collection[str]) -> dict[str, str]:
-    """Return the actions that would do again what was undone, and those that need them, each with the conversation
-    that rests. Others that have to wait for it are set aside too.
+    """Return the actions that would repeat an undone step, and those that need them, each with the undone conversation.
+
+    Other conversations that have to wait for it are set aside too.
     """
     blocked: dict[str, str] = {}
     waiting: dict[str, str] = {}
@@ -336,7 +341,7 @@ def _directory_states(side: Snapshot, wanted: Collection[str]) -> dict[str, list
 
 
 def _set_aside(context: PlanningContext, conversation: str) -> None:
-    """Set a conversation aside. What is in the workspace alone, an edit of before the undo, goes into the vault."""
+    """Set a conversation aside. An edit in the workspace alone, from before the undo, is saved in the vault."""
     view = context.views[conversation]
     for name, unit in view.workspace.units.items():
         if unit.digest != view.store.digest(name):

@@ -1,8 +1,8 @@
-"""The planner: from two snapshots and what is remembered to the one ordered plan.
+"""The planner: from two snapshots and the baseline to one ordered plan.
 
-Pure and deterministic: no clock, no disk; the same input gives the same plan. What holds is decided first
-(`reconcile.planning.decide`), then the steps are written: saves, parents, the workspace's units, placement, removals.
-What may not be done now, or wasn't asked for, is left out at the end (`reconcile.planning.filters`).
+Pure and deterministic: no clock, no disk; the same input gives the same plan. `reconcile.planning.decide` decides
+first, then the steps are written: saves, parents, the workspace's units, placement, removals. At the end
+`reconcile.planning.filters` removes the steps that may not be done now, or that the command did not name.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def make_plan(
     now_ns: int,
     whole: Whole | None = None,
 ) -> Plan:
-    """Return the plan that brings both sides together.
+    """Return the plan that syncs both sides.
 
-    Streams that differ must have their events (`needs_events`); ``now_ns`` names forks, and tells what has expired.
-    ``whole`` is given where the plan is about a part (`reconcile.planning.incremental.scope`).
+    Streams that differ must have their events (`needs_events`). ``now_ns`` is the time in ns for ids of forks and for
+    expiry. ``whole`` is given if the plan is about a part (`reconcile.planning.incremental.scope`).
 
     Raises:
-        RefusedError: what a command asks for can't be.
+        RefusedError: a command asks for something impossible.
     """
     quiet = quiet_plan(store, workspace, baseline, policy, rules) if policy.request is None else None
     if quiet is not None and not (rules.format.places and due_first(workspace, policy, rules)):
@@ -85,7 +85,7 @@ def plan_by_rules(
     now_ns: int,
     whole: Whole | None = None,
 ) -> Plan:
-    """Return the same plan, with nothing taken for granted at a glance."""
+    """Return the same plan, decided by the rules alone, without a fast classification."""
     decided = partial(decide, store, workspace, baseline, rules=rules, now_ns=now_ns, whole=whole)
     written = partial(_written, store=store, workspace=workspace)
     plain = context = decided(policy)
@@ -120,7 +120,7 @@ def plan_by_rules(
 
 
 def _is_limited_by_command(policy: Policy) -> bool:
-    """Tell whether a plan is limited to what a command names, rather than by ``--only`` and ``--below``."""
+    """Tell whether a plan is limited to the targets of a command, rather than by ``--only`` and ``--below``."""
     if policy.below:
         return False
     if policy.tree_edit is not None:
@@ -129,7 +129,7 @@ def _is_limited_by_command(policy: Policy) -> bool:
 
 
 def _written(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> Plan:
-    """Write the steps of what was decided."""
+    """Write the steps of the decisions."""
     changed = [context.views[conversation] for conversation in context.order if conversation not in context.unchanged]
     for view in changed:
         save(context, view)
@@ -160,7 +160,7 @@ def _written(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> 
 def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozenset[str]:
     """Return the ids whose streams may differ between the sides, so that the scan can load their events.
 
-    Which of several directories speaks for a side is decided later, and depends on what is asked for.
+    All directories count: the authoritative one is chosen later, depending on the command.
     """
     theirs = _streams(workspace, {copy.conversation for copy in store.copies}, rules)
     ours = _streams(store, theirs, rules)
@@ -168,8 +168,10 @@ def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozense
 
 
 def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
-    """Return the ids of which one side has events that the other lacks, and that has another text of one: the bytes of
-    both can tell what each has done. Both sides have their events (`needs_events`).
+    """Return the ids whose bytes the scan must load, because both sides may have edited the stream.
+
+    One side has events that the other lacks, and has another text of a shared event. Both sides have their events
+    (`needs_events`).
     """
     theirs = _inspected(workspace)
     return frozenset(
@@ -188,7 +190,7 @@ def _inspected(side: Snapshot) -> dict[str, list[Stream]]:
 
 
 def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dict[str, set[tuple[Digest | None, ...]]]:
-    """Return the contents that the streams of some conversations have on a side, by the digests of their files."""
+    """Return the contents of some conversations' streams on a side, by the digests of their files."""
     names = rules.format.stream_files
     found: dict[str, set[tuple[Digest | None, ...]]] = {}
     for copy in side.copies:
@@ -199,7 +201,7 @@ def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dic
 
 
 def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> Plan:
-    """Leave out what was undone, and what the guards, git and the selection refuse, with everything that needs it."""
+    """Remove the steps that an undo, the guards, git or the selection refuse, with everything that needs them."""
     context.intents = {**context.edits.intents, **context.intents}
     actions = leave_undone(context, list(context.builder), store, workspace)
     actions = without_bulk(context, actions)
@@ -233,9 +235,10 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
 
 
 def _is_rooted(context: PlanningContext, view: View) -> bool:
-    """Tell whether a conversation loses its parent on purpose: it becomes a root, or it goes, and an archived directory
-    of it that stays has a parent of its own. Where the one that goes doesn't state its parent, that is still known:
-    it may have to stay.
+    """Tell whether a conversation loses its parent deliberately: it becomes a root, or it is removed.
+
+    In the second case an archived directory of it that stays has a parent of its own. If the removed one doesn't state
+    its parent, the parent stays known, because the directory may have to stay.
     """
     if view.known_parent is None:
         return False
@@ -249,9 +252,10 @@ def _is_rooted(context: PlanningContext, view: View) -> bool:
 
 
 def _counted(context: PlanningContext, actions: Sequence[Action]) -> dict[str, str]:
-    """Count every conversation under one state, of a part those named and those changed with them.
+    """Return the state under which each conversation is counted; of a limited plan, those named and those changed with
+    them.
 
-    ``changing`` and ``open`` are in sync but for what the plan says of them.
+    ``changing`` and ``open`` are in sync except for the plan's own steps and items.
     """
     changing = {action.conversation for action in actions}
     wanted = named(context)
@@ -268,7 +272,7 @@ def _counted(context: PlanningContext, actions: Sequence[Action]) -> dict[str, s
 
 
 def _outline(context: PlanningContext, actions: Sequence[Action]) -> tuple[Heading, ...]:
-    """Return the conversations that the plan speaks of, under their ancestors, a fork after its source."""
+    """Return the conversations that the plan mentions, under their ancestors, and a fork after its source."""
     forks: dict[str, list[Action]] = {}
     spoken = {item.conversation for item in context.held + context.aside}
     for action in actions:

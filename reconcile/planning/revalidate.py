@@ -1,4 +1,4 @@
-"""A saved plan against the present: what of it still is what the planner would do."""
+"""A saved plan compared with the present: the actions that the planner would still plan."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
 
 def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[Plan, dict[str, Action]]:
-    """Return what both plans have in common, and by its action ids the saved actions that it carries out.
+    """Return the common part of both plans, and the saved actions that it carries out by their ids in it.
 
-    ``fresh`` was made now, as it was asked for when ``saved`` was made. A conversation of which one action isn't in
-    it any more has drifted, and is refused with everything that needs it; so is one of ``decided``, of which something
-    else was decided since. Only actions of ``fresh`` are ever carried out, so that a plan file can ask for nothing that
-    isn't right now.
+    ``fresh`` is the current plan of the same request. A conversation with an action that isn't in it any more has
+    changed, and is refused with everything that needs it. So is one of ``decided``, about which another decision was
+    made since. Only actions of ``fresh`` are ever carried out, so that a plan file can't cause any other step.
     """
     wanted = {_meaning(action): action for action in saved.actions}
     found = {_meaning(action) for action in fresh.actions}
@@ -52,15 +51,19 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
 
 
 def _to_be_applied_again(item: Item) -> Item:
-    """Promise nothing of what git is in the way of: the plan was made for other files than those of a later run."""
+    """Return the plan without the actions that git prevents: they were planned for other files than those of a later
+    run.
+    """
     if item.reason is not Reason.GIT_BUSY:
         return item
     return replace(item, message=f"{Reason.GIT_BUSY.words}; apply the plan again at its end")
 
 
 def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[str] = ()) -> dict[str, str]:
-    """Say of each saved action in what way the present isn't what it was made for: it is done already, its own files
-    changed, something else would come before it, or the other files of its conversation changed.
+    """Return, for each saved action that no longer applies, how the present differs.
+
+    It is done already, its own files changed, another step must come before it, or other files of its conversation
+    changed.
     """
     present = {
         replace(copy.place, path=joined(copy.path, file.name)): file
@@ -93,7 +96,7 @@ def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[st
 
 
 def _unforeseen(saved: Plan, fresh: Plan) -> dict[Action, Action]:
-    """Return, by what they mean, the actions of now that need one that wasn't planned then, with that one."""
+    """Return the current actions that need one that was not planned then, each with that one, by their meaning."""
     wanted = {_meaning(action) for action in saved.actions}
     blocked: dict[str, Action] = {}
     for action in fresh.actions:
@@ -105,7 +108,7 @@ def _unforeseen(saved: Plan, fresh: Plan) -> dict[Action, Action]:
 
 
 class _Created:
-    """The places of which the actions of a plan so far decide what is there: the present says nothing about them."""
+    """The places that the actions of a plan so far determine: the current files say nothing about them."""
 
     def __init__(self) -> None:
         self._paths: set[str] = set()
@@ -124,7 +127,7 @@ class _Created:
 
 
 def _is_done(action: Action, present: Mapping[Place, File], moves: Iterable[Action]) -> bool:
-    """Tell whether what an action is to achieve is there already; ``moves`` are its conversation's on that side."""
+    """Tell whether the result of an action exists already; ``moves`` are its conversation's moves on that side."""
     if action.writes:
         return all(_is_there(present.get(_moved(each.target, moves)), each) for each in action.writes)
     if action.kind in _REMOVALS:
@@ -138,7 +141,7 @@ def _is_done(action: Action, present: Mapping[Place, File], moves: Iterable[Acti
 
 
 def _moved(place: Place, moves: Iterable[Action]) -> Place:
-    """Return where a file is once its directory was moved."""
+    """Return the place of a file after its directory was moved."""
     for move in moves:
         if move.source is not None and place.path.startswith(f"{move.source.path}/"):
             place = replace(place, path=move.target.path + place.path[len(move.source.path) :])
@@ -150,7 +153,7 @@ def _is_there(file: File | None, wanted: Precondition | Write) -> bool:
 
 
 def _change(expect: Precondition, present: Mapping[Place, File]) -> str:
-    """Say what is there instead of what an action expects; nothing where it is as expected."""
+    """Return what is there instead of an action's precondition; empty if it holds."""
     file = present.get(expect.place)
     if expect.digest is None:
         return "" if file is None else f"{expect.place}: found a file, expected none"
@@ -160,5 +163,5 @@ def _change(expect: Precondition, present: Mapping[Place, File]) -> str:
 
 
 def _meaning(action: Action) -> Action:
-    """The action without what depends on the plan that it is in."""
+    """Return the action without the parts that depend on its plan."""
     return replace(action, id="", needs=(), touches=(), together=None)

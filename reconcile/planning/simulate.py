@@ -1,7 +1,7 @@
-"""What a plan must lead to: the second, independent statement of what each action means.
+"""The expected result of a plan: the second, independent definition of each action.
 
-It knows nothing of how the planner thinks; it replays the steps on listings of files. After every applied plan,
-a new scan equals its result.
+It knows nothing of the planner; it replays the steps on listings of files. After every applied plan, a new scan equals
+its result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FileState(Struct, frozen=True):
-    """A file as a listing shows it."""
+    """A file in a listing."""
 
     size: int
     mtime_ns: int
@@ -35,11 +35,11 @@ Listing: TypeAlias = dict[Place, FileState]
 
 
 class ContradictionError(ValueError):
-    """An action's expectations don't hold on the listing it is replayed on."""
+    """A precondition of an action doesn't hold on the listing."""
 
 
 def listing_of(*snapshots: Snapshot) -> Listing:
-    """Return the listing of what scans have found."""
+    """Return the listing of two scans."""
     return {
         Place(copy.side, joined(copy.path, file.name)): FileState(file.size, file.mtime_ns, file.digest)
         for snapshot in snapshots
@@ -49,10 +49,10 @@ def listing_of(*snapshots: Snapshot) -> Listing:
 
 
 def simulate(plan: Plan, before: Listing) -> Listing:
-    """Return the listing that carrying out the whole plan leads to.
+    """Return the listing after the whole plan.
 
     Raises:
-        ContradictionError: a step expects something else than the steps before it have made.
+        ContradictionError: a precondition of a step contradicts the steps before it.
     """
     tree = _Tree(before)
     for action in plan.actions:
@@ -62,7 +62,7 @@ def simulate(plan: Plan, before: Listing) -> Listing:
 
 
 def surprises(plan: Plan, undone: Collection[str], before: WorldState, after: WorldState) -> frozenset[str]:
-    """Return the conversations of which something is another than the plan leads to: somebody else wrote meanwhile.
+    """Return the conversations that differ from the result of the plan: another program has written meanwhile.
 
     ``undone`` are the ids of actions that were not carried out.
     """
@@ -76,7 +76,7 @@ def surprises(plan: Plan, undone: Collection[str], before: WorldState, after: Wo
 
 
 def _owner(place: Place, owners: Mapping[tuple[Side, str], str]) -> str:
-    """Return whose directory a file lies in, which may be further up; empty for nobody's."""
+    """Return the conversation whose directory contains a file, which may be further up; empty for none."""
     path = place.path
     while path and (place.side, path) not in owners:
         path = path.rpartition("/")[0]
@@ -87,7 +87,7 @@ _Directory: TypeAlias = "dict[str, FileState | _Directory]"
 
 
 class _Tree:
-    """Both sides, directory by directory, so that a step costs what it touches. There are no empty directories."""
+    """Both sides as trees of directories, so that a step costs only what it touches. There are no empty directories."""
 
     def __init__(self, listing: Listing) -> None:
         self._sides: dict[Side, _Directory] = {side: {} for side in Side}
@@ -105,7 +105,7 @@ class _Tree:
         directory[name] = what
 
     def take(self, place: Place) -> FileState | _Directory | None:
-        """Take out a file or a directory, and the directories that become empty."""
+        """Remove a file or a directory, and the directories that become empty."""
         *way, (last, wanted) = self._way(place)
         taken = last.pop(wanted, None)
         for directory, name in reversed(way):
@@ -114,7 +114,7 @@ class _Tree:
         return taken
 
     def _way(self, place: Place) -> list[tuple[_Directory, str]]:
-        """Return every directory on the way to a place, made if need be, with the name in it that leads on."""
+        """Return every directory on the way to a place, created if need be, with the name in it that leads on."""
         *above, last = place.path.split("/")
         directory = self._sides[place.side]
         way = []

@@ -1,4 +1,4 @@
-"""How each conversation stands, in one word and one line: what `status` lists. Pure."""
+"""The state of each conversation in one word and one line, for `status`."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def status_lines(
     conflicts: Collection[str],
     empty: Iterable[Copy] = (),
 ) -> tuple[StatusLine, ...]:
-    """Return the standing of every conversation, in the order of the tree.
+    """Return the status line of every conversation, in the order of the tree.
 
-    ``busy`` names who holds a conversation's lock; ``conflicts`` were edited on both sides and not looked at since.
+    ``busy`` names the holder of a conversation's lock. ``conflicts`` were edited on both sides and not viewed since.
     ``empty`` are directories with nothing in them (`reconcile.planning.diagnosis.empty_directories`).
     """
     actions: dict[str, list[Action]] = {}

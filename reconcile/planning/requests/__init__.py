@@ -1,1 +1,1 @@
-"""What a command asks for instead of a plain run, or besides it."""
+"""The requests of commands: edits of a plain run, and plans of their own."""

@@ -1,8 +1,8 @@
-"""From requests to edits: what a command asks for now, and what earlier commands asked for that no run could do yet.
+"""From requests to edits: those of the current command, and earlier ones that no run could carry out yet.
 
-A command records what it asks for of each conversation before its first step, and the baseline update removes what was
-achieved. What remains waits: git was busy, a lock was held, a side was missing, something changed meanwhile, or the run
-was killed. The next run that can carries it out, under the rules of that run. Nothing was asked about content written
+A command records its request for each conversation before its first step, and the baseline update removes what was
+achieved. The rest waits: git was busy, a lock was held, a side was missing, something changed meanwhile, or the run was
+killed. The next run that can carries it out, under the rules of that run. A request doesn't cover content written
 since, so a removal or a decision is dropped then, with a note. An opposite command drops it too, and so do `resolve`
 and `undo`.
 """
@@ -39,10 +39,10 @@ _TAKEN = (Take.STORE, Take.WORKSPACE, Take.BOTH)
 
 
 def edits_of(request: TreeEdit, context: PlanningContext) -> Edits:
-    """Return what a command changes; ``context`` is what a plain run would decide.
+    """Return the edits of a command; ``context`` has the decisions of a plain run.
 
     Raises:
-        RefusedError: it can't be done, or not without more being said.
+        RefusedError: it is impossible, or needs an option.
     """
     match request:
         case LocalRequest(ids):
@@ -58,7 +58,7 @@ def edits_of(request: TreeEdit, context: PlanningContext) -> Edits:
 
 
 def _reparent(context: PlanningContext, conversation: str, parent: str | None) -> Edits:
-    """Give a conversation another parent; its subtree moves along."""
+    """Set another parent for a conversation; its subtree moves along."""
     for each in (conversation, parent):
         if each is not None and each not in context.views:
             raise RefusedError(f"{each} is on neither side any more")
@@ -75,16 +75,16 @@ def _reparent(context: PlanningContext, conversation: str, parent: str | None) -
 
 
 def content_of(seen: SideView, rules: Rules) -> Digest | None:
-    """Name all that one side has of a conversation; None where it is not there."""
+    """Return the digest of everything that one side has of a conversation; None if it is not there."""
     copies = (seen.main, *seen.stale) if seen.main is not None else ()
     rows = sorted((file.name, file.digest or "") for copy in copies for file in copy.files)
     return rules.digest(repr(rows).encode()) if copies else None
 
 
 def is_due(view: View, verb: Verb, waiting: PendingRequest, parent: str | None, sides: Sides, rules: Rules) -> bool:
-    """Tell whether a request still has to be carried out; ``parent`` is the one that is known by now.
+    """Tell whether a request still has to be carried out; ``parent`` is the known one.
 
-    What can't be seen is no proof that it is done.
+    Absence from the scan is no proof that it is done.
     """
     match verb:
         case Verb.LOCAL:
@@ -101,7 +101,7 @@ def is_due(view: View, verb: Verb, waiting: PendingRequest, parent: str | None, 
 
 
 def _has_requested_content(view: View, waiting: PendingRequest, rules: Rules) -> bool:
-    """Tell whether both sides have the content that was asked about."""
+    """Tell whether both sides have the content that the request was about."""
     return (content_of(view.store, rules), content_of(view.workspace, rules)) == (waiting.store, waiting.workspace)
 
 
@@ -110,13 +110,13 @@ def _has_equal_content(view: View, rules: Rules) -> bool:
 
 
 def is_unseen(view: View, sides: Sides) -> bool:
-    """Tell whether a side isn't seen that may have it."""
+    """Tell whether a side may have it although the scan doesn't see it."""
     here, there = view.workspace.main, view.store.main
     return (there is None and _store_is_away(sides)) or (here is None and _may_be_here(view, sides))
 
 
 def _may_be_here(view: View, sides: Sides) -> bool:
-    """Tell whether a directory may be in the workspace although it isn't seen."""
+    """Tell whether a directory may be in the workspace although the scan doesn't see it."""
     return view.agreed is not None and (sides.workspace_emptied or sides.hides(view.agreed.place))
 
 
@@ -127,7 +127,7 @@ def _store_is_away(sides: Sides) -> bool:
 def recorded(
     context: PlanningContext, policy: Policy, plan: Plan, requested: Mapping[tuple[str, Verb], PendingRequest]
 ) -> tuple[tuple[tuple[str, Verb], PendingRequest | None], ...]:
-    """Return what a plan changes of the requests that wait: those of its own command are recorded, others end."""
+    """Return a plan's changes of the waiting requests: those of its own command are recorded, others end."""
     known = context.baseline.waiting
     found: Requests = {
         key: None
@@ -158,7 +158,7 @@ def _says_the_same(known: PendingRequest | None, asked: PendingRequest) -> bool:
 
 
 def requested_of(context: PlanningContext, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
-    """Return what the command of a plan asks for and a later run can do."""
+    """Return the requests of a plan's command that a later run can carry out."""
     request, edits, found = policy.tree_edit, context.edits, dict[tuple[str, Verb], PendingRequest]()
     if isinstance(request, LocalRequest):
         for each in request.ids:
@@ -186,7 +186,7 @@ def _bound(context: PlanningContext, conversation: str, value: str) -> PendingRe
 
 
 def _opposed(context: PlanningContext, policy: Policy, verb: Verb) -> Iterable[str]:
-    """Return the conversations of which a command asks for the opposite of an earlier request, or settles it."""
+    """Return the conversations for which a command requests the opposite of an earlier request, or completes it."""
     match policy.tree_edit:
         case None:
             return policy.decisions.keys()
@@ -199,7 +199,7 @@ def _opposed(context: PlanningContext, policy: Policy, verb: Verb) -> Iterable[s
 
 
 def unfinished(context: PlanningContext) -> Edits | None:
-    """Return what earlier commands have left to do, for the context of a plain run; None for nothing."""
+    """Return the edits that earlier commands have left, for the context of a plain run; None for nothing."""
     decided = context.policy.decisions
     due = {
         key: waiting
@@ -243,7 +243,7 @@ def unfinished(context: PlanningContext) -> Edits | None:
 
 
 def _overtaken(context: PlanningContext, due: Collection[tuple[str, Verb]]) -> dict[tuple[str, Verb], str]:
-    """Return the decisions about two versions of which a side has another one by now."""
+    """Return the decisions about two versions of which one was replaced since."""
     found = {}
     for key, waiting in sorted(context.baseline.waiting.items()):
         open_still = key[0] in context.views and key not in due and key[0] not in context.policy.decisions
@@ -254,7 +254,9 @@ def _overtaken(context: PlanningContext, due: Collection[tuple[str, Verb]]) -> d
 
 
 def _leaving(context: PlanningContext, due: Mapping[tuple[str, Verb], PendingRequest]) -> list[str]:
-    """Return those whose directory leaves: only with what was to leave with it (docs/design/intents.md#rule-27)."""
+    """Return those whose directory leaves: only together with the ones it was to leave with
+    (docs/design/intents.md#rule-27).
+    """
     local = {key[0]: waiting for key, waiting in due.items() if key[1] is Verb.LOCAL}
     together = frozenset(local).union(*(waiting.along for waiting in local.values()))
     return [
@@ -269,7 +271,7 @@ def _leaving(context: PlanningContext, due: Mapping[tuple[str, Verb], PendingReq
 def _removal(
     context: PlanningContext, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
 ) -> Edits:
-    """Return the removals, of what nobody has written to since, and what has no other children by now."""
+    """Return the removals of conversations that were not changed since, and have no new children."""
     if _store_is_away(context.sides):
         return Edits()
     going: dict[str, Children] = {}
@@ -291,7 +293,7 @@ def _may_be_here_unseen(context: PlanningContext, conversation: str) -> bool:
 
 
 def _is_written_since(context: PlanningContext, conversation: str, waiting: PendingRequest) -> bool:
-    """Tell whether a side has other content than the one that was to be removed; what is gone already is no such."""
+    """Tell whether a side has other content than the one to remove; absence is no other content."""
     view, rules = context.views[conversation], context.rules
     now = content_of(view.store, rules), content_of(view.workspace, rules)
     return view.archived or any(
@@ -306,7 +308,7 @@ def _ended(conversation: str, why: str) -> str:
 def _parents(
     context: PlanningContext, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
 ) -> dict[str, str | None]:
-    """Return the new parents, of what nobody has given another one since."""
+    """Return the new parents of conversations whose parent was not changed since."""
     found: dict[str, str | None] = {}
     for key, waiting in due.items():
         if key[1] is not Verb.REPARENT:
@@ -323,7 +325,7 @@ def _parents(
 
 
 def words_for(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
-    """Say what a request asks for, since when, and what was in the way."""
+    """Return what a request asks for, since when, and what prevents it."""
     return f"`{_command(conversation, verb, waiting)}` has waited since run {waiting.run}: {waiting.why}"
 
 

@@ -1,6 +1,6 @@
 """The plan of ``fork``: a child with a filtered copy of its source's events (docs/commands.md#reconcile-fork).
 
-Activating the fork, and what it inherits of the configuration from then on, stay JP's job.
+JP activates the fork, and decides what configuration it inherits.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def plan_branch(context: PlanningContext, request: ForkRequest, contents: Mapping[str, Content]) -> Plan:
-    """Return the plan that makes the fork; ``contents`` are the managed files of the source in the store.
+    """Return the plan that creates the fork; ``contents`` are the managed files of the source in the store.
 
-    It is placed in its source's directory where that is in the workspace, unless it is to be local or its source is.
+    It is placed in its source's directory if the workspace has that, unless it is to be local or its source is.
 
     Raises:
-        RefusedError: the source isn't whole in the store, a file of it can't be read, or it can't be cut.
+        RefusedError: the source isn't complete in the store, a file of it can't be read, or it can't be cut.
     """
     view = context.views[request.id]
     files = _files(context, view, request, contents)
@@ -56,7 +56,7 @@ def plan_branch(context: PlanningContext, request: ForkRequest, contents: Mappin
     return Plan(
         layout=context.policy.layout.value,
         actions=renumbered(builder),
-        # Also of one that is projected at once: after a kill the next run does it.
+        # This includes a fork that is copied to the workspace at once: after an interruption the next run does that.
         intents=((new, intent),) if intent is not None else (),
         outline=(Heading(view.id, view.title, 0), Heading(new, title, 1)),
         policy=context.policy,
@@ -95,7 +95,9 @@ def _count(context: PlanningContext, view: View, files: Mapping[str, bytes]) -> 
 
 
 def _takes_children(context: PlanningContext, view: View) -> bool:
-    """Tell whether something may be written below the source: it is here, whole and public, as it is in the store."""
+    """Tell whether a child may be written below the source: the workspace has it, complete, public, and as in the
+    store.
+    """
     main = view.workspace.main
     above = context.tree.ancestors(view.id) if _nests(context, view) else ()
     public = not any(context.views[each].local for each in above)

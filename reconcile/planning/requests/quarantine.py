@@ -1,4 +1,4 @@
-"""The plan that moves what nobody can read into ``.trash/`` with a note, as JP does, but only when named."""
+"""The plan that moves unreadable conversations into ``.trash/`` with a note, as JP does, but only on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.views import View
 
 NOTE = "TRASHED.md"
-"""JP's own name for it (docs/design/formats/jp.md#sanitizer)."""
+"""JP's own name of the note (docs/design/formats/jp.md#sanitizer)."""
 _TEXT = """# Moved to the trash by reconcile
 
 This directory could not be read as a conversation.
@@ -33,7 +33,7 @@ To bring it back, mend the file, move the directory back to where it was, and de
 
 
 def plan_quarantine(context: PlanningContext, ids: Iterable[str]) -> Plan:
-    """Return the plan that moves every broken directory of these conversations away.
+    """Return the plan that moves every broken directory of these conversations to the trash.
 
     Raises:
         RefusedError: none of a conversation's directories is broken, one can't be read, or others lie in it.
@@ -81,7 +81,7 @@ def _move(context: PlanningContext, builder: PlanBuilder, view: View, copy: Copy
     note = _TEXT.format(file=fault.file, found=fault.found, expected=fault.expected).encode("utf-8", "replace")
     put = Put(File(NOTE, len(note), context.now_ns, context.rules.digest(note)), content=note)
     kind = Kind.COPY if copy.side.value == "store" else Kind.PROJECT
-    # The note first: what lies in the trash can't be named again after a kill.
+    # The note first: after an interruption, a directory in the trash can't be named again.
     builder.write(_step(view, kind, EXTRA + NOTE), node, [put])
     builder.move(_step(view, Kind.MOVE, WHOLE), node, None, f"{TRASH}/", name)
 

@@ -1,4 +1,6 @@
-"""What `recover` offers: what records say was in this workspace, and is absent (docs/design/intents.md#rule-31)."""
+"""The offers of `recover`: absent conversations that records say were in this workspace
+(docs/design/intents.md#rule-31).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
 
 
 class Offer(Struct, frozen=True):
-    """Conversations that may be put back together. ``run``: the one that noticed that they are gone; None: they were
-    here at the end of the last run. ``known``: a record says so, rather than that they are merely in the store.
+    """Conversations that may be restored together.
+
+    ``run`` is the run that noticed that they are gone; None: they existed at the end of the last run. ``known``: a
+    record says so; otherwise they are merely in the store.
     """
 
     run: str | None
@@ -27,24 +31,24 @@ class Offer(Struct, frozen=True):
 
 
 class Offers(Struct, frozen=True):
-    """What can be put back, the newest first; ``left_out`` lies below what doesn't come, whatever is chosen."""
+    """The offers, the newest first. ``left_out`` are conversations below others that can't be restored."""
 
     groups: tuple[Offer, ...] = ()
     left_out: tuple[str, ...] = ()
 
     @property
     def default(self) -> tuple[Offer, ...]:
-        """What is taken where nobody can be asked: what was here last; nothing where no record says so."""
+        """The offers that are taken if no person can be asked: the newest, if a record supports it."""
         return tuple(group for group in self.groups[:1] if group.known)
 
 
 def with_records(
     baseline: Baseline, records: Iterable[Baseline], conversations: Collection[str] | None = None
 ) -> Baseline:
-    """Return what is remembered, and what the records know besides, the newest first.
+    """Return the baseline with the entries that the records have besides, the newest first.
 
-    Of these conversations (None: of all) that is where they were, and which extras had come from there; of any, that
-    it was removed, or waits: nothing else is to be made of what stays away (docs/design/intents.md#rule-29).
+    For ``conversations`` (None: all) these are their places and extras. For any conversation they are the facts that it
+    was removed, or waits, so that nothing else is concluded from its absence (docs/design/intents.md#rule-29).
     """
     agreed, former = dict(baseline.agreed), dict(baseline.former)
     known = {*baseline.agreed, *baseline.intents}
@@ -58,13 +62,13 @@ def with_records(
 
 
 def absent(context: PlanningContext) -> tuple[str, ...]:
-    """Return what is in the store, live or archived, and not in the workspace; never what is local."""
+    """Return the conversations in the store, live or archived, that the workspace lacks; never local ones."""
     found = (context.views[each] for each in context.order)
     return tuple(v.id for v in found if v.store.main is not None and v.workspace.main is None and not v.local)
 
 
 def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
-    """Return what the records of this checkout offer; without any, all that is absent.
+    """Return the offers of this checkout's records; without records, all absent conversations.
 
     The context was decided with these records.
     """
@@ -92,16 +96,16 @@ def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
 
 
 def default_choice(context: PlanningContext, found: Offers) -> tuple[str, ...]:
-    """Return what comes back where nobody can be asked."""
+    """Return the conversations that are restored if no person can be asked."""
     return tuple(coming(context, [each for group in found.default for each in group.conversations]))
 
 
 def coming(context: PlanningContext, chosen: Collection[str]) -> Mapping[str, str | None]:
-    """Return those of them that can be put back, parents first, with the conversation that each will lie in.
+    """Return those of them that can be restored, parents first, each with its container.
 
-    That is its parent where that is here or comes too. Where it is neither, it is what the conversation lay in when it
-    was here without its parent: nothing is published for it (docs/design/placement.md#rule-8). What is archived lies in
-    nothing.
+    The container is the parent, if that is here or restored too. Otherwise it is the conversation that contained it
+    when it was here without its parent: nothing is published for it (docs/design/placement.md#rule-8). An archived
+    conversation has no container.
     """
     homes = {each: _homes(context, each) for each in context.order if each in chosen}
     inside: dict[str, list[str]] = {}
@@ -126,7 +130,7 @@ def coming(context: PlanningContext, chosen: Collection[str]) -> Mapping[str, st
 
 
 def _homes(context: PlanningContext, conversation: str) -> list[str | None]:
-    """Return what a conversation can lie in once it is back, the best first."""
+    """Return the possible containers of a restored conversation, the best first."""
     parent, agreed = context.container_of(conversation), context.views[conversation].agreed
     if parent is None or agreed is None or context.views[parent].workspace.main is not None:
         return [parent]
@@ -143,7 +147,7 @@ def _is_public_here(context: PlanningContext, conversation: str) -> bool:
 
 
 def _last_of(baseline: Baseline, conversation: str) -> Intent | None:
-    """Return the intent of a conversation, or of what it went with: removed by a run that noticed it, or local."""
+    """Return the intent of a conversation, or of the one it left with: removed by a run that noticed it, or local."""
     seen: set[str] = set()
     intent = baseline.intents.get(conversation)
     while intent is not None and intent.waits_for is not None and intent.waits_for not in seen:

@@ -1,6 +1,6 @@
-"""What `reconcile rm` and `gc` change: what is removed from both sides, and what takes its place in the tree.
+"""The edits of `reconcile rm` and `gc`: the conversations to remove, and the new parents of their children.
 
-`gc` removes what has expired: a conversation goes when all of its subtree has expired, and nobody has it open.
+`gc` removes expired conversations: the whole subtree must have expired, and no process may have it open.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
-    """Remove the targets; their children are removed too, or take their place in the tree.
+    """Return the edits that remove the targets; their children are removed too, or get the next ancestor as parent.
 
-    What a run that was cut short has removed from the store alone is still a target, and keeps its children.
+    A conversation that an interrupted run removed from the store alone is still a target, and keeps its children.
     """
     ancestry = _Ancestry(context)
     ids = dict.fromkeys(context.existing(request.ids))
@@ -54,8 +54,10 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
 
 
 def with_new_children(context: PlanningContext, going: Mapping[str, Children]) -> dict[str, list[str]]:
-    """Return those of an earlier removal that have children which don't go too, and are in nobody's charge, with them;
-    what stays is itself such a child.
+    """Return those of an earlier removal that have remaining children without a request of their own, with these
+    children.
+
+    A conversation that stays is itself such a child.
     """
     ancestry, found = _Ancestry(context), dict[str, list[str]]()
     while True:
@@ -71,9 +73,10 @@ def with_new_children(context: PlanningContext, going: Mapping[str, Children]) -
 
 
 def keeping_parents(context: PlanningContext) -> Edits | None:
-    """Return the same edits without the removal of what has a child that can't get another parent now, nor of what that
-    lies below: its parent would be gone (docs/design/run.md#rule-47). Their other children stay theirs. None where
-    nothing has to stay.
+    """Return the edits without removals that would orphan a child; None if all removals may stay.
+
+    A child that can't get another parent now keeps its parent, and everything above that (docs/design/run.md#rule-47).
+    The other children of those keep their parent too.
     """
     edits = context.edits
     stuck = {each: [child for child in heirs if context.parentage[child].frozen] for each, heirs in edits.heirs.items()}
@@ -98,7 +101,7 @@ def keeping_parents(context: PlanningContext) -> Edits | None:
 
 
 def _staying(context: PlanningContext, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
-    """Return what stays, and why: what has such a child, and whatever was to go with it above that."""
+    """Return the conversations that stay, with the reason: those with such a child, and those above them."""
     staying = {
         each: f"it stays: {context.names(children)} can't get another parent before that is settled"
         for each, children in stuck.items()
@@ -113,15 +116,15 @@ def _staying(context: PlanningContext, stuck: Mapping[str, list[str]], above: Ma
 
 
 def _half_promoted(context: PlanningContext, deleted: Collection[str]) -> list[str]:
-    """Return what a run that was cut short has given another parent in the store alone."""
+    """Return the conversations that an interrupted run gave another parent in the store alone."""
     stated = {each: view.workspace.metadata for each, view in context.views.items()}
     return [each for each, metadata in stated.items() if metadata is not None and metadata.parent.id in deleted]
 
 
 def collect(context: PlanningContext, request: GcRequest) -> Edits:
-    """Remove what has expired, and the rest of what a run that was cut short has removed.
+    """Return the edits that remove expired conversations, and complete an interrupted run's removals.
 
-    What has expired but isn't saved as it is in the workspace is saved instead, and judged by the next `gc`.
+    An expired conversation with unsaved changes in the workspace is saved instead, and judged by the next `gc`.
     """
     found = (*expired(context, frozenset(request.active)), *_half_removed(context))
     unsaved = [each for each in context.tree.walk() if is_over(context, each) and not is_saved(context, each)]
@@ -137,13 +140,13 @@ def collect(context: PlanningContext, request: GcRequest) -> Edits:
 
 
 def _half_removed(context: PlanningContext) -> list[str]:
-    """Return what a run that was cut short has removed from the store alone."""
+    """Return the conversations that an interrupted run removed from the store alone."""
     buried = context.baseline.tombstones
     return [each for each, presence in context.presences.items() if presence.goal is Goal.REMOVE and each in buried]
 
 
 class _Ancestry:
-    """Who is whose child by what they state, also where the parent is half removed already."""
+    """Parents and children as the metadata states them, also if the parent is removed from one side already."""
 
     def __init__(self, context: PlanningContext) -> None:
         self._parents = {
@@ -158,7 +161,7 @@ class _Ancestry:
         return self._children.get(conversation, [])
 
     def subtrees(self, tops: Iterable[str]) -> dict[str, None]:
-        """Return these and everything below them, each once, whatever cycles there are."""
+        """Return these and everything below them, each once, also in cycles."""
         found: dict[str, None] = {}
         stack = list(tops)[::-1]
         while stack:
@@ -169,7 +172,7 @@ class _Ancestry:
         return found
 
     def parents_first(self, chosen: Collection[str]) -> list[str]:
-        """Return these, none before its parent where that is one of them; a cycle begins somewhere."""
+        """Return these, each after its parent if that is among them; a cycle starts anywhere."""
         tops = [each for each in chosen if self._parents.get(each) not in chosen]
         return [each for each in self.subtrees((*tops, *chosen)) if each in chosen]
 
@@ -178,7 +181,7 @@ class _Ancestry:
         return {each: tuple(child for child in self.children(each) if child in chosen) for each in chosen}
 
     def promoted(self, removed: Sequence[str]) -> dict[str, str | None]:
-        """Return the new parents of what lies below these, parents first: the nearest above that isn't removed too."""
+        """Return the new parents of the children of these, parents first: the nearest ancestor that stays."""
         heirs: dict[str | None, str | None] = dict.fromkeys(removed)
         found: dict[str, str | None] = {}
         for each in removed:
@@ -208,8 +211,8 @@ def _archived_below(context: PlanningContext, deleted: Collection[str]) -> Itera
 def expired(context: PlanningContext, active: frozenset[str]) -> tuple[str, ...]:
     """Return the live conversations that have expired, parents before children.
 
-    A parent's expiry is the latest of its subtree; a descendant that has none, that is active, or that differs in the
-    workspace and isn't saved yet, keeps its ancestors (docs/design/formats/jp.md#edge-case-51).
+    A parent's expiry is the latest of its subtree. A descendant without an expiry, in use, or with unsaved changes in
+    the workspace, keeps its ancestors (docs/design/formats/jp.md#edge-case-51).
     """
     kept: set[str] = set()
     order = tuple(context.tree.walk())
@@ -222,7 +225,7 @@ def expired(context: PlanningContext, active: frozenset[str]) -> tuple[str, ...]
 
 
 def is_over(context: PlanningContext, conversation: str) -> bool:
-    """The store's metadata decides; what is in the workspace alone is somebody else's."""
+    """Tell whether the expiry in the store's metadata has passed; without the store, nothing expires."""
     view = context.views[conversation]
     metadata = view.store.metadata
     ends_ns = context.rules.format.expires_ns(metadata.content) if metadata is not None else None
@@ -230,7 +233,7 @@ def is_over(context: PlanningContext, conversation: str) -> bool:
 
 
 def is_saved(context: PlanningContext, conversation: str) -> bool:
-    """Tell whether the store has all that the next run would save: an edit may have taken the expiry away."""
+    """Tell whether the store has everything that the next run would save: an edit may have removed the expiry."""
     verdicts = context.verdicts.get(conversation, {}).values()
     return all(_is_saved_unit(verdict) for verdict in verdicts)
 

@@ -1,4 +1,4 @@
-"""The plan that brings a version back from the vault, on both sides, as the newest (docs/design/run.md#rule-53)."""
+"""The plan that restores a version from the vault on both sides, as the newest (docs/design/run.md#rule-53)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class NoPlaceError(ValueError):
-    """The version can't be brought back; the words say why."""
+    """The version can't be restored; the message says why."""
 
 
 def plan_restore(
@@ -38,12 +38,12 @@ def plan_restore(
     rules: Rules,
     now_ns: int,
 ) -> Plan:
-    """Return the plan that makes these units of one conversation what both sides hold; their time is now.
+    """Return the plan that writes these units of one conversation to both sides; their mtime is now.
 
-    A conversation that is gone is made again in the store alone, where metadata and stream are among the units.
+    A conversation that no longer exists is created in the store alone, if metadata and stream are among the units.
 
     Raises:
-        NoPlaceError: it is gone, and the units aren't enough to make it again.
+        NoPlaceError: it no longer exists, and the units don't suffice to create it.
     """
     conversation = units[0].conversation
     builder = PlanBuilder()
@@ -70,7 +70,7 @@ def plan_restore(
 
 
 def _make(builder: PlanBuilder, units: Sequence[SavedUnit], title: str | None, now_ns: int) -> None:
-    """Make a conversation again that the store no longer has."""
+    """Create a conversation that the store no longer has."""
     if not {METADATA, STREAM} <= {unit.unit for unit in units if not unit.partial}:
         raise NoPlaceError("the store doesn't have that conversation any more; restore the whole of it, as ID@RUN")
     home = Node(Side.STORE, None, "", units[0].dirname)
@@ -81,7 +81,7 @@ def _make(builder: PlanBuilder, units: Sequence[SavedUnit], title: str | None, n
 def _write(
     builder: PlanBuilder, node: Node, units: Sequence[SavedUnit], kind: Kind, view: View, rules: Rules, now_ns: int
 ) -> None:
-    """Replace units of a directory that is there, where they differ."""
+    """Replace units of an existing directory, if they differ."""
     for unit in units:
         managed = rules.format.stream_files if unit.unit == STREAM and not unit.partial else ()
         gone = [name for name in managed if name in node.files and name not in unit.files]

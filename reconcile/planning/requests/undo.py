@@ -1,8 +1,8 @@
-"""The plan that puts a run back: its steps reversed, the last first (docs/design/run.md#rule-53).
+"""The plan that undoes a run: its steps reversed, the last first (docs/design/run.md#rule-53).
 
-Where somebody has written since, a conversation is refused as a whole, with everything that builds on its steps. What
-is as it was before already needs nothing, so that an undo that was cut short can be asked for again.
-What was remembered before the run holds again, and what was undone is set aside until a side changes.
+A conversation that was changed since is refused as a whole, with everything that builds on its steps. A file that
+already has its old content needs no step, so that an interrupted undo can be repeated. The baseline of before the run
+applies again, and what was undone is set aside until a side changes.
 """
 
 from __future__ import annotations
@@ -47,38 +47,39 @@ _BELOW = f"/{CHILDREN}/"
 
 
 class NotAsLeftError(Exception):
-    """Something isn't as a run has left it, so that its step can't be taken back; the words say what is there."""
+    """A place isn't as the run has left it, so its step can't be undone; the message says what is there."""
 
 
 class DirectoryIndex:
-    """The directories that are there, by place and by conversation."""
+    """The existing directories, by place and by conversation."""
 
     def __init__(self, *, fixed: bool = False) -> None:
-        """Know of nothing yet. ``fixed``: records have fixed places, none in another, whatever is in its path."""
+        """Start empty. ``fixed``: records have fixed places, and none is in another, whatever its path contains."""
         self._fixed = fixed
         self._owners: dict[Node, str] = {}
-        """The conversation of every directory that was ever there: kept, as containers are known by their `id`."""
+        """The conversation of every directory that ever existed: kept, because containers are identified by their `id`.
+        """
         self._of: dict[tuple[str, Side], dict[int, Node]] = {}
         self._at: dict[tuple[Side, int, str], Node] = {}
         """By side, container and path below that."""
 
     def enter(self, node: Node, conversation: str) -> None:
-        """A directory of a conversation is there, or in another place."""
+        """Add a directory of a conversation, at its current place."""
         self._owners[node] = conversation
         self._of.setdefault((conversation, node.side), {})[id(node)] = node
         self._at[_key(node)] = node
 
     def leave(self, node: Node) -> None:
-        """A directory leaves its place, for another one or for good."""
+        """Remove a directory from its place."""
         del self._at[_key(node)]
         del self._of[self._owners[node], node.side][id(node)]
 
     def owner(self, node: Node) -> str:
-        """Return the conversation that a directory belongs to."""
+        """Return the conversation of a directory."""
         return self._owners[node]
 
     def of(self, conversation: str, side: Side) -> list[Node]:
-        """Return the directories of a conversation that a side has."""
+        """Return the directories of a conversation on a side."""
         return [*self._of.get((conversation, side), {}).values()]
 
     def has(self, conversation: str, side: Side, name: str | None = None) -> bool:
@@ -86,7 +87,7 @@ class DirectoryIndex:
         return any(name is None or name in node.files for node in self.of(conversation, side))
 
     def find(self, place: Place) -> Node | None:
-        """Return the directory at a place."""
+        """Return the directory at a place; None if there is none."""
         node: Node | None = None
         for number, part in enumerate([place.path] if self._fixed else place.path.split(_BELOW)):
             if number and node is None:
@@ -109,7 +110,7 @@ class DirectoryIndex:
         """Return a place as its container, its prefix below that, and its name.
 
         Raises:
-            NotAsLeftError: its container isn't there.
+            NotAsLeftError: its container doesn't exist.
         """
         above, _, rest = ("", "", place.path) if self._fixed else place.path.rpartition(_BELOW)
         container = self.there(Place(place.side, above)) if above else None
@@ -117,7 +118,7 @@ class DirectoryIndex:
         return container, prefix + "/" if prefix else "", name
 
     def record(self, conversation: str, rules: Rules) -> AsideRecord | None:
-        """Return the record of how a conversation stands; None where it is nowhere."""
+        """Return the record of a conversation's state; None if it is on neither side."""
         found: dict[Side, list[DirectoryState]] = {side: [] for side in Side}
         for side in Side:
             for node in self.of(conversation, side):
@@ -131,15 +132,15 @@ def _key(node: Node) -> tuple[Side, int, str]:
 
 
 class _PrivateError(NotAsLeftError):
-    """What was in the workspace is local, by a decision that the run has not made."""
+    """The conversation in the workspace is local, by a decision that the run has not made."""
 
 
 def plan_undo(
     past: PastRun, world: WorldState, policy: Policy, rules: Rules, now_ns: int, whole: Whole | None = None
 ) -> Plan:
-    """Return the plan that takes a run back, as far as nobody has written since.
+    """Return the plan that undoes a run, except where content was changed since.
 
-    ``whole`` is given where the snapshots and the memory are those of a part.
+    ``whole`` is given if the snapshots and the baseline are those of a part.
     """
     whole = whole or whole_of(world.store, world.workspace, world.baseline, rules.format)
     undo = _Undo(past, world, rules)
@@ -177,7 +178,7 @@ def plan_undo(
         now_ns=now_ns,
         remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
         about=frozenset((*done, *changing)),
-        # What that run has asked for and nobody could do yet isn't to be done any more.
+        # A request of that run that is still waiting ends.
         waiting=tuple(
             (key, None) for key, each in world.baseline.waiting.items() if each.run == past.id and key[0] in done
         ),
@@ -185,7 +186,7 @@ def plan_undo(
 
 
 class _Undo:
-    """The virtual sides while the steps are reversed, and who was refused with which words."""
+    """The virtual sides while the steps are reversed, and the refused conversations with the messages."""
 
     def __init__(self, past: PastRun, world: WorldState, rules: Rules) -> None:
         self.past = past
@@ -201,16 +202,16 @@ class _Undo:
         before = {key for key, each in past.remembered.items() if _is_local(each)}
         self.local = before | (now - past.remembered.keys())
         self._decided = {key for key in now if world.baseline.intents[key].run == past.id}
-        """What that run has made local, and is so still."""
+        """The conversations that the run has made local, and that still are."""
         known = {key: each.agreed for key, each in past.remembered.items()}
         self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
         self._kept_places = sorted(past.kept, key=str)
         self._kept = {above for place in past.kept for above in _and_above(str(place))}
-        """Where something was kept: the files, and all that they lay in."""
+        """The directories with files that were kept: the files, and all containers."""
         self._private: dict[str, str] = {}
-        """Local ones of which something isn't written to the workspace again."""
+        """Local conversations with content that isn't written to the workspace again."""
         self._forks: dict[str, str | None] = {}
-        """Those that go again, with what they were forked from."""
+        """Forks that are removed again, with their sources."""
         self.directories = DirectoryIndex(fixed=rules.format.places is not None)
         for side in (world.store, world.workspace):
             for node in nodes_of(side).values():
@@ -222,7 +223,7 @@ class _Undo:
                         self.local.add(node.copy.conversation)
 
     def reverse(self, action: Action) -> None:
-        """Add the steps that take one back, unless its conversation is refused."""
+        """Add the steps that reverse one action, unless its conversation is refused."""
         conversation = action.conversation
         if conversation in self.refused:
             return
@@ -244,13 +245,13 @@ class _Undo:
             self.refused[conversation] = str(refused)
 
     def left_private(self) -> dict[str, str]:
-        """Return the local ones that the store gets back, and the workspace doesn't; others of them are refused."""
+        """Return the local conversations that only the store gets back; refuse the other local ones."""
         saved = {action.conversation for action in self.builder} - self.refused.keys()
         self.refused = {**{each: words for each, words in self._private.items() if each not in saved}, **self.refused}
         return {each: words for each, words in self._private.items() if each in saved}
 
     def kept_of(self, chosen: set[str]) -> list[Action]:
-        """Return the steps of those chosen; a conversation of which one can't be taken is refused as a whole."""
+        """Return the steps of the chosen conversations; one that can't be reversed refuses its whole conversation."""
         actions = list(self.builder)
         while True:
             out = withheld(
@@ -267,7 +268,7 @@ class _Undo:
                 self.refused[fork] = "it was forked from a conversation that stays as it is"
 
     def touching_workspace(self, actions: Sequence[Action]) -> set[str]:
-        """Return the conversations of which something changes in the workspace, and those that go with them."""
+        """Return the conversations with changes in the workspace, and those that belong to them."""
         found = {action.conversation for action in actions if action.target.side is Side.WORKSPACE}
         while True:
             out = withheld(actions, {action.id for action in actions if action.conversation in found})
@@ -278,7 +279,7 @@ class _Undo:
             found |= more
 
     def item(self, conversation: str) -> Item:
-        """Return what is said of a refused conversation, with the way to what the run has replaced or removed of it.
+        """Return the item of a refused conversation, with the command that shows its replaced or removed versions.
 
         A decision to keep it private that a later run has carried out ends by `project`.
         """
@@ -336,7 +337,7 @@ class _Undo:
             self.builder.age(self._step(action, Kind.AGE), node, names, mtime_ns)
 
     def _write_back(self, action: Action) -> None:
-        """Give the files of one unit their old content, and take away those that weren't there."""
+        """Restore the old content of one unit's files, and remove those that did not exist."""
         places = [write.target for write in action.writes] + list(action.removes)
         node = self.directories.there(_directory_of(places[0], self._name_in(action, places[0])))
         written = {write.target: write.digest for write in action.writes}
@@ -364,7 +365,7 @@ class _Undo:
             self.builder.remove(self._step(action, _TAKEN[node.side]), node, (), gone)
 
     def title_of(self, conversation: str) -> str | None:
-        """Return what a conversation is called; a record that has one place, by that."""
+        """Return the title of a conversation; a record with a fixed place is called by that."""
         return self.titles.get(conversation) or (conversation if self.rules.format.places is not None else None)
 
     def _name_in(self, action: Action, place: Place) -> str:
@@ -376,13 +377,13 @@ class _Undo:
         return place.path.rpartition("/")[2]
 
     def _leave_the_only_one(self, action: Action, place: Place, name: str) -> None:
-        """Refuse to take away an extra that the run has copied, where it is gone since from where it came from."""
+        """Refuse to remove an extra that the run has copied, if its source no longer exists."""
         copied = action.unit.startswith(EXTRA) and action.source is not None
         if copied and not self.directories.has(action.conversation, place.side.other, name):
             raise NotAsLeftError(f"{name} is gone since from the {place.side.other}; {place} is the only copy by now")
 
     def _take_away(self, action: Action) -> None:
-        """Remove a directory that the run has made."""
+        """Remove a directory that the run has created."""
         side = action.target.side
         if not self.directories.has(action.conversation, side):
             return
@@ -406,7 +407,7 @@ class _Undo:
         self.builder.remove(self._step(action, _TAKEN[node.side]), node, (), stays=stays)
 
     def _make_again(self, action: Action) -> None:
-        """Make a directory again that the run has removed."""
+        """Create a directory that the run has removed."""
         found = self.directories.find(action.target)
         expected = {expect.place: expect.digest for expect in action.inside}
         start = len(action.target.path) + 1
@@ -429,7 +430,7 @@ class _Undo:
         self.directories.enter(node, action.conversation)
 
     def _seen(self, files: Mapping[str, T]) -> dict[str, T]:
-        """Return those files of a directory that a scan finds; what is in no unit comes and goes with it unseen."""
+        """Return the files of a directory that a scan lists; other files move with the directory."""
         return {name: file for name, file in files.items() if self.rules.format.unit_of(name) is not None}
 
     def _kept_below(self, directory: Place) -> list[Place]:
@@ -438,7 +439,7 @@ class _Undo:
         return self._kept_places[start:end]
 
     def _may_write(self, action: Action, side: Side, container: Node | None = None) -> None:
-        """Refuse to publish what is local, or to make something below it (docs/design/invariants.md#invariant-5)."""
+        """Refuse to publish a local conversation, or to create one below it (docs/design/invariants.md#invariant-5)."""
         if side is Side.STORE:
             return
         if action.conversation in self.local:
@@ -450,7 +451,7 @@ class _Undo:
             container = container.container
 
     def _old(self, place: Place, digest: str | None) -> SavedFile:
-        """Return what was at a place: the version with that digest, or the newest where any will do."""
+        """Return the saved file of a place: the version with that digest, or the newest if none is given."""
         for version in reversed(self.past.kept.get(place, ())):
             if digest is None or version.digest == digest:
                 return version
@@ -458,7 +459,7 @@ class _Undo:
 
 
 def _named(policy: Policy, baseline: Baseline) -> set[str]:
-    """Return what ``--only`` and ``--below`` name, by the parents that are known now."""
+    """Return the conversations that ``--only`` and ``--below`` name, by the known parents."""
     children: dict[str | None, list[str]] = {}
     for child, parent in baseline.parents.items():
         children.setdefault(parent, []).append(child)

@@ -1,6 +1,7 @@
-"""What `reconcile project` and `reconcile local` change: which conversations belong in the workspace.
+"""The edits of `reconcile project` and `reconcile local`: the conversations that belong in the workspace.
 
-Either command takes others along: what the targets lie in, and what lies in their directories.
+Both commands concern more than their targets: the containers of the targets, and the conversations in their
+directories.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def project(context: PlanningContext, request: ProjectRequest) -> Edits:
-    """Put the targets into the workspace, and what comes back with them."""
+    """Return the edits that put the targets into the workspace, with the conversations that return with them."""
     views = context.views
     targets = context.existing(request.ids)
     decisions: dict[str, Take] = {}
@@ -66,7 +67,7 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
 
 
 def _former(context: PlanningContext, public: Collection[str]) -> dict[str, Intent | None]:
-    """Return what goes on to hold of what `recover` leaves where it is."""
+    """Return the former intents that stay valid for conversations that `recover` doesn't restore."""
     return {
         each: intent
         for each, intent in context.baseline.former.items()
@@ -78,8 +79,9 @@ def _former(context: PlanningContext, public: Collection[str]) -> dict[str, Inte
 
 
 def _apart(context: PlanningContext, back: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return what will lie without its parent: what comes back so, and what is at the top so already, in which more
-    may come back.
+    """Return the conversations that will lie outside their parent, each with its container.
+
+    They are restored that way, or are at the top already while others may be restored in them.
     """
     apart = {each: home for each, home in back.items() if home != context.container_of(each)}
     for each in context.tree.walk() if back else ():
@@ -104,7 +106,7 @@ def _behind(context: PlanningContext) -> list[str]:
 
 
 def _private_above(context: PlanningContext, requested: Collection[str]) -> dict[str, str | None]:
-    """Return for each the nearest of those that it is to lie in that doesn't belong here and isn't asked for."""
+    """Return for each the nearest private ancestor that is not requested."""
     nearest: dict[str, str | None] = {}
     for each in context.tree.walk():
         container = context.container_of(each)
@@ -115,7 +117,7 @@ def _private_above(context: PlanningContext, requested: Collection[str]) -> dict
 
 
 def _chain(private: Mapping[str, str | None], target: str, public: Collection[str]) -> list[str]:
-    """Return what is private above a target, the outermost first; what became public is so with all above it."""
+    """Return the private ancestors of a target, the outermost first; a public one ends the chain."""
     chain = []
     each = private.get(target)
     while each is not None and each not in public:
@@ -125,7 +127,7 @@ def _chain(private: Mapping[str, str | None], target: str, public: Collection[st
 
 
 def _is_private(context: PlanningContext, conversation: str) -> bool:
-    """Tell whether a conversation doesn't belong in this workspace unasked, also where a branch has brought it."""
+    """Tell whether a conversation is private in this workspace, even if a branch has brought it."""
     view = context.views[conversation]
     if view.local or view.workspace.main is not None:
         return view.local
@@ -134,14 +136,15 @@ def _is_private(context: PlanningContext, conversation: str) -> bool:
 
 
 def _with_relatives(context: PlanningContext, public: Iterable[str]) -> set[str]:
-    """Return these, what they lie in, and what comes back below those or moves there from where it lay without them."""
+    """Return these, their containers, and the conversations below that return or move with them."""
     around = set(public)
     order = tuple(context.tree.walk())
     for each in reversed(order):
         container = context.container_of(each)
         if each in around and container is not None:
             around.add(container)
-    # Also below what became public before a kill: asked again, the rest joins all the same.
+    # This includes conversations below others that became public before an interruption: the repeated command
+    # continues.
     below = set(around)
     for each in order:
         if context.tree.parent_of(each) in below:
@@ -152,7 +155,7 @@ def _with_relatives(context: PlanningContext, public: Iterable[str]) -> set[str]
 
 
 def _is_apart(context: PlanningContext, conversation: str) -> bool:
-    """Tell whether it is in the workspace, but its parent isn't, or not around it."""
+    """Tell whether the workspace has it, but lacks its parent, or has it elsewhere than in its parent."""
     container = context.container_of(conversation)
     main = context.views[conversation].workspace.main
     if main is None or container is None:
@@ -161,7 +164,7 @@ def _is_apart(context: PlanningContext, conversation: str) -> bool:
 
 
 def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
-    """Take the directories of the targets, with everything in them, out of the workspace, and keep them out."""
+    """Return the edits that remove the targets' directories, with all conversations in them, and keep them out."""
     intents: dict[str, Intent | None] = {}
     leaving: dict[str, Reason] = {}
     together: dict[str, str] = {}
@@ -207,13 +210,13 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
 
 
 def _is_said_again(context: PlanningContext, conversation: str, intent: Intent | None) -> bool:
-    """Tell whether it is local already, so that there is nothing to decide, or to take back."""
+    """Tell whether it is local already, so that there is nothing to decide or undo."""
     known = context.baseline.intents.get(conversation)
     return known is not None and intent is not None and known.kind is intent.kind is IntentKind.LOCAL
 
 
 def _is_open(context: PlanningContext, conversation: str) -> bool:
-    """Tell whether what the workspace has of it can't be saved now, so that its directory must stay."""
+    """Tell whether the workspace's version can't be saved now, so that its directory must stay."""
     view = context.views[conversation]
     if view.workspace.main is None:
         return False
@@ -223,13 +226,13 @@ def _is_open(context: PlanningContext, conversation: str) -> bool:
 
 
 def _depth(context: PlanningContext, conversation: str) -> int:
-    """Return how deep its directory lies in others: the outermost are looked at first, with what is in them."""
+    """Return the depth of its directory: the outermost targets come first, with the conversations in them."""
     main = context.views[conversation].workspace.main
     return main.path.count("/") if main is not None else 0
 
 
 def inside_of(context: PlanningContext, target: str) -> list[str]:
-    """Return the conversations whose directories lie in the target's."""
+    """Return the conversations whose directories are in the target's."""
     main = context.views[target].workspace.main
     below = context.node(main).subtree() if main is not None else ()
     copies = [node.copy for node in below if node.copy is not None]

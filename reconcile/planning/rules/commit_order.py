@@ -1,8 +1,8 @@
-"""Which of two versions is the older one, where no run knows: the order of the commits of a repository decides.
+"""Which of two versions is older if no run knows: the order of the commits of a repository decides.
 
-`doubts_of` and `split_archives` list the versions in question, `Commits` answers. The order goes by who descends from
-whom, never by a time. A content may occur more than once (a revert, a cherry-pick, a rebase), and one commit may
-support an order and another one contradict it.
+`doubts_of` and `split_archives` list the versions in question, `Commits` answers. The order is that of descent, never
+of times. A content may occur more than once (a revert, a cherry-pick, a rebase), and one commit may support an order
+that another contradicts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Doubt(Struct, frozen=True):
     """Two valid versions of one unit.
 
-    ``past`` are those that were in sync before, oldest first. ``at_rest``: the workspace has what both sides agreed on
-    last.
+    ``past`` are those that were in sync before, oldest first. ``at_rest``: the workspace has the version of the
+    baseline.
     """
 
     store: Unit
@@ -43,9 +43,9 @@ class Doubt(Struct, frozen=True):
 
 
 def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> tuple[Doubt, ...]:
-    """Return every unit of which the two sides differ, and no run knows which of the two is older.
+    """Return every unit that differs between the sides, if no run knows which version is older.
 
-    Of records with fixed places there are none: their programs' own rules tell which has more.
+    Records with fixed places have none: the rules of their programs tell which version has more.
     """
     if rules.format.places is not None:
         return ()
@@ -63,7 +63,7 @@ def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: R
 
 
 def split_archives(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> tuple[View, ...]:
-    """Return the conversations that one side has archived and the other live, where nothing is remembered of that."""
+    """Return the conversations that are archived on one side only, if nothing is recorded about that."""
     theirs: dict[str, set[bool]] = {}
     for copy in workspace.copies:
         theirs.setdefault(copy.conversation, set()).add(copy.archived)
@@ -75,7 +75,7 @@ def split_archives(store: Snapshot, workspace: Snapshot, baseline: Baseline, rul
 
 
 def _differing(store: Snapshot, workspace: Snapshot) -> set[str]:
-    """Return the conversations of which a copy on one side differs from one on the other."""
+    """Return the conversations with copies that differ between the sides."""
     theirs: dict[str, list[Copy]] = {}
     for copy in workspace.copies:
         theirs.setdefault(copy.conversation, []).append(copy)
@@ -94,11 +94,11 @@ def _contents(copy: Copy) -> Iterator[tuple[str, Digest | None]]:
 FileOf: TypeAlias = tuple[str, str]
 
 
-"""A conversation and the name of one of its files, wherever its directory lies and whatever that is called."""
+"""A conversation and the name of one of its files, wherever its directory is and whatever its name."""
 
 
 PARTITION = ""
-"""The name that stands for where the directory lies, whose contents are those of `Partition`."""
+"""The file name that stands for the directory's partition; its contents are the values of `Partition`."""
 
 
 class Order(Enum):
@@ -107,11 +107,11 @@ class Order(Enum):
     OLDER = auto()
     NEWER = auto()
     EITHER = auto()
-    """Commits speak for both: it was replaced by the other one, and came again."""
+    """Commits support both: it was replaced by the other one, and restored."""
 
 
 class Change(Struct, frozen=True):
-    """What a commit has changed of a file, compared with one of its parents: contents that came, and that went."""
+    """The contents of a file that a commit added and removed, compared with one of its parents."""
 
     commit: str
     file: FileOf
@@ -120,14 +120,14 @@ class Change(Struct, frozen=True):
 
 
 class Commits:
-    """The commits that changed the files of a directory, and who descends from whom among them."""
+    """The commits that changed the files of a directory, and their descent."""
 
     def __init__(
         self, parents: Mapping[str, tuple[str, ...]], changes: Iterable[Change], head: Iterable[str] = ()
     ) -> None:
-        """Take the ``parents`` of each commit, children first, and ``head``: those of them that HEAD descends from."""
+        """Index the ``parents`` of each commit, children first, and ``head``: those that HEAD descends from."""
         self._above: dict[str, int] = {}
-        """For each commit a set of those that it descends from, as bits."""
+        """For each commit the set of its ancestors, as bits."""
         self._bits = {commit: 1 << index for index, commit in enumerate(parents)}
         for commit in reversed(tuple(parents)):
             above = 0
@@ -151,12 +151,11 @@ class Commits:
         return frozenset(content for found, content in self._came if found == file)
 
     def order(self, file: FileOf, content: str, other: str, *, at_head: bool) -> Order | None:
-        """Tell whether a content is older or newer than another one; None: the commits don't say.
+        """Tell whether a content is older or newer than another one; None if the commits don't tell.
 
-        ``at_head``: it is the content that HEAD has. Then what HEAD descends from was replaced on the way to it, and
-        what only others descend from is newer if it replaced the version that HEAD has. Where that says nothing, and
-        for a content that HEAD doesn't have, each commit that brought the one counts against each that brought the
-        other.
+        ``at_head``: it is the content of HEAD. A content among HEAD's ancestors was replaced on the way to HEAD. A
+        content that only other commits have is newer if it replaced HEAD's version. If that tells nothing, or for a
+        content that HEAD doesn't have, each commit that added the one counts against each that added the other.
         """
         ours, theirs = self._came.get((file, content), set()), self._came.get((file, other), set())
         if at_head:
@@ -167,9 +166,7 @@ class Commits:
         return _one_of(older=self._any_follows(theirs, ours), newer=self._any_follows(ours, theirs))
 
     def replaced_at_head(self, file: FileOf, content: str, other: str) -> bool:
-        """Tell whether another content came in a commit that descends from the one since which HEAD has this content,
-        and that HEAD doesn't descend from.
-        """
+        """Tell whether the other content was added after HEAD's content, by a commit that HEAD doesn't descend from."""
         came = {commit for commit in self._came.get((file, other), ()) if not self._bits[commit] & self._head}
         return self._any_follows(came, self.since(file, content))
 

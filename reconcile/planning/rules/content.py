@@ -1,7 +1,7 @@
 """Which content wins: the decision for one unit of one side or both (docs/design/decisions.md#rule-15).
 
-Both sides have the conversation here; whether it belongs on a side is decided in `reconcile.planning.rules.presence`.
-Streams have a direction: which of two continues the other is compared before any mtime.
+Both sides have the conversation here; `reconcile.planning.rules.presence` decides whether it belongs on a side. Streams
+have a direction: the events decide which of two continues the other, before any mtime.
 """
 
 from __future__ import annotations
@@ -30,38 +30,39 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """What becomes of one unit."""
+    """The result for one unit."""
 
     NOTHING = auto()
     TO_STORE = auto()
     TO_WORKSPACE = auto()
     DROP = auto()
-    """Taken out of the workspace: an extra that the store no longer has."""
+    """An extra that the store no longer has is removed from the workspace."""
     BEHIND = auto()
     ASIDE = auto()
-    """Kept or undone: nothing until a side changes."""
+    """Kept or undone: nothing happens until a side changes."""
     WAIT = auto()
     """Another unit is behind or held, and this one waits with it."""
     HELD = auto()
     UNITED = auto()
-    """Both sides get one version that is made of theirs."""
+    """Both sides get one merged version."""
 
 
 _GIVING = (Outcome.TO_WORKSPACE, Outcome.UNITED)
-"""What the workspace gets from the store."""
+"""The outcomes that write to the workspace."""
 
 
 _MANAGED = (METADATA, STREAM)
 _SOUND = (Reason.DECIDED, Reason.INCOMPLETE, Reason.REFILL, Reason.AHEAD_WORKSPACE)
-"""Why the store gets a version that holds no less than its own, or that somebody has decided for."""
+"""The reasons for which the store may get a version: it holds no less than the store's own, or a person has chosen it.
+"""
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """The decision for one unit, with the case and the reason that it is reported under.
+    """The decision for one unit, with the case and the reason of the report.
 
-    ``forks`` names the side whose stream lives on as a conversation of its own.
-    ``case`` is None where a side's own directories differ. ``conflict``: two real edits met, the loser is in the vault.
-    ``faulty`` are the units that can't be read, which go to the vault as they are.
+    ``forks`` names the side whose stream continues as a conversation of its own. ``case`` is None if a side's own
+    directories differ. ``conflict``: two edits met, and the loser is in the vault. ``faulty`` are the invalid units,
+    which are saved in the vault as they are.
     """
 
     unit: str
@@ -73,15 +74,15 @@ class Verdict(Struct, frozen=True, gc=False):
     faulty: tuple[Unit, ...] = ()
     record: AsideRecord | None = None
     content: bytes | None = None
-    """Of `Outcome.UNITED`: the version that is made."""
+    """For `Outcome.UNITED`: the merged version."""
     count: int = 0
-    """Of a stream that is made: the number of its events."""
+    """For a merged stream: the number of its events."""
     beside: Side = Side.STORE
-    """Of a stream that is made: the side that its other files come from."""
+    """For a merged stream: the side that its other files come from."""
     words: str = ""
-    """What a person has to decide about."""
+    """The decision that a person has to make."""
     noted: Reason | None = None
-    """Why a person should know of it, though it needs no decision."""
+    """The reason why a person should know of it, though no decision is needed."""
 
 
 def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
@@ -110,7 +111,7 @@ def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -
 
 
 def _unit_names(view: View) -> Sequence[str]:
-    """Return the names of the units that a side has, extras last."""
+    """Return the names of the units of both sides, extras last."""
     store, workspace = view.store.units, view.workspace.units
     if len(store) == len(workspace) == len(_MANAGED) and all(name in store and name in workspace for name in _MANAGED):
         return _MANAGED
@@ -118,9 +119,10 @@ def _unit_names(view: View) -> Sequence[str]:
 
 
 def _differs_from_baseline(view: View, name: str) -> bool:
-    """Tell whether the store alone has another version of a unit than was agreed on.
+    """Tell whether the store alone has another version of a unit than the baseline.
 
-    In another store than that of then, this is no edit of the version that was agreed on: both are compared anew.
+    In another store than that of the baseline this is no edit of the agreed version, so both versions are compared
+    without a baseline.
     """
     base = view.agreed.units.get(name) if view.agreed else None
     stored = view.store.digest(name)
@@ -128,8 +130,10 @@ def _differs_from_baseline(view: View, name: str) -> bool:
 
 
 def _refilled(view: View, verdict: Verdict, baseline: Baseline) -> Verdict:
-    """Decide a unit where the store is not the one that was agreed with: an extra that it lacks was not removed, and a
-    version older than the workspace's, which it has got from a copy of that time, was not written.
+    """Correct a verdict if the store isn't the one of the baseline.
+
+    An extra that this store lacks was not removed. A version older than the workspace's was not written as an edit: the
+    store was restored from a copy of that time.
     """
     name = verdict.unit
     if verdict.outcome is Outcome.DROP:
@@ -144,8 +148,9 @@ def _refilled(view: View, verdict: Verdict, baseline: Baseline) -> Verdict:
 
 
 def _replaces(view: View, verdict: Verdict, policy: Policy) -> bool:
-    """Tell whether the workspace's version would take the place of the store's, or live on beside it, although nobody
-    has decided for it, and it isn't the store's with something added.
+    """Tell whether the workspace's version would replace the store's, or continue as a fork, without a person's choice.
+
+    False if it is the store's version with additions.
     """
     gives = verdict.outcome in (Outcome.TO_STORE, Outcome.UNITED) or verdict.forks is Side.WORKSPACE
     if not gives or verdict.reason in _SOUND or view.store.digest(verdict.unit) is None:
@@ -157,9 +162,7 @@ def _replaces(view: View, verdict: Verdict, policy: Policy) -> bool:
 
 
 def _held_by_git(verdict: Verdict, busy: str) -> Verdict:
-    """Leave the workspace's version where it is while git is in the middle of something: it may be half merged, and it
-    may go back to what it was.
-    """
+    """Return a verdict that holds the unit while git is busy: its version may be half merged, or be reset."""
     words = f"git is in the middle of something here ({busy}): its version here is taken at the end of that"
     return Verdict(verdict.unit, verdict.case, Outcome.HELD, Reason.GIT_BUSY, words=words)
 
@@ -169,8 +172,9 @@ def _kept(verdict: Verdict) -> Verdict:
 
 
 def is_partly_here(view: View, policy: Policy) -> bool:
-    """Tell whether only some files of a conversation that doesn't belong here are: neither the store's must join them,
-    nor the parent that only the store states.
+    """Tell whether the workspace has only some files of a conversation that doesn't belong there.
+
+    Then neither the store's other files must join them, nor the parent that only the store states.
     """
     for name in view.format.required:
         if view.workspace.digest(name) is None and name in view.store.units and not _is_published(view, name, policy):
@@ -179,7 +183,7 @@ def is_partly_here(view: View, policy: Policy) -> bool:
 
 
 def _is_published(view: View, name: str, policy: Policy) -> bool:
-    """Tell whether a unit of a conversation belongs into the workspace, whatever is there of it now."""
+    """Tell whether a unit of a conversation belongs in the workspace, whether or not it is there now."""
     intent = view.intent
     if intent is not None and intent.keeps_away:
         return False
@@ -189,9 +193,9 @@ def _is_published(view: View, name: str, policy: Policy) -> bool:
 
 
 def decide_carried(view: View, baseline: Baseline, policy: Policy) -> tuple[Verdict, ...]:
-    """Decide what a directory that JP carried into its trash brings: newer content is saved, nothing is written.
+    """Decide the units of a directory that JP moved to its trash: newer content is saved, nothing is written there.
 
-    What can't be read is held where it is the store's: the trash may be all that is left of it.
+    Invalid units of the store are held: the trash may have the last version.
     """
     if not view.workspace.units:
         return ()
@@ -209,7 +213,7 @@ def _is_broken_in_store(verdict: Verdict) -> bool:
 
 
 def _unwritten(view: View, verdict: Verdict) -> Verdict:
-    """A copy that is never written (local, or in the trash): what lost there stays as it is."""
+    """Change the verdict for a copy that is never written (local, or in the trash): a losing version stays."""
     if verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.DROP, Outcome.UNITED):
         return verdict
     record = AsideRecord(AsideKind.LOCAL, None, view.workspace.raw(verdict.unit))
@@ -223,7 +227,7 @@ def _unit_order(name: str) -> tuple[bool, str]:
 
 
 def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Verdict:
-    """Decide one unit: damage first, then what was decided before, then the table."""
+    """Decide one unit: damage first, then earlier decisions, then the table."""
     base = view.agreed.units.get(name) if view.agreed else None
     store, workspace = view.store.digest(name), view.workspace.digest(name)
     case = case_of(base, store, workspace)
@@ -259,7 +263,7 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
 
 
 def _known(view: View, name: str, case: int, baseline: Baseline) -> Verdict | bool:
-    """Return what earlier runs say of two contents: a verdict, or whether the store has settled for its own."""
+    """Return the verdict that earlier runs imply; else whether the store's content is the newest one known."""
     remembered = baseline.asides.get((view.id, name))
     if remembered is not None and _still_holds(remembered, view.store.raw(name), view.workspace.raw(name)):
         outcome = Outcome.BEHIND if remembered.kind is AsideKind.BEHIND else Outcome.ASIDE
@@ -270,8 +274,8 @@ def _known(view: View, name: str, case: int, baseline: Baseline) -> Verdict | bo
 
 
 def doubtful_case(view: View, name: str, baseline: Baseline) -> int | None:
-    """Return the case of a unit of which both sides have a valid version, two different ones, and no run says that the
-    workspace's is the older.
+    """Return the case of a unit with two different valid versions, if no run knows that the workspace's is older; else
+    None.
     """
     base = view.agreed.units.get(name) if view.agreed else None
     store, workspace = view.store.digest(name), view.workspace.digest(name)
@@ -282,7 +286,7 @@ def doubtful_case(view: View, name: str, baseline: Baseline) -> int | None:
 
 
 def _outdated(view: View, name: str, baseline: Baseline) -> Side | None:
-    """Return the side that has the older content by the order of commits; None where that isn't known of these two."""
+    """Return the side with the older content by the order of commits; None if the commits don't tell."""
     found = baseline.outdated.get((view.id, name))
     if found is None or (found.store, found.workspace) != (view.store.raw(name), view.workspace.raw(name)):
         return None
@@ -290,7 +294,7 @@ def _outdated(view: View, name: str, baseline: Baseline) -> Side | None:
 
 
 def _loses(view: View, case: int) -> bool:
-    """Tell whether the one edit there was has lost what its program never removes: it isn't just newer then."""
+    """Tell whether the only edit has lost data that its program never removes, so that it isn't simply newer."""
     sides = view.store.metadata, view.workspace.metadata
     before, after = sides if case == 11 else sides[::-1]
     places = view.format.places
@@ -300,16 +304,16 @@ def _loses(view: View, case: int) -> bool:
 
 
 def _united_metadata(view: View, case: int, policy: Policy, *, store_is_newest: bool) -> Verdict | None:
-    """Make one version of two edits, or of one that has lost something and what it lacks."""
+    """Return the merge of two edits, or of an edit that has lost data with the version before; None if not needed."""
     lost = case in (11, 13) and not store_is_newest and _loses(view, case)
     judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
     return _united(view, case, lost=lost) if lost or judged else None
 
 
 def _united(view: View, case: int, *, lost: bool) -> Verdict | None:
-    """Make one version of two, where the format can; a version that has all of the other wins whatever the times.
+    """Merge two versions, if the format can; a version that contains the other wins whatever the mtimes are.
 
-    ``lost``: the one edit there was has lost something. Where that can't be put back, a person decides.
+    ``lost``: the only edit has lost data. If that can't be restored, a person decides.
     """
     store, workspace = view.store.metadata, view.workspace.metadata
     if view.format.places is None or store is None or workspace is None:
@@ -329,10 +333,10 @@ def _united(view: View, case: int, *, lost: bool) -> Verdict | None:
 
 
 def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None:
-    """Deal with a side whose unit is missing or faulty; None where both are valid or it is a lone extra.
+    """Return the verdict for a missing or faulty unit; None if both are valid, or it is an extra that one side lacks.
 
-    Damage is refilled, but into the workspace only where the conversation is known to belong there: some files of a
-    private one must not bring the others along.
+    Damage is restored from the other side. It is restored in the workspace only if the conversation is known to belong
+    there: some files of a private one must not bring the others along.
     """
     faults = view.store.faulty(name), view.workspace.faulty(name)
     there = name in view.store.units and name in view.workspace.units
@@ -351,7 +355,7 @@ def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None
 
 
 def _lone_extra(view: View, name: str, case: int) -> Verdict:
-    """An extra that one side lacks: additions go to the store, removals stay where they were made."""
+    """Decide an extra that one side lacks: additions are copied to the store, removals stay where they were made."""
     if view.workspace.digest(name) is None:
         if view.format.places is not None and case == 3:
             return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.SHARED)
@@ -363,7 +367,7 @@ def _lone_extra(view: View, name: str, case: int) -> Verdict:
 
 
 def _taken(view: View, name: str, case: int, take: Take) -> Verdict:
-    """Carry out what `resolve` decided."""
+    """Return the verdict that `resolve` asked for."""
     if take is Take.KEEP:
         record = AsideRecord(AsideKind.KEPT, view.store.raw(name), view.workspace.raw(name))
         return Verdict(name, case, Outcome.ASIDE, Reason.KEPT, record=record)
@@ -375,16 +379,19 @@ def _taken(view: View, name: str, case: int, take: Take) -> Verdict:
 
 
 def _still_holds(record: AsideRecord, store: Digest | None, workspace: Digest | None) -> bool:
-    """Behind and local last while the workspace's content is the same, kept and undone until a side changes."""
+    """Tell whether a record still applies.
+
+    Behind and local last while the workspace's content is the same, kept and undone until a side changes.
+    """
     lasting = record.kind in (AsideKind.BEHIND, AsideKind.LOCAL)
     return workspace == record.workspace and (lasting or store == record.store)
 
 
 def _lacks_configuration(base: Digest | None, store: Digest, workspace: Digest) -> Side | None:
-    """Return the side whose stream has the same events, and not the configuration that lies beside them on the other.
+    """Return the side whose stream has the same events, but lacks the configuration file that the other has.
 
-    Both can be valid, where the first event may stand for it. That the file is missing is damage all the same, such as
-    by `git clean`, unless both sides agreed on a stream without one.
+    Both can be valid, because the first event may contain the configuration. The missing file is damage, for example by
+    `git clean`, unless the baseline has a stream without one.
     """
     for side, missing_side, whole in ((Side.STORE, store, workspace), (Side.WORKSPACE, workspace, store)):
         beside, _, events = whole.rpartition("+")
@@ -394,7 +401,9 @@ def _lacks_configuration(base: Digest | None, store: Digest, workspace: Digest) 
 
 
 def _is_newest(baseline: Baseline, conversation: str, name: str, digest: Digest | None) -> bool:
-    """Tell whether another checkout has come to that version already: what it replaced was dealt with there."""
+    """Tell whether another checkout has recorded this version as the newest, so that the version before was handled
+    there.
+    """
     return baseline.history.get((conversation, name), ())[-1:] == (digest,)
 
 
@@ -404,7 +413,7 @@ def _behind(name: str, case: int, workspace: Digest | None) -> Verdict:
 
 
 def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verdict:
-    """Judge two valid streams that differ by their events, before any mtime."""
+    """Judge two valid streams that differ, by their events, before any mtime."""
     store, workspace = view.store.units[STREAM], view.workspace.units[STREAM]
     way = direction(store.stream, workspace.stream)
     if way is Direction.STORE_AHEAD and case != 13:
@@ -419,7 +428,7 @@ def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verd
     verdict = _by_case(view, STREAM, case, policy)
     winner = Side.STORE if verdict.outcome is Outcome.TO_WORKSPACE else Side.WORKSPACE
     sides = {Side.STORE: store, Side.WORKSPACE: workspace}
-    # Of one edit alone the text that it replaces is no continuation.
+    # If only one side was edited, the text that it replaces is no continuation.
     diverges = lives_on if two else loses_its_end
     if diverges(sides[winner.other].stream, sides[winner].stream):
         return _diverged(view, case, policy)
@@ -429,7 +438,7 @@ def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verd
 
 
 def _united_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
-    """Make one stream of two, where one side has edited what both had, and the other has only added to that."""
+    """Merge two streams, if one side has edited shared events and the other has only appended."""
     agreed = view.agreed.units.get(STREAM) if view.agreed else None
     known = {each.rpartition("+")[2] for each in (*baseline.history.get((view.id, STREAM), ())[-1:], agreed) if each}
     beside = _beside(agreed, view.store.digest(STREAM), view.workspace.digest(STREAM))
@@ -454,7 +463,7 @@ def _united_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
 
 
 def _beside(base: Digest | None, store: Digest | None, workspace: Digest | None) -> Side | None:
-    """Return the side whose base configuration goes with the events of both; None where both have changed it."""
+    """Return the side whose base configuration belongs to the merged events; None if both have changed it."""
     before, ours, theirs = (each and each.rpartition("+")[0] for each in (base, store, workspace))
     if theirs in (ours, before):
         return Side.STORE
@@ -462,7 +471,7 @@ def _beside(base: Digest | None, store: Digest | None, workspace: Digest | None)
 
 
 def _diverged(view: View, case: int, policy: Policy) -> Verdict:
-    """Two continuations: the newer wins, the other lives on unless it is part of the winner after all."""
+    """Judge two continuations: the newer wins. The other becomes a fork, unless the winner contains it."""
     if policy.diverged is Diverged.HOLD:
         return Verdict(STREAM, case, Outcome.HELD, Reason.DIVERGED_HELD)
     winner, _ = _judge(view, STREAM, policy.prefer)
@@ -473,7 +482,7 @@ def _diverged(view: View, case: int, policy: Policy) -> Verdict:
 
 
 def _by_case(view: View, name: str, case: int, policy: Policy) -> Verdict:
-    """Read the table: 11 and 13 have one edit, 5 and 15 are judged."""
+    """Decide by the table: cases 11 and 13 have one edit, 5 and 15 are judged."""
     if case == 11:
         return _won_by(Side.WORKSPACE, name, case, Reason.EDITED_WORKSPACE)
     if case == 13:
@@ -483,7 +492,7 @@ def _by_case(view: View, name: str, case: int, policy: Policy) -> Verdict:
 
 
 def _judge(view: View, name: str, prefer: Prefer) -> tuple[Side, Reason]:
-    """Judge two real edits: newest mtime, a tie goes to the store, `--prefer` overrides."""
+    """Judge two edits: the newest mtime wins, a tie goes to the store, `--prefer` overrides both."""
     if prefer is not Prefer.NEWEST:
         return Side(prefer.value), Reason.PREFERRED
     store, workspace = view.store.units[name].mtime_ns, view.workspace.units[name].mtime_ns
@@ -515,7 +524,7 @@ class Direction(Enum):
 
 
 def direction(store: Stream, workspace: Stream) -> Direction:
-    """Tell which stream's events begin with all of the other's and go on."""
+    """Tell which stream begins with all events of the other and has more."""
     here, there = events(store, workspace), events(workspace, store)
     if len(there) < len(here) and here[: len(there)] == there:
         return Direction.STORE_AHEAD
@@ -525,17 +534,17 @@ def direction(store: Stream, workspace: Stream) -> Direction:
 
 
 def is_edited_and_continued(one: Stream, other: Stream) -> bool:
-    """Tell whether one of two streams goes on from where the other ends, and yet doesn't continue it: something before
-    was edited.
+    """Tell whether one stream has events after the other's end, but doesn't continue it because earlier events were
+    edited.
     """
     return direction(one, other) is Direction.LEVEL and loses_its_end(one, other) != loses_its_end(other, one)
 
 
 def lives_on(loser: Stream, winner: Stream) -> bool:
-    """Tell whether a stream that loses to another has something that isn't in it: its last event, or, where the winner
-    goes on after that, another text of an event.
+    """Tell whether the losing stream has content that the winner lacks.
 
-    Of two that end alike the older text is in the vault.
+    That is its last event, or another text of an event if the winner has later events. If both end with the same event,
+    the older text is in the vault.
     """
     if loses_its_end(loser, winner):
         return True
@@ -546,24 +555,24 @@ def lives_on(loser: Stream, winner: Stream) -> bool:
 
 
 def loses_its_end(loser: Stream, winner: Stream) -> bool:
-    """Tell whether the loser's last event isn't in the winner: the two have diverged."""
+    """Tell whether the loser's last event isn't in the winner, so that the two have diverged."""
     lost = events(loser, winner)
     return bool(lost) and lost[-1].id not in {event.id for event in events(winner, loser)}
 
 
 def differ_by_base(one: Stream, other: Stream) -> bool:
-    """Tell whether two streams have the same events, and another base configuration."""
+    """Tell whether two streams have the same events, but different base configurations."""
     return one.base != other.base and events(one, other) == events(other, one)
 
 
 def events(stream: Stream, other: Stream) -> tuple[Event, ...]:
-    """Return E(x) of a stream that was inspected, as far as it can be compared with another's.
+    """Return E(x) of an inspected stream, as far as it can be compared with another's.
 
-    The first element of the legacy form is the base configuration. Where git puts such a stream back beside a
-    ``base_config.json`` that is newer, or that git doesn't know, it is no event there either.
+    The first element of the legacy form is the base configuration. If git restores such a stream beside a newer or
+    untracked ``base_config.json``, that element is no event there either.
 
     Raises:
-        ValueError: the scan didn't load them, though the sides differ.
+        ValueError: the scan didn't load the events, though the sides differ.
     """
     if stream.events is None:
         message = "the events of a stream that differs were not loaded"

@@ -1,4 +1,4 @@
-"""What a run may conclude, and what it refuses, when a side as a whole looks wrong (docs/design/guards.md)."""
+"""The conclusions that a run must not draw when a side as a whole looks wrong (docs/design/guards.md)."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Copy, Snapshot
 
 BULK_AT_LEAST = 3
-"""More than this many directories, and more than a third of all, are a bulk removal."""
+"""Removing more than this many directories, and more than a third of all, is a bulk removal."""
 
 
 class Sides(Struct, frozen=True):
-    """How the sides as wholes stand against what is remembered.
+    """How the sides as wholes compare with the baseline.
 
-    ``store_emptied``, ``workspace_emptied``: nothing is there where the baseline knows some; never read as deletions.
-    ``store_replaced``: another directory than last time (wiped, restored, merged, another ``--store``), or one that was
-    lost since, as a run in another checkout has found.
+    ``store_emptied``, ``workspace_emptied``: the side is empty though the baseline has entries; this is never taken for
+    deletions. ``store_replaced``: the store is another directory than last time (wiped, restored, merged, another
+    ``--store``), or a run in another checkout found that it was lost.
     """
 
     store_emptied: bool
     store_replaced: bool
     workspace_emptied: bool
     store_hidden: bool = False
-    """The store, or a partition of it, could not be read whole: any conversation may be there."""
+    """The store, or a partition of it, could not be read completely: any conversation may be there."""
     store_doubtful: tuple[str, ...] = ()
-    """Directories and links of the store below which something may be that the scan has not seen."""
+    """Directories and links of the store below which the scan may have missed something."""
     linked: Mapping[str, str] = field(default_factory=dict)
-    """Conversations in whose place the store has a symbolic link, with its path."""
+    """Conversations at whose place the store has a symbolic link, with its path."""
     workspace_links: frozenset[str] = frozenset()
     """The paths of the workspace's symbolic links."""
     workspace_hidden: tuple[str, ...] = ()
-    """Directories of the workspace that could not be read whole, and links; an empty path is all of it."""
+    """Directories of the workspace that could not be read completely, and links; an empty path means all of it."""
 
     @property
     def store_renewed(self) -> bool:
-        """The store isn't the one that the baseline speaks of: absence there is no removal."""
+        """The store isn't the one of the baseline: absence there is no removal."""
         return self.store_emptied or self.store_replaced
 
     def of_known_store(self) -> Sides:
-        """Return the same of a store that is the one that the baseline speaks of."""
+        """Return the same comparison for a store that is the one of the baseline."""
         return replace(self, store_emptied=False, store_replaced=False)
 
     def believes_removal(self, conversation: str, *, buried: bool = False) -> bool:
         """Tell whether a conversation that is absent from the store was removed from it (case 7).
 
-        ``buried``: a run has removed it on purpose, which holds whatever became of the store.
+        ``buried``: a run has removed it deliberately, which holds whatever happened to the store.
         """
         renewed = self.store_renewed and not buried
         return not (renewed or self.store_hidden or self.store_doubtful or conversation in self.linked)
@@ -67,42 +67,42 @@ class Sides(Struct, frozen=True):
         return not (self.store_doubtful and any(path.startswith(f"{store_path}/") for path in self.store_doubtful))
 
     def hides(self, place: str) -> bool:
-        """Tell whether a workspace directory may be there although the scan has not seen it."""
+        """Tell whether a workspace directory may exist although the scan has not seen it."""
         return any(not path or place == path or place.startswith(f"{path}/") for path in self.workspace_hidden)
 
     def link_above(self, place: str) -> str | None:
-        """Return the symbolic link of the workspace in a directory's place, or above it."""
+        """Return the symbolic link of the workspace at a directory's place, or above it."""
         above = accumulate(place.split("/"), "{}/{}".format)
         return next((path for path in above if path in self.workspace_links), None)
 
     def may_forget(self, conversation: str, place: str) -> bool:
-        """Tell whether absence on both sides may be believed (docs/design/guards.md#rule-39)."""
+        """Tell whether absence on both sides is certain (docs/design/guards.md#rule-39)."""
         return self.believes_removal(conversation) and not self.workspace_emptied and not self.hides(place)
 
 
 class Whole(Struct, frozen=True):
-    """What a plan must know of both sides besides the conversations that it is about."""
+    """The facts about both sides as wholes that a plan of a part needs."""
 
     sides: Sides
     directories: int
-    """How many the workspace has."""
+    """The number of directories in the workspace."""
     stored: int = 0
-    """How many the store has."""
+    """The number of directories in the store."""
     taken: Container[str] = frozenset()
-    """Ids that are not free although the plan isn't about them."""
+    """Ids that are taken although the plan isn't about them."""
 
     def directories_of(self, side: Side) -> int:
-        """Return how many directories a side has."""
+        """Return the number of directories of a side."""
         return self.stored if side is Side.STORE else self.directories
 
 
 def whole_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Whole:
-    """Return what there is to know where a plan is about everything."""
+    """Return the facts for a plan of everything."""
     return Whole(compare_sides(store, workspace, baseline, fmt), len(workspace.copies), len(store.copies))
 
 
 def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Sides:
-    """Compare both sides as wholes with the memory."""
+    """Compare both sides as wholes with the baseline."""
     expected = any(_expected_here(baseline, conversation) for conversation in baseline.agreed)
     hidden = hidden_directories(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
@@ -121,7 +121,7 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
 
 
 def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the directories of which a scan says that it could not read them whole.
+    """Return the directories that the scan could not read completely.
 
     Problems with single files hide nothing: those files are listed in their copies.
     """
@@ -132,9 +132,9 @@ def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def has_lost_all(store: Snapshot, baseline: Baseline, fmt: Format) -> bool:
-    """Tell whether nothing is in the store, or none of several conversations that any checkout has agreed on.
+    """Tell whether the store is empty, or has none of the several conversations that any checkout has agreed on.
 
-    Where others are in it, somebody has begun anew there.
+    If it has others, it is a new store.
     """
     if not holds_any(store.copies, fmt):
         return True
@@ -146,16 +146,17 @@ def has_lost_all(store: Snapshot, baseline: Baseline, fmt: Format) -> bool:
 
 
 def _expected_here(baseline: Baseline, conversation: str) -> bool:
-    """Tell whether its directory was there at the end of the last run: not if it was removed on purpose, if somebody
-    has removed it, or if it is still to be made.
+    """Tell whether its directory existed at the end of the last run.
+
+    It did not if it was removed deliberately, by a person, or is still to be created.
     """
     return conversation not in baseline.tombstones and conversation not in baseline.intents
 
 
 def holds_any(copies: Iterable[Copy], fmt: Format) -> bool:
-    """Tell whether a conversation is there, with a file of its own: JP makes a directory for the draft of a query.
+    """Tell whether a side has a conversation with a file of its own: JP makes a directory for the draft of a query.
 
-    A record with a fixed place is there with whatever is in it, if it isn't derived from others.
+    A record with a fixed place counts whatever is in it, unless it is derived from others.
     """
     places = fmt.places
     if places is not None:
@@ -165,5 +166,5 @@ def holds_any(copies: Iterable[Copy], fmt: Format) -> bool:
 
 
 def is_bulk(removed: int, directories: int) -> bool:
-    """Tell whether one run would remove too many directories without being told to."""
+    """Tell whether a run would remove too many directories without permission."""
     return removed > BULK_AT_LEAST and removed * 3 > directories

@@ -1,7 +1,7 @@
 """Whether a conversation belongs on a side: cases 1-3, 6-9 and 12 of docs/cases.md, and docs/design/intents.md.
 
-Decided once per conversation, before its units. What a conversation in the store alone needs of its ancestors
-is settled in `reconcile.planning.steps.placement`, where the tree is known.
+This is decided once per conversation, before its units. `reconcile.planning.steps.placement` decides the rest for a
+conversation that needs its ancestors, because the tree is known there.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 
 class Goal(Enum):
-    """What is to become of a conversation as a whole."""
+    """The goals of a run for a conversation as a whole."""
 
     NOTHING = auto()
     IMPORT = auto()
     SYNC = auto()
     PROJECT = auto()
-    """From the store into the workspace, as soon as its ancestors are there."""
+    """Copy it from the store to the workspace as soon as its ancestors are there."""
     WAIT = auto()
-    """Projected again only with the ancestor that took it along."""
+    """Copy it to the workspace only together with the ancestor that took it along."""
     REMOVE = auto()
-    """The workspace's directories go: it was removed from the store."""
+    """Remove the workspace's directories, because it was removed from the store."""
     HELD = auto()
     REMOVED_BEFORE = auto()
 
 
 class Presence(Struct, frozen=True, gc=False):
-    """The decision. ``state`` is the word that `status` and the summary count it under."""
+    """The decision. ``state`` is the word under which `status` and the summary count it."""
 
     goal: Goal
     case: int
     state: str
     reason: Reason | None = None
     intent: Intent | None = None
-    """A new intent to remember; None leaves what is remembered."""
+    """A new intent to record; None keeps the recorded one."""
 
     @property
     def why(self) -> Reason:
@@ -63,7 +63,7 @@ class Presence(Struct, frozen=True, gc=False):
 def decide_presence(
     view: View, views: Mapping[str, View], baseline: Baseline, policy: Policy, sides: Sides
 ) -> Presence:
-    """Decide what becomes of a conversation as a whole."""
+    """Decide what a run does with a conversation as a whole."""
     if view.format.places is not None and view.format.places.is_derived(view.id):
         return Presence(Goal.NOTHING, _case(view), "derived" if view.workspace.main is not None else "gone")
     if view.store.main is not None and view.workspace.main is not None:
@@ -76,7 +76,7 @@ def decide_presence(
 
 
 def missing_side(view: View, policy: Policy) -> Side | None:
-    """Return the side that was decided for but hasn't the conversation, which the other has: nothing is taken then."""
+    """Return the side that `resolve` chose if only the other side has the conversation: nothing is taken then."""
     if view.id not in policy.decisions:
         return None
     for take, side in ((Take.STORE, Side.STORE), (Take.WORKSPACE, Side.WORKSPACE)):
@@ -86,7 +86,7 @@ def missing_side(view: View, policy: Policy) -> Side | None:
 
 
 def _case(view: View) -> int:
-    """Return the row for the conversation as a whole: an edit of one unit is an edit of it."""
+    """Return the case of the whole conversation: an edit of one unit is an edit of it."""
     agreed = view.agreed.units if view.agreed else None
     names = list(agreed if agreed is not None else view.store.units.keys() | view.workspace.units.keys())
     base: list[Digest | None] | None = None if agreed is None else [agreed[name] for name in names]
@@ -96,7 +96,7 @@ def _case(view: View) -> int:
 
 
 def _workspace_only(view: View, baseline: Baseline, policy: Policy, sides: Sides) -> Presence:
-    """Cases 2, 7 and 8: new here, or removed from the store (docs/design/decisions.md#rule-14)."""
+    """Decide cases 2, 7 and 8: new in the workspace, or removed from the store (docs/design/decisions.md#rule-14)."""
     if sides.store_hidden or view.id in sides.linked:
         return Presence(Goal.NOTHING, _case(view), "unreadable")
     if view.workspace.faults or not view.workspace.has(view.format.required):
@@ -126,14 +126,14 @@ def _is_edited(view: View, agreed: BaselineEntry) -> bool:
 
 
 def _is_buried(view: View, baseline: Baseline) -> bool:
-    """Tell whether the workspace has what a removal on purpose left a tombstone of."""
+    """Tell whether the workspace has a version that a deliberate removal left a tombstone of."""
     buried = baseline.tombstones.get(view.id, frozenset())
     required = view.format.required
     return bool(required) and all(view.workspace.digest(name) in buried for name in required)
 
 
 def _is_old(view: View, baseline: Baseline) -> bool:
-    """Tell whether the workspace has a version that a removal left a tombstone of, or one replaced long ago."""
+    """Tell whether the workspace has a version with a tombstone, or one that was replaced long ago."""
     if view.agreed is not None and not _is_edited(view, view.agreed):
         return False  # case 7: still to be removed here, though the tombstone was written ahead, or by another checkout
     if _is_buried(view, baseline):
@@ -147,7 +147,7 @@ def _is_old(view: View, baseline: Baseline) -> bool:
 
 
 def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Sides) -> Presence:
-    """Cases 3, 9 and 12: by intent (docs/design/intents.md#rule-22)."""
+    """Decide cases 3, 9 and 12 by the intent (docs/design/intents.md#rule-22)."""
     case = _case(view)
     if view.local:
         return Presence(Goal.NOTHING, case, "local")
@@ -177,7 +177,10 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
 
 
 def _archived(view: View, case: int) -> Presence:
-    """Archived: it follows into the workspace's `.archive/` where `recover` asked for it; what went stays away."""
+    """Decide for an archived conversation.
+
+    It is copied to the workspace's `.archive/` if `recover` asked for it. If it was removed there, it stays removed.
+    """
     if view.intent is not None and view.intent.kind is IntentKind.PROJECTED and view.intent.waits_for is None:
         return Presence(Goal.PROJECT, case, "archived", Reason.PROJECTED)
     if view.agreed is not None and view.intent is None:
@@ -186,7 +189,10 @@ def _archived(view: View, case: int) -> Presence:
 
 
 def removed_here(view: View, case: int) -> Presence:
-    """The topmost directory that went, or a child that may not come back unasked: ``removed``."""
+    """Return the presence of a conversation whose workspace directory was removed.
+
+    It is the topmost removed directory, or a child that may not come back without a request.
+    """
     place = view.agreed.place if view.agreed else None
     intent = Intent(IntentKind.REMOVED, place=place)
     return Presence(Goal.NOTHING, case, "removed", Reason.REMOVED_HERE, intent)

@@ -1,6 +1,6 @@
-"""The conversation tree: whose child each conversation is, and the index over all of them (docs/design/placement.md).
+"""The conversation tree: the parent of each conversation, and an index of all of them (docs/design/placement.md).
 
-The parent is a three-way question of its own (docs/design/placement.md#rule-1).
+The parent is a three-way decision of its own (docs/design/placement.md#rule-1).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STATED = (ParentKind.ID, ParentKind.ROOT)
 
 
 class Parentage(Struct, frozen=True, gc=False):
-    """The parent that holds. ``frozen``: it is undecided (docs/design/placement.md#rule-7)."""
+    """The decided parent. ``frozen``: it is undecided (docs/design/placement.md#rule-7)."""
 
     parent: str | None
     frozen: bool = False
@@ -38,9 +38,9 @@ class Parentage(Struct, frozen=True, gc=False):
 def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     """Decide the parent, given the verdict on the metadata unit (None: only one side has it).
 
-    Changed on one side wins whatever the mtimes are; changed on both goes by the metadata's mtime, a tie to the
-    store. An absent key in the store or at the workspace's top level means unchanged. A side whose metadata was decided
-    against, or has lost and stays as it is (local), says nothing.
+    A change on one side wins whatever the mtimes are. After changes on both sides the newer metadata wins; a tie goes
+    to the store. An absent key in the store, or at the workspace's top level, means unchanged. A side whose metadata
+    lost by a decision, or is local and stays as it is, has no vote.
     """
     store, workspace = view.store.metadata, view.workspace.metadata
     silent = _silent(view, verdict)
@@ -69,7 +69,7 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
 
 
 def _silent(view: View, verdict: Verdict | None) -> SideView | None:
-    """Return the side that has no say in the parent."""
+    """Return the side that has no vote on the parent."""
     if verdict is None:
         return None
     if verdict.record is not None and verdict.record.kind is AsideKind.LOCAL:
@@ -80,14 +80,16 @@ def _silent(view: View, verdict: Verdict | None) -> SideView | None:
 
 
 class _Claim(Struct, frozen=True, gc=False):
-    """What one side says of the parent; ``says`` is False where it says nothing."""
+    """The parent that one side states; ``says`` is False if it states none."""
 
     parent: str | None
     says: bool
 
 
 def _stated(metadata: Metadata | None, known: str | None, *, absence: bool) -> _Claim:
-    """Read a claim; ``absence``: an absent key stands for the known parent, else it says nothing."""
+    """Return the claim of a metadata file. ``absence``: an absent key stands for the known parent, else it states
+    nothing.
+    """
     if metadata is None or metadata.parent.kind is ParentKind.UNREADABLE:
         return _Claim(known, says=False)
     if metadata.parent.kind is ParentKind.ABSENT:
@@ -121,15 +123,17 @@ def _mtime(side: SideView) -> int:
 
 
 def states(metadata: Metadata, parent: str | None) -> bool:
-    """Tell whether a metadata file may stay as it is: it says that the conversation has this parent, or something that
-    nobody can read, which is somebody's and is left alone.
+    """Tell whether a metadata file may stay as it is.
+
+    It states this parent, or an unreadable value, which is left alone.
     """
     return metadata.parent.kind is ParentKind.UNREADABLE or metadata.parent.id == parent
 
 
 def stated_alone(store: Snapshot, workspace: Snapshot, conversations: Collection[str]) -> dict[str, str]:
-    """Return the parents that only the store's metadata states, which has them no more once the workspace's is copied
-    over it: whoever comes after a kill must know them.
+    """Return the parents that only the store's metadata states.
+
+    They are lost once the workspace's metadata is copied over it; the run after an interruption must know them.
     """
     stated: dict[str, set[str | None]] = {}
     for copy in store.copies:
@@ -138,7 +142,7 @@ def stated_alone(store: Snapshot, workspace: Snapshot, conversations: Collection
         said = copy.metadata.parent if isinstance(copy.metadata, Metadata) else None
         if copy.conversation in conversations and said is not None and said.kind is not ParentKind.ABSENT:
             stated.setdefault(copy.conversation, set()).add(said.id)
-    # Of several directories that state several, the plan has decided which one holds.
+    # If several directories state different parents, the plan has decided which one holds.
     found = {key: parent for key, (parent, *others) in stated.items() if parent is not None and not others}
     for copy in workspace.copies:
         if isinstance(copy.metadata, Metadata) and copy.metadata.parent.kind is not ParentKind.ABSENT:
@@ -147,11 +151,11 @@ def stated_alone(store: Snapshot, workspace: Snapshot, conversations: Collection
 
 
 class TreeIndex:
-    """An immutable forest over the live conversations.
+    """An immutable forest of the live conversations.
 
-    A parent that isn't live makes its child a root (docs/design/placement.md#rule-3). A cycle, also of one, is broken
-    at its member with the smallest id, which is a root (docs/design/placement.md#rule-4). Every iteration is in the
-    order of ids; nothing recurses.
+    A conversation whose parent isn't live is a root (docs/design/placement.md#rule-3). A cycle, also of length one, is
+    broken at its member with the smallest id, which becomes a root (docs/design/placement.md#rule-4). Every iteration
+    is in the order of ids, and no method recurses.
     """
 
     def __init__(self, parents: Mapping[str, str | None], order: Order) -> None:
@@ -172,7 +176,7 @@ class TreeIndex:
                 siblings.append(child)
 
     def _break_cycles(self, ordered: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-        """Cut every cycle at its smallest member; return the cycles, each from that member on."""
+        """Cut every cycle at its smallest member; return the cycles, each beginning with that member."""
         finished: set[str] = set()
         cycles = []
         for start in ordered:
@@ -199,11 +203,11 @@ class TreeIndex:
         return conversation in self._parent
 
     def parent_of(self, conversation: str) -> str | None:
-        """Return the parent that places it, None for a root."""
+        """Return the parent that determines its place; None for a root."""
         return self._parent[conversation]
 
     def parent_is_gone(self, conversation: str) -> bool:
-        """Tell whether a parent is stated that isn't live."""
+        """Tell whether the stated parent isn't live."""
         stated = self._stated[conversation]
         return stated is not None and stated not in self._stated
 
@@ -224,7 +228,7 @@ class TreeIndex:
         return tuple(self._children.get(None, ()))
 
     def ancestors(self, conversation: str) -> Iterator[str]:
-        """Yield parent, grandparent and so on, up to a root."""
+        """Yield the parent, grandparent and so on, up to a root."""
         node = self._parent[conversation]
         while node is not None:
             yield node
@@ -232,7 +236,7 @@ class TreeIndex:
 
     @cached_property
     def depths(self) -> Mapping[str, int]:
-        """How many lie above each, 0 for a root; parents before children."""
+        """The number of ancestors of each, 0 for a root; parents before children."""
         depths: dict[str, int] = {}
         for each in self.walk():
             parent = self._parent[each]
@@ -241,7 +245,7 @@ class TreeIndex:
 
     @cached_property
     def tops(self) -> Mapping[str, str]:
-        """The root of the tree that each is in."""
+        """The root of each conversation's tree."""
         tops: dict[str, str] = {}
         for each in self.walk():
             parent = self._parent[each]

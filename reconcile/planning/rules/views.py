@@ -1,4 +1,4 @@
-"""Both sides of one conversation, seen together: which copy stays, and which speaks for each unit."""
+"""Both sides of one conversation: the copy that stays on each side, and the authoritative version of each unit."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 PLACE = "place"
-"""The name under which is remembered that a directory stays in another partition than the store's, and which commits
-have put it where the store had it no more."""
+"""The name under which the baseline records that a directory stays in another partition than the store's. The history
+under this name lists the commits that have put it there.
+"""
 
 
 _MANAGED = frozenset((METADATA, STREAM))
@@ -33,20 +34,20 @@ _NO_COPIES: tuple[Copy, ...] = ()
 
 
 class Lead(Enum):
-    """Which side says whether a conversation is archived, where the two sides differ."""
+    """The side that decides whether a conversation is archived, if the two sides differ."""
 
     STORE = auto()
     WORKSPACE = auto()
     NEITHER = auto()
-    """Each stays as it is: git has put the workspace's directory where it is, and takes it away again."""
+    """Neither side: git manages where the workspace's directory is, so each side stays as it is."""
 
 
 class SideView(Struct, frozen=True, gc=False):
     """One side of one conversation.
 
-    ``main`` is the directory that stays (None: not there), ``stale`` are the other directories of the same
-    partition, ``units`` speak for the side, ``rivals`` are valid units that differ from the baseline as well
-    and lost to the one that speaks.
+    ``main`` is the directory that stays (None: there is none), ``stale`` are the other directories of the same
+    partition. ``units`` are the authoritative ones. ``rivals`` are valid units that differ from the baseline too and
+    lost to the authoritative one.
     """
 
     main: Copy | None
@@ -54,41 +55,41 @@ class SideView(Struct, frozen=True, gc=False):
     units: Mapping[str, Unit]
     rivals: tuple[Unit, ...]
     own: Mapping[str, Unit]
-    """The units of ``main``, whether they speak or not."""
+    """The units of ``main``, authoritative or not."""
     trashed: bool = False
-    """The id is in the store's ``.trash/``; never said of the workspace."""
+    """The id is in the store's ``.trash/``; always False for the workspace."""
     bare_directories: tuple[Copy, ...] = ()
-    """Directories in the workspace without a managed file: no copies, but they may stand in the way of one."""
+    """Directories in the workspace without a managed file. They are no copies, but may occupy the place of one."""
     trash: tuple[Copy, ...] = ()
     """Its directories in the workspace's ``.trash/``, in the order of their numbers there."""
 
     @property
     def faults(self) -> Mapping[str, Unit]:
-        """The faulty units of ``main``, and those of other directories where no sound one speaks."""
+        """The faulty units of ``main``, and those of other directories that have no valid version."""
         return {name: unit for name, unit in {**self.units, **self.own}.items() if unit.fault is not None}
 
     def faulty(self, name: str) -> Unit | None:
-        """Return the one of `faults` that has this name, None where there is none."""
+        """Return the unit of `faults` with this name; None if there is none."""
         unit = self.own.get(name) or self.units.get(name)
         return unit if unit is not None and unit.fault is not None else None
 
     def digest(self, name: str) -> Digest | None:
-        """Return the digest of the unit that speaks, None where there is none that can."""
+        """Return the digest of the authoritative unit; None if it is missing or faulty."""
         unit = self.units.get(name)
         return unit.digest if unit else None
 
     def has(self, names: Iterable[str]) -> bool:
-        """Tell whether there are units of these names, all of them sound."""
+        """Tell whether all units of these names exist and are valid."""
         return all(self.digest(name) is not None for name in names)
 
     def raw(self, name: str) -> Digest | None:
-        """Return the digest of the bytes of the unit that speaks, as they are."""
+        """Return the digest of the authoritative unit's bytes as they are."""
         unit = self.units.get(name)
         return unit.raw if unit else None
 
     @property
     def metadata(self) -> Metadata | None:
-        """The facts of the metadata that speaks, where it is valid."""
+        """The facts of the authoritative metadata, if it is valid."""
         unit = self.units.get(METADATA)
         facts = unit.copy.metadata if unit else None
         return facts if isinstance(facts, Metadata) else None
@@ -98,7 +99,7 @@ _NOWHERE = SideView(None, (), {}, (), {})
 
 
 class View(Struct, frozen=True, gc=False):
-    """Everything known about one conversation before anything is decided."""
+    """All inputs of the decisions about one conversation."""
 
     id: str
     store: SideView
@@ -108,21 +109,21 @@ class View(Struct, frozen=True, gc=False):
     local: bool
     """Kept out of workspaces, by `reconcile local` or a legacy ``"local": true`` (docs/design/intents.md#rule-27)."""
     known_parent: str | None
-    """The last parent that the store's metadata stated, which JP may have stripped since."""
+    """The last parent that the store's metadata stated; JP may have stripped it since."""
     base_parent: str | None
-    """The parent that both sides agreed on in this checkout; elsewhere the known one."""
+    """The parent that both sides agreed on in this checkout; without a baseline entry, the known one."""
     parent_is_known: bool
     rules: Rules
     lead: Lead = Lead.STORE
 
     @property
     def format(self) -> Format:
-        """Whose conversation it is."""
+        """The format of the conversation."""
         return self.rules.format
 
     @property
     def title(self) -> str | None:
-        """The title to show: the workspace's where it was edited there alone, else the store's."""
+        """The title to print: the store's; the workspace's if the store has none."""
         for side in (self.store, self.workspace):
             if side.metadata is not None:
                 return side.metadata.title or self._path
@@ -130,12 +131,12 @@ class View(Struct, frozen=True, gc=False):
 
     @property
     def _path(self) -> str | None:
-        """A record that has one place is called by that where it has no title."""
+        """A record with a fixed place is called by its path if it has no title."""
         return self.id if self.format.places is not None else None
 
     @property
     def archived(self) -> bool:
-        """Whether it is archived as far as this workspace goes; where one side alone has it, that one says so."""
+        """Whether it is archived as far as this workspace is concerned; if only one side has it, that side decides."""
         main = self.store.main
         if main is None or (self.lead is not Lead.STORE and self.workspace.main is not None):
             main = self.workspace.main
@@ -143,20 +144,20 @@ class View(Struct, frozen=True, gc=False):
 
     @property
     def archived_in_store(self) -> bool:
-        """Whether the store's directory belongs in its archive."""
+        """Whether the store's directory belongs in the store's archive."""
         if self.lead is Lead.WORKSPACE:
             return self.archived
         return self.store.main is not None and self.store.main.archived
 
     @property
     def has_split_archive(self) -> bool:
-        """Tell whether one side has it archived, and the other one live."""
+        """Tell whether one side has it archived and the other has it live."""
         store, workspace = self.store.main, self.workspace.main
         return store is not None and workspace is not None and store.archived != workspace.archived
 
     @property
     def split_record(self) -> AsideRecord:
-        """Return what is remembered where each side of a conversation that is parted stays as it is."""
+        """Return the record that both sides keep their partitions."""
         assert self.workspace.main is not None  # noqa: S101 - it is on both sides
         partition = Partition.LIVE if self.workspace.main.archived else Partition.ARCHIVE
         return AsideRecord(AsideKind.PLACED, partition, self.workspace.main.path)
@@ -175,11 +176,11 @@ def views_of(
     leaving: Collection[str] = (),
     places: Mapping[str, str] | None = None,
 ) -> dict[str, View]:
-    """Return the view of every id that is on either side or remembered, in the order of ids; or of some.
+    """Return the view of every id that is on a side or in the baseline, in the order of ids; or of ``only`` some.
 
-    ``leaving``: what `reconcile local` takes out of the workspace. It is seen like any other conversation, so that all
-    of its directories speak and are saved; only there is nothing to be written to them. ``places``: where a plan
-    was to leave them, which goes before where they were agreed on.
+    ``leaving`` are the conversations that `reconcile local` removes from the workspace. They are viewed like any other,
+    so that all their directories are saved; only nothing is written to them. ``places``: where a plan was to leave the
+    directories; these take precedence over the places of the baseline.
     """
     stored, here = _by_conversation(store), _by_conversation(workspace)
     wanted = stored.keys() | here.keys() | baseline.agreed.keys() if only is None else only
@@ -232,16 +233,16 @@ def _by_conversation(side: Snapshot) -> dict[str, list[Copy]]:
 
 
 def _managed_files(fmt: Format) -> frozenset[str] | None:
-    """Return the files of which one makes a directory of the workspace a copy; None where every record is one."""
+    """Return the files of which one makes a workspace directory a copy; None if every record is a copy."""
     return None if fmt.places is not None else frozenset((fmt.metadata_file, *fmt.stream_files[-1:]))
 
 
 def _only_view(
     copies: Sequence[Copy], rules: Rules, known_parent: str | None, managed: frozenset[str] | None = None
 ) -> SideView | None:
-    """Return the view of a side that has one directory, or none: nothing has to be chosen there.
+    """Return the view of a side with one directory or none, where nothing has to be chosen.
 
-    None where more has to be looked at: several directories, the trash, or none of the ``managed`` files.
+    None if more has to be examined: several directories, the trash, or a directory without any ``managed`` file.
     """
     if not copies:
         return _NOWHERE
@@ -257,12 +258,12 @@ def _only_view(
 
 
 def _lead(view: View, baseline: Baseline) -> Lead:
-    """Decide which side of a conversation that is parted says whether it is archived.
+    """Decide which side determines whether a conversation is archived that is archived on one side only.
 
-    The store does, unless git has put the workspace's directory there. Then what has changed since both sides agreed
-    counts: the workspace, by a later commit, which the store follows, unless it has replaced that very one before; or
-    the store, which the workspace follows, but not where a commit that isn't checked out here does that already. Since
-    each has stayed as it was, the store has changed nothing.
+    The store does, unless git has put the workspace's directory where it is. Then the later change counts. If it is the
+    workspace's, by a later commit, the store follows, unless the store has replaced that very commit before. If it is
+    the store's, the workspace follows, unless a commit that isn't checked out here does that already. If each side has
+    stayed as it was, the store has changed nothing.
     """
     placed = baseline.asides.get((view.id, PLACE))
     if placed == view.split_record:
@@ -282,14 +283,16 @@ def _lead(view: View, baseline: Baseline) -> Lead:
 
 
 class _Enclosing:
-    """The directories of a workspace that hold copies with content of their own; few conversations need them."""
+    """The workspace directories that hold copies with content of their own. Computed on demand: few conversations need
+    them.
+    """
 
     def __init__(self, workspace: Snapshot) -> None:
         self._workspace = workspace
 
     @cached_property
     def paths(self) -> frozenset[str]:
-        """Their paths."""
+        """The paths of these directories."""
         marker = f"/{CHILDREN}/"
         found: set[str] = set()
         for copy in self._workspace.copies:
@@ -303,7 +306,10 @@ class _Enclosing:
 
 
 def _is_local(stored: Iterable[Copy], intent: Intent | None) -> bool:
-    """A legacy flag in the metadata of any of the store's directories counts unless `project` has overruled it."""
+    """Tell whether the conversation is local: by intent, or by a legacy flag that `project` has not overruled.
+
+    The flag counts in the metadata of any of the store's directories.
+    """
     if intent is not None:
         if intent.kind is IntentKind.LOCAL:
             return True
@@ -317,7 +323,7 @@ def _is_local(stored: Iterable[Copy], intent: Intent | None) -> bool:
 
 
 class _Inputs(Struct, frozen=True):
-    """What a side's view depends on, apart from its copies."""
+    """The inputs of a side's view besides its copies."""
 
     conversation: str
     agreed: BaselineEntry | None
@@ -325,14 +331,14 @@ class _Inputs(Struct, frozen=True):
     baseline: Baseline
     rules: Rules
     places: tuple[str | None, ...] = ()
-    """Where its workspace directory should be found, the first of these where it is there."""
+    """The places where its workspace directory should be; the first one that exists counts."""
     enclosing: _Enclosing | None = None
     stored: bool = False
-    """The store has it, and can mend what is damaged in the workspace."""
+    """The store has it, and can restore damage in the workspace."""
 
 
 def _store_view(copies: Sequence[Copy], inputs: _Inputs) -> SideView:
-    """The store is flat: a live directory at the top is the one that stays."""
+    """Return the store's view. The store is flat: a live directory at the top is the one that stays."""
     there = [copy for copy in copies if copy.partition is not Partition.TRASH]
     live = [copy for copy in there if not copy.archived]
     kept = live or there
@@ -342,11 +348,12 @@ def _store_view(copies: Sequence[Copy], inputs: _Inputs) -> SideView:
 
 
 def _workspace_view(copies: Sequence[Copy], inputs: _Inputs, *, archived: bool, local: bool) -> SideView:
-    """Copies carried into ``.trash/`` inside another's directory speak where nothing else does, but aren't there.
+    """Return the workspace's view.
 
-    ``local``: duplicates stay too, so that only the directory that stays speaks.
-    ``archived``: the conversation is, in the store; then a live directory is a duplicate of an archived one.
-    Otherwise an archived directory beside a live one is left alone.
+    Copies carried into ``.trash/`` inside another directory are authoritative only if there is no other copy.
+    ``local``: duplicates stay too, so only the main directory is authoritative. ``archived``: the store has the
+    conversation archived, so a live directory is a duplicate of an archived one. Otherwise an archived directory beside
+    a live one is left alone.
     """
     has = inputs.rules.format
     managed = {has.metadata_file, *has.stream_files}
@@ -362,10 +369,10 @@ def _workspace_view(copies: Sequence[Copy], inputs: _Inputs, *, archived: bool, 
 
     def rank(copy: Copy) -> tuple[bool, bool, int, int, int, str]:
         damaged = _is_damaged(copy)
-        # The baseline may end while a damaged one waits to be saved; then another directory would stay.
+        # The baseline entry may end while a damaged copy waits to be saved; then another directory would stay.
         trusted = copy.path in inputs.places and (inputs.stored or not damaged)
         elsewhere = inputs.places.index(copy.path) if trusted else len(inputs.places)
-        # Paths come last: they change when a directory above is moved, and with them what is compared.
+        # Paths come last: they change when a directory above is moved, and the compared content with them.
         newest_ns = max((file.mtime_ns for file in copy.files if file.name in managed), default=0)
         return (copy.archived != archived, damaged, elsewhere, -newest_ns, copy.path.count("/"), copy.path)
 
@@ -376,17 +383,18 @@ def _workspace_view(copies: Sequence[Copy], inputs: _Inputs, *, archived: bool, 
 
 
 def _is_damaged(copy: Copy) -> bool:
-    """Tell whether a managed unit is missing or faulty, so that another directory is the better one to keep."""
+    """Tell whether a managed unit is missing or faulty, so that another directory is preferred."""
     return not isinstance(copy.metadata, Metadata) or not isinstance(copy.stream, Stream)
 
 
 def _is_there(copy: Copy, inputs: _Inputs) -> bool:
-    """A directory without a managed file is no copy, unless its files were there and others depend on it.
+    """Tell whether a workspace directory is a copy.
 
-    Publishing is never guessed from an empty directory (docs/design/decisions.md#rule-13); but where the baseline has
-    the conversation and the directory still holds others, JP would trash them with it
-    (docs/design/formats/jp.md#edge-case-87). One that has lost both its metadata and its events was removed, too:
-    nobody writes half of it, and git leaves the other file where it doesn't know that.
+    A directory without a managed file is none: an empty directory never publishes anything
+    (docs/design/decisions.md#rule-13). The exception: the baseline has the conversation, and the directory still holds
+    others. JP would move those to its trash with it (docs/design/formats/jp.md#edge-case-87). A directory that has lost
+    both its metadata and its events was removed, too. No program writes half of it, and git leaves the other file if
+    that is untracked.
     """
     if copy.partition is Partition.TRASH:
         return False
@@ -419,11 +427,11 @@ def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs:
 
 
 def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Unit, list[Unit]]:
-    """Choose the unit that speaks for a side: the newest valid one that differs from the baseline.
+    """Choose the authoritative unit of a side: the newest valid one that differs from the baseline
+    (docs/design/placement.md#rule-10).
 
-    docs/design/placement.md#rule-10 has the rule.
-    What the history has superseded speaks only where nothing else does. Also return the valid ones that
-    differ from the baseline too and from the speaker.
+    A version that the history has superseded is chosen only if there is no other. Return also the other valid units
+    that differ from the baseline and from the chosen one.
     """
     name = units[0].name
     base = inputs.agreed.units.get(name) if inputs.agreed else None
@@ -440,6 +448,8 @@ def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Uni
 
 
 def without_speakers(view: View, names: Collection[str]) -> View:
-    """Let the directory that stays speak for these units where it has them: what speaks now is an older version."""
+    """Return the view in which ``main`` is authoritative for these units, because the authoritative version is an older
+    one.
+    """
     own = {name: unit for name, unit in view.workspace.own.items() if name in names}
     return replace(view, workspace=replace(view.workspace, units={**view.workspace.units, **own}))

@@ -1,7 +1,7 @@
-"""Content into the plan: imports, copies, forks, parents put back, versions aged, units projected.
+"""Steps about content: imports, copies, forks, restored parents, reset times, updates of the workspace.
 
-Each function adds steps for one conversation. The order over conversations is the planner's: first everything
-that saves into the store, then parents, then what goes into the workspace.
+Each function adds steps for one conversation. The planner calls them in order: first everything that is saved in the
+store, then parents, then the workspace.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.views import SideView, View
 
 AGE_NS = 2_000_000_000
-"""How far below the store's an older version's time is put: the coarsest step of a common file system."""
+"""The time in ns by which an older version's mtime is set below the store's: the coarsest step of a common file system.
+"""
 
 _PROJECTED = (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.UNITED, Outcome.NOTHING)
 
 
 def save(context: PlanningContext, view: View) -> None:
-    """Save into the store: import the whole conversation, or copy what was edited in the workspace."""
+    """Save in the store: import the whole conversation, or copy the units that were edited in the workspace."""
     if context.presences[view.id].goal is Goal.REMOVE:
         return
     if context.presences[view.id].goal is Goal.IMPORT:
@@ -70,8 +71,9 @@ def is_undecided(verdicts: Iterable[Verdict]) -> bool:
 
 
 def keeps_directories(verdicts: Iterable[Verdict]) -> bool:
-    """Tell whether a unit is held or behind, or is left as it is by a decision: then no directory of the conversation
-    goes.
+    """Tell whether no directory of the conversation may be removed.
+
+    That is so if a unit is held or behind, or stays as it is by a decision.
     """
     return any(
         verdict.outcome in (Outcome.HELD, Outcome.BEHIND)
@@ -81,7 +83,7 @@ def keeps_directories(verdicts: Iterable[Verdict]) -> bool:
 
 
 def _gather(context: PlanningContext, view: View, verdicts: Mapping[str, Verdict]) -> None:
-    """Bring what another directory of the store holds into the one that stays."""
+    """Copy the content of the store's other directories into the one that stays."""
     for name, unit in view.store.units.items():
         saved = name in verdicts and verdicts[name].outcome in (Outcome.TO_STORE, Outcome.UNITED)
         if unit.digest is not None and not saved:
@@ -101,7 +103,7 @@ def _import(context: PlanningContext, view: View) -> None:
 
 
 def events_of(side: SideView) -> tuple[int, int] | None:
-    """Return the change in the number of events where a conversation is made anew; None: it has no stream."""
+    """Return the change in the number of events if a conversation is created; None if it has no stream."""
     return (0, side.units[STREAM].stream.count) if STREAM in side.units else None
 
 
@@ -125,7 +127,7 @@ def _step(
 
 
 def _copy(context: PlanningContext, view: View, winner: Unit, verdict: Verdict, after: list[int]) -> None:
-    """Write one unit over the store's; files that the winner lacks go."""
+    """Replace one unit in the store; files that the winner lacks are removed."""
     assert verdict.reason is not None  # noqa: S101 - what is copied has one
     origin, home = context.node(winner.copy), context.homes[view.id]
     names = {file.name for file in winner.files}
@@ -139,7 +141,7 @@ def _copy(context: PlanningContext, view: View, winner: Unit, verdict: Verdict, 
 
 
 def _unite(context: PlanningContext, view: View, verdict: Verdict) -> None:
-    """Write the version that is made of both sides' over the store's; the workspace gets it from there."""
+    """Replace the store's version by the merged one; the workspace gets it from there."""
     assert verdict.content is not None  # noqa: S101 - that is what the verdict says
     assert verdict.reason is not None  # noqa: S101 - as above
     fmt, home, unit = context.rules.format, context.homes[view.id], view.side(verdict.beside).units[verdict.unit]
@@ -166,12 +168,12 @@ def _files_of(context: PlanningContext, unit: str) -> tuple[str, ...]:
 
 
 def _lives_on(context: PlanningContext, view: View, loser: Unit) -> bool:
-    """Tell whether a child has that very stream: an interrupted run, or another checkout, has forked it already."""
+    """Tell whether a child has this stream already: an interrupted run, or another checkout, has forked it."""
     return any(context.views[child].store.raw(loser.name) == loser.raw for child in context.tree.children_of(view.id))
 
 
 def _fork(context: PlanningContext, view: View, loser: Unit) -> int:
-    """Let a losing continuation live on as a child of its own, in the store only."""
+    """Create a child from a losing continuation, in the store only."""
     fmt = context.rules.format
     taken = set(context.views) | set(context.homes)
     new = context.free_id(taken)
@@ -202,10 +204,10 @@ def _fork(context: PlanningContext, view: View, loser: Unit) -> int:
 
 
 def set_parents(context: PlanningContext, view: View) -> None:
-    """Have the store's metadata, and the workspace's where it is kept, state the parent that holds.
+    """Make the metadata in the store, and in the workspace, state the decided parent.
 
-    While that is undecided, only the store's keeps the one that it states, though the workspace's content is saved
-    over it.
+    While the parent is undecided, only the store's metadata keeps the one that it states, even if the workspace's
+    content replaces it.
     """
     goes = context.presences[view.id].goal is Goal.REMOVE
     if goes or view.id not in context.homes:
@@ -230,7 +232,7 @@ def set_parents(context: PlanningContext, view: View) -> None:
 
 
 def _keeps_parent(view: View, final: Metadata, parent: str | None) -> bool:
-    """Tell whether the store states a parent that is undecided now, and what is saved over it says nothing of one."""
+    """Tell whether the store states an undecided parent, and the version that replaces it states none."""
     stored = view.store.metadata
     stated = stored is not None and final is not stored and stored.parent.id == parent
     return stated and final.parent.kind is ParentKind.ABSENT
@@ -244,7 +246,7 @@ def final_metadata(view: View, verdict: Verdict | None) -> Metadata | None:
 
 
 def stated_content(context: PlanningContext, view: View, metadata: Metadata) -> bytes | None:
-    """Return the file's bytes with the right parent stated; None where they state it as they are."""
+    """Return the file's bytes with the decided parent; None if they state it already."""
     parent = context.parentage[view.id].parent
     if states(metadata, parent):
         return None
@@ -257,10 +259,10 @@ def _digest_of(node: Node, name: str) -> str | None:
 
 
 def _edit(context: PlanningContext, view: View, node: Node, own: Metadata, content: bytes) -> None:
-    """Replace a metadata file by one that states the parent; its time stays."""
+    """Replace a metadata file by one that states the parent; its mtime stays."""
     name = context.rules.format.metadata_file
     parent = context.parentage[view.id].parent
-    # Another checkout may have set the parent that is known by now: then this workspace's copy never had it.
+    # Another checkout may have set the known parent meanwhile; then this workspace's copy never had it.
     before = view.known_parent if node.side is Side.STORE else view.base_parent
     stripped = own.parent.id is None and parent == before
     promoted = view.id in context.edits.promoted
@@ -271,7 +273,7 @@ def _edit(context: PlanningContext, view: View, node: Node, own: Metadata, conte
 
 
 def update_workspace(context: PlanningContext, view: View) -> None:
-    """Bring the copy in the workspace up to the store's, unit by unit, and age what is behind."""
+    """Update the workspace's copy from the store, unit by unit, and reset the mtime of older versions."""
     syncs = context.presences[view.id].goal in (Goal.SYNC, Goal.IMPORT)
     if not syncs or view.local or view.id in context.edits.leaving:
         return
@@ -288,7 +290,7 @@ def update_workspace(context: PlanningContext, view: View) -> None:
 
 
 def _bring(context: PlanningContext, view: View, verdict: Verdict, node: Node) -> None:
-    """Have a directory of the workspace hold what was decided of a unit."""
+    """Write the decided version of a unit into a workspace directory."""
     if verdict.outcome is Outcome.DROP:
         _drop(context, view, verdict, node)
     elif verdict.outcome in _PROJECTED:
@@ -296,7 +298,7 @@ def _bring(context: PlanningContext, view: View, verdict: Verdict, node: Node) -
 
 
 def _drop(context: PlanningContext, view: View, verdict: Verdict, node: Node) -> None:
-    """Take an extra out of the workspace; the directory that stays may be another than the one that had it."""
+    """Remove an extra from the workspace; the main directory may not be the one that has it."""
     name = verdict.unit.removeprefix(EXTRA)
     if name in node.files:
         step = _step(view, Kind.REMOVE_STALE, Reason.REMOVED_IN_STORE, verdict.unit, verdict.case)
@@ -304,7 +306,10 @@ def _drop(context: PlanningContext, view: View, verdict: Verdict, node: Node) ->
 
 
 def keep_in_step(context: PlanningContext, view: View, copy: Copy) -> None:
-    """Have a workspace directory that should go but can't hold what was decided, or it would speak again next time."""
+    """Write the decided version into a workspace directory that should be removed but can't be.
+
+    Otherwise its version would be authoritative again in the next run.
+    """
     if copy.side is Side.STORE or context.presences[view.id].goal is Goal.REMOVE or view.id in context.edits.leaving:
         return
     valid = {name for name, unit in units_of(copy, context.rules, None).items() if unit.digest is not None}
@@ -314,7 +319,10 @@ def keep_in_step(context: PlanningContext, view: View, copy: Copy) -> None:
 
 
 def _verdicts(context: PlanningContext, view: View) -> Iterable[Verdict]:
-    """The units' verdicts; what is imported has none unless it is held, but several directories may have fed it."""
+    """Return the units' verdicts.
+
+    An imported conversation has none unless it is held, but several directories may have contributed to it.
+    """
     if view.id in context.verdicts:
         return context.verdicts[view.id].values()
     return [Verdict(name, None, Outcome.NOTHING) for name in view.workspace.units]
@@ -345,7 +353,7 @@ def _project_unit(context: PlanningContext, view: View, verdict: Verdict, node: 
 
 
 def _age(context: PlanningContext, view: View, verdict: Verdict, node: Node) -> None:
-    """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
+    """Set an older version's mtime below the store's, so that JP's newest-wins rule keeps the store's."""
     kept, workspace = view.store.own.get(verdict.unit), view.workspace.units[verdict.unit]
     if kept is None or view.workspace.stale or workspace.mtime_ns < max(kept.mtime_ns, EARLIEST_NS + 1):
         return

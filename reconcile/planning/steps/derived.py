@@ -1,7 +1,7 @@
-"""Derived data made again: before anything else in the workspace as it was found, and at the end as the plan leaves it.
+"""Repairs of derived data: before all other steps for the workspace as found, and after them for the plan's result.
 
-A format says what is derived and how it should be (`Places.mend`); here that becomes steps, so that it is shown, kept
-in the vault, journalled and undone like any other. What is derived and damaged is taken from then on as it will be.
+A format defines what is derived and its right content (`Places.mend`). Here that becomes steps, so that it is printed,
+saved in the vault, journalled and undone like any other step. The other steps work with the repaired data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def due(
     workspace: Snapshot, policy: Policy, rules: Rules, written: Mapping[str, bytes | None]
 ) -> tuple[DerivedRepair, ...]:
-    """Return what is to be made again once ``written`` has changed: nothing while the program or git is at work."""
+    """Return the repairs that are due once ``written`` has changed; none while the program or git is busy."""
     places = rules.format.places
     if places is None or policy.git_busy or places.busy(workspace.derived_inputs):
         return ()
@@ -37,7 +37,7 @@ def due(
 
 
 def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[DerivedRepair, ...]:
-    """Return what is to be made again in the workspace as it is: of records, those that are as the scan found them."""
+    """Return the repairs of the workspace as it is; those of records only if the record is unchanged since the scan."""
     found = due(workspace, policy, rules, {})
     if not found:
         return ()
@@ -51,7 +51,7 @@ def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[Derive
 
 
 def with_repairs(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Rules, now_ns: int) -> Snapshot:
-    """Return the workspace with those records as they will be; a file keeps its time, as with any edit of ours."""
+    """Return the workspace with the repaired records; a file keeps its mtime, as with any edit of ours."""
     gone = {each.path for each in mended if each.content is None and each.before is not None}
     copies = {copy.path: copy for copy in workspace.copies if copy.path not in gone}
     for path, content in [(each.path, each.content) for each in mended if each.content is not None]:
@@ -64,7 +64,7 @@ def with_repairs(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Ru
 
 
 def rebuild_first(context: PlanningContext, found: Snapshot) -> None:
-    """Write the steps that make the workspace as it was planned with; ``found`` is how it is."""
+    """Write the steps of the repairs that the plan is based on."""
     files = {copy.path: copy.files for copy in found.copies} if context.mended else {}
     for each in context.mended:
         if each.content is None:
@@ -76,9 +76,10 @@ def rebuild_first(context: PlanningContext, found: Snapshot) -> None:
 
 
 def rebuild_last(context: PlanningContext, workspace: Snapshot) -> None:
-    """Write the steps that make again what follows from what the plan has written, on both sides where they agree.
+    """Write the steps that rebuild derived data from the plan's result, on both sides if they agree.
 
-    If any of that isn't done after all, neither are they: the next run makes them of what there is then.
+    If a step that they follow from isn't done, neither are they: the next run rebuilds them from the state at that
+    time.
     """
     if context.rules.format.places is None:
         return
@@ -120,7 +121,7 @@ def _rebuild(
 
 
 def _tidy(context: PlanningContext, mended: DerivedRepair, known: Iterable[File] = ()) -> None:
-    """Make what directories are missing, and remove what is left over: a file, or an empty directory."""
+    """Create missing directories, and remove a file or an empty directory that is left over."""
     node = Node(Side.WORKSPACE, None, "", mended.path)
     if mended.before is not None:
         left = File("", len(mended.before), mended.mtime_ns, context.rules.digest(mended.before))
@@ -142,7 +143,7 @@ def _step(mended: DerivedRepair) -> Step:
 
 
 def _written(context: PlanningContext) -> dict[str, bytes | None]:
-    """Return what the plan so far changes in the workspace: the bytes of records that are files, of others nothing."""
+    """Return the plan's changes in the workspace so far: bytes for records that are files, else empty bytes."""
     contents: dict[Place | None, bytes] = {
         copy.place: copy.metadata.content
         for side in context.views.values()

@@ -1,8 +1,8 @@
-"""Where each conversation's directory goes in the workspace, and in the flat store (docs/design/placement.md).
+"""The place of each conversation's directory in the workspace, and in the flat store (docs/design/placement.md).
 
 Of several directories of one conversation, the one at the placement stays (docs/design/placement.md#rule-10).
-`reconcile.planning.rules.views` chooses before parents are known; here, with the tree, a duplicate that already lies at
-the placement takes over, so that nothing has to move to a place that is taken by what is going to be removed.
+`reconcile.planning.rules.views` chooses before parents are known. Here, with the tree, a duplicate that already is at
+the placement is chosen instead, so that nothing has to move to a place that is about to be freed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAME_LIMIT = 255
 
 
 def place(context: PlanningContext, view: View) -> None:
-    """Move a live conversation's directory to its placement, or make it there; parents come first."""
+    """Move a live conversation's directory to its placement, or create it there; parents come first."""
     main = view.workspace.main
     goal = context.presences[view.id].goal
     if view.id in context.edits.leaving:
@@ -54,16 +54,14 @@ def place(context: PlanningContext, view: View) -> None:
 
 
 def _is_broken(context: PlanningContext, view: View, container: str | None) -> bool:
-    """Tell whether a directory isn't complete, or is local, or one above it is so, or isn't there: nothing new is made
-    below it.
-    """
+    """Tell whether nothing may be created below a directory: it, or one above it, is incomplete, local or absent."""
     if view.local or context.presences[view.id].goal is Goal.HELD or not is_sound(context, container):
         return True
     return view.id not in context.unchanged and is_undecided(context.verdicts.get(view.id, {}).values())
 
 
 def is_sound(context: PlanningContext, container: str | None) -> bool:
-    """Tell whether a directory may be made in another's: that is there, complete and public with all above it
+    """Tell whether a directory may be created in another's: that exists, complete and public with all above it
     (docs/design/intents.md#rule-25).
     """
     return container is None or (container in context.present and container not in context.broken)
@@ -100,9 +98,9 @@ def _place_existing(context: PlanningContext, view: View, main: Copy, container:
 
 
 def _move(context: PlanningContext, view: View, step: Step, node: Node, at: tuple[Node | None, str, str]) -> None:
-    """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it.
+    """Move a directory to (container, prefix, name); a duplicate there is removed first, or the move waits for it.
 
-    One with a git repository in it stays, and is held.
+    A directory with a git repository in it stays, and is held.
     """
     anchor = node.anchor()
     if anchor is not None:
@@ -121,7 +119,7 @@ def _is_inside(node: Node, at: tuple[Node | None, str, str]) -> bool:
 
 
 def move_blocked(context: PlanningContext) -> None:
-    """Move what found its place taken, now that everything has left that does; what is still blocked stays."""
+    """Move the directories whose place was taken, after all removals; hold those that are still blocked."""
     for view, step, node, at in context.blocked:
         bare_directory = _bare_directory_at(context, view, node.side, at)
         if at[0] is not None and _is_inside(node, at):
@@ -140,7 +138,7 @@ def move_blocked(context: PlanningContext) -> None:
 def _bare_directory_at(
     context: PlanningContext, view: View, side: Side, at: tuple[Node | None, str, str]
 ) -> Node | None:
-    """Return the directory at a place that has no managed file of the conversation; an empty one is no obstacle."""
+    """Return the directory at a place that has no managed file of the conversation."""
     for copy in view.side(side).bare_directories:
         bare_directory = context.node(copy)
         if bare_directory.is_at(*at):
@@ -154,7 +152,7 @@ def _hold_for_bare_directory(context: PlanningContext, view: View, bare_director
 
 
 def _is_leaving(context: PlanningContext, container: Node | None) -> bool:
-    """Tell whether a directory is on its way out of the tree, with everything that stays in it."""
+    """Tell whether a directory is about to leave the tree, with everything that stays in it."""
     return container is not None and container.copy is not None and container.copy.conversation not in context.tree
 
 
@@ -167,7 +165,7 @@ def _step(view: View, kind: Kind, reason: Reason) -> Step:
 
 
 def _reason_to_move(context: PlanningContext, view: View, main: Copy, container: str | None) -> Reason | None:
-    """Return why a directory moves to its placement (docs/design/placement.md#rule-6); None: it stays where it is."""
+    """Return why a directory moves to its placement (docs/design/placement.md#rule-6); None if it stays where it is."""
     if main.archived:
         return Reason.UNARCHIVED
     agreed = None if context.is_void(view) else view.agreed
@@ -204,7 +202,7 @@ def _has_room(context: PlanningContext, view: View, target: Node | None, name: s
 
 
 def fits(path: str, policy: Policy, rules: Rules) -> bool:
-    """Tell whether a directory's path is no longer than the file system takes, with what is put into it."""
+    """Tell whether the file system allows a directory's path, with the files in it."""
     name = path.rpartition("/")[2]
     longest = max(map(len, rules.format.stream_files), default=0) + 32
     return (
@@ -214,7 +212,7 @@ def fits(path: str, policy: Policy, rules: Rules) -> bool:
 
 
 def _may_return(context: PlanningContext, view: View) -> Presence:
-    """Decide whether what waits for an ancestor, or was asked for, can be made now (docs/design/intents.md#rule-24)."""
+    """Decide whether a waiting or requested conversation can be created now (docs/design/intents.md#rule-24)."""
     presence = context.presences[view.id]
     container = context.container_of(view.id)
     ready = is_sound(context, container)
@@ -228,33 +226,36 @@ def _may_return(context: PlanningContext, view: View) -> Presence:
         if context.policy.layout is Layout.NESTED and container != awaited:
             return removed_here(view, presence.case)
         if ready and awaited in context.present and is_complete(view):
-            # Said ahead: after a run cut short, some files of it in a directory that was there would decide nothing.
+            # Recorded before the first step: after an interrupted run, some files in an existing directory would
+            # decide nothing.
             here = replace(intent, waits_for=None) if intent and view.workspace.bare_directories else intent
             return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_RETURNED, intent=here)
         return presence
     if not _was_here(context, awaited):
         return removed_here(view, presence.case)
     if ready and is_complete(view):
-        # Said ahead: after a run cut short, its ancestor counts as removed, and nobody could tell that it was here.
+        # Recorded before the first step: after an interrupted run, its ancestor counts as removed.
         here = replace(intent, waits_for=None) if intent else None
         return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_LEFT, intent=here)
     return presence
 
 
 def _was_here(context: PlanningContext, awaited: str | None) -> bool:
-    """Tell whether what left the tree was here until then: neither local, nor removed, nor waiting itself."""
+    """Tell whether a conversation that left the tree was here until then: neither local, nor removed, nor waiting
+    itself.
+    """
     intent = context.baseline.intents.get(awaited) if awaited else None
     public = intent is None or (intent.kind is IntentKind.PROJECTED and intent.waits_for is None)
     return awaited in context.baseline.agreed and public
 
 
 def is_complete(view: View) -> bool:
-    """Tell whether the store has all that makes a conversation."""
+    """Tell whether the store has all required units."""
     return view.store.has(view.format.required) and view.store.faulty(METADATA) is None
 
 
 def _project(context: PlanningContext, view: View, presence: Presence, partition: str = "") -> None:
-    """Make a conversation's directory in the workspace, or a partition of it, from the store's copy."""
+    """Create a conversation's directory in the workspace, or in a partition of it, from the store's copy."""
     step = Step(
         kind=Kind.PROJECT,
         conversation=view.id,
@@ -268,7 +269,7 @@ def _project(context: PlanningContext, view: View, presence: Presence, partition
 
 
 def project_fork(context: PlanningContext, fork: str) -> None:
-    """Have a new fork follow its source where everything is projected: the next run would find it missing."""
+    """Copy a new fork to the workspace if everything is copied there: the next run would find it missing."""
     source = context.views[context.forks[fork]]
     nested = context.policy.layout is Layout.NESTED and source.id in context.tree
     container = source.id if nested else None
@@ -289,7 +290,7 @@ def project_fork(context: PlanningContext, fork: str) -> None:
 def _make(
     context: PlanningContext, view: View, step: Step, container: str | None, extras: set[str], partition: str = ""
 ) -> None:
-    """Make a directory with the managed files of the store's, and some extras; ``view`` answers for want of room."""
+    """Create a directory with the store's managed files, and some extras; hold ``view`` if there is no room."""
     target = context.present[container] if container is not None else None
     name = context.rules.format.dirname(step.conversation, step.title)
     if not _has_room(context, view, target, name):
@@ -315,7 +316,7 @@ def _make(
 
 
 def _fill(context: PlanningContext, step: Step, bare_directory: Node, puts: list[Put]) -> None:
-    """Put the files into a directory that is there because of its children, unit by unit."""
+    """Write the files into a directory that exists because of its children, unit by unit."""
     units: dict[str, list[Put]] = {}
     for put in puts:
         units.setdefault(context.rules.format.unit_of(put.file.name) or WHOLE, []).append(put)
@@ -325,9 +326,9 @@ def _fill(context: PlanningContext, step: Step, bare_directory: Node, puts: list
 
 
 def archive(context: PlanningContext, view: View) -> None:
-    """Follow the store's partition: what is archived there goes into the workspace's `.archive/`, by itself.
+    """Move a directory to the workspace's `.archive/` if the store has the conversation archived.
 
-    Also from below another one there: it lies so where a run was killed between the parent's move and its own.
+    This also applies below another archived one: a run may have been interrupted between the parent's move and its own.
     """
     if not view.archived:
         return
@@ -343,7 +344,7 @@ def archive(context: PlanningContext, view: View) -> None:
 
 
 def place_in_store(context: PlanningContext, view: View) -> None:
-    """Keep the store flat, its directory names in step with the titles, and archived what a commit has archived."""
+    """Keep the store flat, its directory names equal to the titles, and archived what a commit has archived."""
     main = view.store.main
     if main is None or context.parentage[view.id].frozen or view.id in context.edits.deleted:
         return
@@ -363,7 +364,7 @@ def place_in_store(context: PlanningContext, view: View) -> None:
 
 
 def choose_directories(context: PlanningContext) -> None:
-    """Settle which directory of each conversation stays, parents before children."""
+    """Choose the directory of each conversation that stays, parents before children."""
     for conversation in context.order:
         view = context.views[conversation]
         several = view.store.stale or view.workspace.stale
@@ -377,7 +378,7 @@ def choose_directories(context: PlanningContext) -> None:
 
 
 def _chosen(context: PlanningContext, view: View, side: SideView) -> SideView:
-    """Return the side with a sound directory at the placement as the one that stays, if there is one."""
+    """Return the side with a valid directory at the placement as the one that stays, if there is one."""
     for copy in side.stale:
         main = side.main
         assert main is not None  # noqa: S101 - of several directories, one stays
@@ -388,7 +389,7 @@ def _chosen(context: PlanningContext, view: View, side: SideView) -> SideView:
 
 
 def _placement(context: PlanningContext, view: View, main: Copy) -> str | None:
-    """Return where the directory that stays belongs, None where that can't be told."""
+    """Return the place of the directory that stays; None if it isn't known."""
     name = context.dirname_of(view, main, final_metadata(view, context.verdicts.get(view.id, {}).get(METADATA)))
     if main.archived:
         return f"{ARCHIVE}/{name}"
@@ -400,6 +401,6 @@ def _placement(context: PlanningContext, view: View, main: Copy) -> str | None:
 
 
 def _may_stay(copy: Copy, main: Copy) -> bool:
-    """Tell whether a directory is sound, or has the one that would stay below it, which can't take its place."""
+    """Tell whether a directory is valid, or contains the one that would stay, which then can't take its place."""
     sound = isinstance(copy.metadata, Metadata) and isinstance(copy.stream, Stream)
     return sound or main.path.startswith(f"{copy.path}/")

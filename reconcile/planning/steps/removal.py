@@ -1,4 +1,6 @@
-"""What goes: removed conversations and duplicate directories, after all below is saved (docs/design/run.md#rule-47)."""
+"""Removals: deleted conversations and duplicate directories, after everything below is saved
+(docs/design/run.md#rule-47).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ SAVES = (Kind.COPY, Kind.FORK)
 
 
 def copies_to_remove(context: PlanningContext) -> list[Copy]:
-    """Return the directories that should not be there, those that lie deepest first."""
+    """Return the directories that should be removed, the deepest first."""
     to_remove: list[Copy] = []
     for view in context.views.values():
         if view.id in context.unchanged:
@@ -50,27 +52,29 @@ def copies_to_remove(context: PlanningContext) -> list[Copy]:
 
 
 def _is_last(context: PlanningContext, copy: Copy) -> bool:
-    """Tell which of both sides goes last: the workspace's, which any run removes once the store's is gone; but the
-    store's where nobody can read the workspace's, which is removed for nobody but who has asked for it.
+    """Tell which of both sides is removed last.
+
+    It is the workspace's, because any run removes it once the store's is gone. If the workspace's can't be read, it is
+    the store's: no run without that request removes an unreadable directory.
     """
     broken = bool(context.views[copy.conversation].workspace.faults)
     return (copy.side is Side.WORKSPACE) is not broken
 
 
 def _is_held(context: PlanningContext, view: View) -> bool:
-    """Tell whether something of it can't be saved before that is decided, so that its directory doesn't leave."""
+    """Tell whether a unit can't be saved before a decision, so that the directory doesn't leave."""
     return any(verdict.outcome is Outcome.HELD for verdict in context.verdicts.get(view.id, {}).values())
 
 
 def conversations_below(context: PlanningContext, copies: Iterable[Copy]) -> dict[tuple[Side, str], set[str]]:
-    """Return, for each directory that should go, the conversations that lay below it when the run began."""
+    """Return, for each directory to remove, the conversations that were below it when the run began."""
     return {(copy.side, copy.path): context.node(copy).conversations_below() for copy in copies}
 
 
 def vacate(context: PlanningContext, view: View, at: tuple[Node | None, str, str], side: Side) -> bool:
     """Free a place (container, prefix, name) that another directory of the same conversation takes.
 
-    Return whether it is free in this run. What moves there waits for the removal, which expects its files.
+    Return whether it is free in this run. The move waits for the removal, which expects its files.
     """
     for copy in view.side(side).stale:
         if context.node(copy).is_at(*at):
@@ -80,10 +84,10 @@ def vacate(context: PlanningContext, view: View, at: tuple[Node | None, str, str
 
 
 def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) -> int | None:
-    """Remove one directory, after every conversation that was below it has been saved and has left it.
+    """Remove one directory, after every conversation below it has been saved and moved.
 
-    Return the step; None where it must stay, which is then held, or where it needs none: the last conversation that
-    leaves a directory without a file takes it away. ``makes_room``: something waits for the step.
+    Return the step. None if the directory must stay, which is then held, or if no step is needed: the last conversation
+    that leaves a directory without files removes it. ``makes_room``: another step waits for this one.
     """
     below = context.to_remove.pop((copy.side, copy.path))
     view = context.views[copy.conversation]
@@ -124,8 +128,10 @@ def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) ->
 
 
 def _staying(context: PlanningContext, view: View, copy: Copy) -> list[tuple[Node, str]]:
-    """Return the managed files without which a directory isn't removed: those of the store's, where it has been saved,
-    and of a duplicate also those of the one that stays beside it.
+    """Return the managed files that must exist when a directory is removed.
+
+    They are the store's, where the content is saved, and for a duplicate also those of the directory that stays beside
+    it.
     """
     if context.presences[view.id].goal is Goal.REMOVE:
         return []
@@ -137,7 +143,7 @@ def _staying(context: PlanningContext, view: View, copy: Copy) -> list[tuple[Nod
 
 
 def _hold_broken(context: PlanningContext, view: View, broken: list[Unit]) -> None:
-    """Hold a directory that should go but has invalid content (docs/design/decisions.md#rule-16)."""
+    """Hold a directory that should be removed but has invalid content (docs/design/decisions.md#rule-16)."""
     for unit in broken:
         assert unit.fault is not None  # noqa: S101 - the caller has the broken ones
         context.keep_version(unit)
@@ -156,7 +162,7 @@ def _why(context: PlanningContext, view: View, copy: Copy) -> Reason:
 
 
 def _digests(context: PlanningContext, view: View) -> set[str]:
-    """Every content that the conversation is known to have had: an old branch may bring back any of them."""
+    """Return every content that the conversation is known to have had: an old branch may restore any of them."""
     units = (*view.workspace.units.values(), *view.store.units.values())
     digests = {unit.digest for unit in units if unit.digest is not None}
     for name in (METADATA, STREAM):
