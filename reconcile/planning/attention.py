@@ -211,8 +211,8 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
 
 def _report_missing(context: PlanningContext, view: View, verdict: Verdict) -> None:
     whole = next(side for side in Side if view.side(side).digest(verdict.unit) is not None)
-    found = f"the {whole.other} has no {verdict.unit}"
-    context.hold(view, verdict.unit, Reason.INVALID, found, f"reconcile resolve {view.id} --take {whole}")
+    message = f"the {whole.other} has no {verdict.unit}"
+    context.hold(view, verdict.unit, Reason.INVALID, message, f"reconcile resolve {view.id} --take {whole}")
 
 
 def _report_parent(context: PlanningContext, view: View) -> None:

@@ -69,9 +69,9 @@ def update_baseline(
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     touched = {action.conversation for action in plan.actions} | baseline.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
-    found = unsettled(store, workspace, baseline, rules) | (touched & there)
-    others = {each for each in found if not _is_about(plan, each)}
-    left = _adopt(store, workspace, found - others, run, changes)
+    changed = unsettled(store, workspace, baseline, rules) | (touched & there)
+    others = {conversation for conversation in changed if not _is_about(plan, conversation)}
+    left = _adopt(store, workspace, changed - others, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
     for view in views_of(store, workspace, baseline, rules, left | others, places=dict(plan.places)).values():
         if view.id in others:
@@ -107,7 +107,9 @@ def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, 
 
     baseline, rules = run.baseline, run.rules
     there = {copy.conversation for snapshot in snapshots for copy in snapshot.copies}.union(baseline.agreed)
-    views = views_of(*snapshots, baseline, rules, {each for each, _ in baseline.waiting if each in there})
+    views = views_of(
+        *snapshots, baseline, rules, {conversation for conversation, _ in baseline.waiting if conversation in there}
+    )
     put_off = plan.put_off.union(conversation for conversation, _ in run.unwritten)
     ended: dict[tuple[str, Verb], PendingRequest | None] = {}
     for (conversation, verb), waiting in baseline.waiting.items():
@@ -129,10 +131,10 @@ def _is_about(plan: Plan, conversation: str) -> bool:
 def _fold_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], changes: Changes) -> None:
     """Record which commits' partition the store has replaced: if git restores that one, it is older."""
     for action in plan.actions:
-        found = baseline.committed.get(action.conversation)
+        committed = baseline.committed.get(action.conversation)
         moved = action.kind in (Kind.ARCHIVE, Kind.UNARCHIVE) and action.id not in undone
-        if moved and found is not None and action.source == Place(Side.WORKSPACE, found.place):
-            changes.history[action.conversation, PLACE] = found.since
+        if moved and committed is not None and action.source == Place(Side.WORKSPACE, committed.place):
+            changes.history[action.conversation, PLACE] = committed.since
 
 
 def _fold_whole(store: Snapshot, baseline: Baseline, plan: Plan, sides: Sides, changes: Changes) -> None:
@@ -255,7 +257,7 @@ class _Run(Struct, frozen=True, kw_only=True):
     """
     kept: frozenset[tuple[str, str]]
     """Units that the store got from the vault: they are its newest versions, whatever the workspace has."""
-    given: frozenset[tuple[str, str | None]]
+    projected: frozenset[tuple[str, str | None]]
     """Units of the workspace that are as this run has written them, whatever the store has by now."""
     saved: frozenset[tuple[str, str | None]]
     """Units of the store that are as this run has copied them, whatever the workspace has by now."""
@@ -296,13 +298,15 @@ def _run_of(
         places_none=plan.policy.request is not None and plan.policy.tree_edit is None,
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
-        chosen=frozenset((each.conversation, each.unit) for each in plan.actions if each.reason not in _UNCHOSEN),
+        chosen=frozenset(
+            (action.conversation, action.unit) for action in plan.actions if action.reason not in _UNCHOSEN
+        ),
         kept=_from_vault(plan),
-        given=_as_written(plan, Kind.PROJECT, undone, workspace, rules),
+        projected=_as_written(plan, Kind.PROJECT, undone, workspace, rules),
         saved=_as_written(plan, Kind.COPY, undone, store, rules),
         unwritten=frozenset((action.conversation, action.unit) for action in left),
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
-        carried=frozenset(each for action in plan.actions for each in action.touches),
+        carried=frozenset(conversation for action in plan.actions for conversation in action.touches),
         unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
         renewed=sides.store_renewed,
     )
@@ -316,10 +320,10 @@ def _adopt(
     kept, here = by_conversation(store), by_conversation(workspace)
     left = set()
     for conversation in conversations:
-        ours, theirs = kept.get(conversation, ()), here.get(conversation, ())
+        stored, copies = kept.get(conversation, ()), here.get(conversation, ())
         agreed = None
-        if len(ours) == len(theirs) == 1 and conversation not in special:
-            agreed = adoption(*ours, *theirs, run.baseline, run.rules)
+        if len(stored) == len(copies) == 1 and conversation not in special:
+            agreed = adoption(*stored, *copies, run.baseline, run.rules)
         if agreed is None:
             left.add(conversation)
             continue
@@ -347,7 +351,7 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
     if workspace is None:
         _remember_saved(view, run, changes)
         return
-    agreed = _agreed(view, workspace, parent, run, changes)
+    agreed = _entry_of(view, workspace, parent, run, changes)
     if agreed is not None and agreed != view.agreed:
         changes.agreed[view.id] = agreed
     if view.intent is not None and not legacy and _is_back(view):
@@ -374,35 +378,37 @@ def _remember_saved(view: View, run: _Run, changes: Changes) -> None:
         changes.agreed[view.id] = replace(view.agreed, units={**view.agreed.units, **saved})
 
 
-def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes: Changes) -> BaselineEntry | None:
+def _entry_of(view: View, workspace: Copy, parent: str | None, run: _Run, changes: Changes) -> BaselineEntry | None:
     """Return the new baseline entry: the units that are equal on both sides, and the facts of equal metadata."""
     assert view.store.main is not None  # noqa: S101 - the caller asked
-    ours, theirs = units_of(view.store.main, run.rules, None), units_of(workspace, run.rules, None)
+    in_store, in_workspace = units_of(view.store.main, run.rules, None), units_of(workspace, run.rules, None)
     # An extra that was removed from the workspace belongs to the store alone: no run copies it back.
     before_it = _units_before(view)
     lasts = run.rules.format.places is not None
-    there = {n for n in before_it if n in theirs or (n in ours and (lasts or not n.startswith(EXTRA)))}
-    there = there & ours.keys() if run.renewed else there
+    there = {n for n in before_it if n in in_workspace or (n in in_store and (lasts or not n.startswith(EXTRA)))}
+    there = there & in_store.keys() if run.renewed else there
     units = {name: digest for name, digest in before_it.items() if name in there}
-    for name, unit in theirs.items():
+    for name, unit in in_workspace.items():
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}
-        if unit.digest is None or name not in ours or view.id in run.doubled or (view.id, name) in run.unwritten:
+        if unit.digest is None or name not in in_store or view.id in run.doubled or (view.id, name) in run.unwritten:
             continue  # a duplicate that still has another content would be taken for an edit
-        stored = ours[name].digest
+        digest = in_store[name].digest
         # A side was changed meanwhile: both were equal when this was copied to the other.
-        saved = stored == view.store.raw(name) and (view.id, name) in run.saved
-        if stored is not None and (saved or {stored} == said):
-            units[name] = stored
-            if run.becomes_newest(view.id, name, stored):
-                changes.history[view.id, name] = stored
-        elif (view.id, name) in run.given and view.workspace.raw(name) == unit.digest:
+        saved = digest == view.store.raw(name) and (view.id, name) in run.saved
+        if digest is not None and (saved or {digest} == said):
+            units[name] = digest
+            if run.becomes_newest(view.id, name, digest):
+                changes.history[view.id, name] = digest
+        elif (view.id, name) in run.projected and view.workspace.raw(name) == unit.digest:
             units[name] = unit.digest
     before = view.agreed
     # A directory with nothing but extras has no entry: it would be taken for the rest of a conversation.
-    sound = lasts or any(unit.digest is not None for name, unit in theirs.items() if not name.startswith(EXTRA))
+    sound = lasts or any(unit.digest is not None for name, unit in in_workspace.items() if not name.startswith(EXTRA))
     if not units or (before is None and not sound):
         return None
-    in_sync = METADATA in ours and METADATA in theirs and ours[METADATA].digest == theirs[METADATA].digest
+    in_sync = (
+        METADATA in in_store and METADATA in in_workspace and in_store[METADATA].digest == in_workspace[METADATA].digest
+    )
     elsewhere = run.places_none or view.id in run.displaced
     return BaselineEntry(
         units=units,

@@ -119,8 +119,8 @@ class Node:
 
     def anchor(self) -> str | None:
         """Return why it can't be moved, as text; None if no git repository is in it or below it."""
-        found = (each for node in (self, *self.subtree()) for each in node.unkept if each.repository)
-        return next(map(self._words, found), None)
+        repositories = (entry for node in (self, *self.subtree()) for entry in node.unkept if entry.repository)
+        return next(map(self._words, repositories), None)
 
     def _words(self, foreign: Foreign) -> str:
         return f"{self.side}:{foreign.path}: {foreign.obstacle}"
@@ -296,8 +296,8 @@ class PlanBuilder:
 
     def tidy(self, step: Step, node: Node, makes: Sequence[str], clears: Sequence[str]) -> int:
         """Create directories, and remove empty ones; no file changes."""
-        made, cleared = (tuple(Place(node.side, path) for path in paths) for paths in (makes, clears))
-        return self._add(step, self.steps_of(step.conversation), target=node.place, makes=made, clears=cleared)
+        created, removed = (tuple(Place(node.side, path) for path in paths) for paths in (makes, clears))
+        return self._add(step, self.steps_of(step.conversation), target=node.place, makes=created, clears=removed)
 
     def move(
         self, step: Step, node: Node, container: Node | None, prefix: str, name: str, after: Iterable[int] = ()

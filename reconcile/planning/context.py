@@ -138,7 +138,7 @@ class PlanningContext(Struct, kw_only=True):
     """Directories that should be removed, by side and path, with the conversations that were below them."""
     edits: Edits = field(default_factory=Edits)
     """The edits of a command."""
-    mended: tuple[DerivedRepair, ...] = ()
+    repairs: tuple[DerivedRepair, ...] = ()
     """Repairs of derived data in the workspace that come before all other steps."""
     due: frozenset[tuple[str, ...]] | None = None
     """The steps of a plain run, if a command limits itself: further steps that follow from its result are done with it.
@@ -198,13 +198,15 @@ class PlanningContext(Struct, kw_only=True):
 
     def existing(self, ids: Iterable[str]) -> list[str]:
         """Return the targets that still exist: a saved plan may ask for conversations that are gone by now."""
-        return [each for each in ids if each in self.views]
+        return [conversation for conversation in ids if conversation in self.views]
 
     def names(self, conversations: Iterable[str]) -> str:
         """Return titles and ids of some conversations as text, and count the rest."""
-        found = list(conversations)
-        named = [f"{self.views[each].title or '(no title)'} ({each})" for each in found[:NAMED]]
-        return ", ".join(named) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
+        all_ids = list(conversations)
+        named = [
+            f"{self.views[conversation].title or '(no title)'} ({conversation})" for conversation in all_ids[:NAMED]
+        ]
+        return ", ".join(named) + (f" and {len(all_ids) - NAMED} more" if len(all_ids) > NAMED else "")
 
     def held_item(self, conversation: str, reason: Reason, message: str, *resolve: str) -> Item:
         """Return a held item about a conversation as a whole."""

@@ -52,20 +52,26 @@ def decide(
     ``whole`` is given if the snapshots and the baseline are those of a part (`reconcile.planning.incremental.scope`).
     """
     edits = edits or Edits()
-    found, mended = workspace, due_first(workspace, policy, rules)
-    workspace = with_repairs(workspace, mended, rules, now_ns) if mended else workspace
+    scanned, repairs = workspace, due_first(workspace, policy, rules)
+    workspace = with_repairs(workspace, repairs, rules, now_ns) if repairs else workspace
     whole = whole or whole_of(store, workspace, baseline, rules.format)
     if _recovers(policy):
         whole = replace(whole, sides=replace(whole.sides, workspace_emptied=False))
     before, baseline = baseline, edits.applied_to(baseline)
-    if mended:  # what was made right isn't old, even where it was so before
-        right = {each.path for each in mended}
+    if repairs:  # repaired data isn't old, even if the history says so
+        right = {repair.path for repair in repairs}
         baseline = replace(
-            baseline, history={key: each for key, each in baseline.history.items() if key[0] not in right}
+            baseline, history={key: digests for key, digests in baseline.history.items() if key[0] not in right}
         )
     views = views_of(store, workspace, baseline, rules, leaving=edits.leaving)
-    decided = ((each, _LEADS.get(take)) for each, take in policy.decisions.items() if each in views)
-    views |= {each: replace(views[each], lead=lead) for each, lead in decided if lead and views[each].has_split_archive}
+    decided = (
+        (conversation, _LEADS.get(take)) for conversation, take in policy.decisions.items() if conversation in views
+    )
+    views |= {
+        conversation: replace(views[conversation], lead=lead)
+        for conversation, lead in decided
+        if lead and views[conversation].has_split_archive
+    }
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
     context = PlanningContext(
         views=views,
@@ -78,17 +84,17 @@ def decide(
         nodes=nodes,
         tree=TreeIndex({}, rules.format.order),
         edits=edits,
-        mended=mended,
+        repairs=repairs,
         held=list(edits.held),
         notes=list(edits.notes),
         asides={key: None for key in before.asides if key not in baseline.asides},
         reviewed=frozenset(conversation for conversation, _ in baseline.asides),
     )
-    rebuild_first(context, found)
+    rebuild_first(context, scanned)
     for view in views.values():
         _decide_one(context, view)
     live = {view.id: context.parentage[view.id].parent for view in views.values() if _is_live(context, view)}
-    live |= {each: container for each, container in edits.apart.items() if each in live}
+    live |= {conversation: container for conversation, container in edits.apart.items() if conversation in live}
     context.tree = TreeIndex(live, rules.format.order)
     walked = tuple(context.tree.walk())
     context.order = walked + tuple(conversation for conversation in views if conversation not in live)
@@ -144,7 +150,7 @@ def is_unchanged(context: PlanningContext, view: View) -> bool:
     Then no content step and no report has anything to do. If in doubt, return False: each step checks for itself.
     """
     parentage = context.parentage[view.id]
-    if context.presences[view.id].goal is not Goal.SYNC or parentage.frozen or context.mended:
+    if context.presences[view.id].goal is not Goal.SYNC or parentage.frozen or context.repairs:
         return False
     store, workspace = view.store, view.workspace
     if store.stale or workspace.stale or view.local or view.lead is not Lead.STORE:

@@ -110,7 +110,7 @@ def diagnose(
     """Return all problems, by kind; ``plan`` is that of a plain run, ``empty`` are empty directories."""
     held = list(_held(context, plan))
     places = {finding.place for finding in held}
-    found = [
+    findings = [
         *held,
         *(finding for finding in _unreadable(store, workspace) if finding.place not in places),
         *(finding for view in context.views.values() for finding in _copies(context, view)),
@@ -119,7 +119,7 @@ def diagnose(
         *map(_empty, empty),
         *_foreign(context, store, workspace),
     ]
-    return by_kind(found)
+    return by_kind(findings)
 
 
 def by_kind(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -201,8 +201,8 @@ def _one(context: PlanningContext, view: View, main: Copy) -> Iterator[Finding]:
         yield _of(Ailment.DRIFT, main, f"it was at {view.agreed.place}", f"reconcile project {view.id}")
 
 
-def _of(ailment: Ailment, copy: Copy, found: str, *mend: str) -> Finding:
-    return Finding(ailment, str(copy.place), found, copy.conversation, mend)
+def _of(ailment: Ailment, copy: Copy, message: str, *mend: str) -> Finding:
+    return Finding(ailment, str(copy.place), message, copy.conversation, mend)
 
 
 def _tree(context: PlanningContext) -> Iterator[Finding]:

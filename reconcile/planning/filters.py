@@ -60,7 +60,7 @@ def bulk_undo(actions: Sequence[Action], whole: Whole, rules: Rules, again: str)
     Directories that it creates again don't count. ``again`` is the command that permits it.
     """
     for side in Side:
-        going, there = [each for each in actions if each.target.side is side], whole.directories_of(side)
+        going, there = [action for action in actions if action.target.side is side], whole.directories_of(side)
         going = [action for action in going if _removes_a_directory(action)]
         if is_bulk(len(going), there):
             what, names = _named(going, rules)
@@ -120,7 +120,9 @@ def _without(plan: Plan, touching: set[str]) -> tuple[Plan, Collection[str]]:
     put_off = plan.put_off.union(action.conversation for action in plan.actions if action.id in refused)
     kept = renumbered([action for action in plan.actions if action.id not in refused])
     # A conversation that stays for now doesn't wait for an ancestor yet.
-    intents = tuple((key, each) for key, each in plan.intents if not (key in put_off and each and each.waits_for))
+    intents = tuple(
+        (key, intent) for key, intent in plan.intents if not (key in put_off and intent and intent.waits_for)
+    )
     return replace(plan, actions=kept, put_off=put_off, intents=intents), refused
 
 
@@ -172,7 +174,11 @@ def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Acti
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
             kept.update((action.id, *action.needs))
-    kept |= {each.id for each in actions if each.kind is Kind.REBUILD and each.needs and kept.issuperset(each.needs)}
+    kept |= {
+        action.id
+        for action in actions
+        if action.kind is Kind.REBUILD and action.needs and kept.issuperset(action.needs)
+    }
     spoken = {None, *wanted}
     context.held = [item for item in context.held if item.conversation in spoken]
     context.aside = [item for item in context.aside if item.conversation in wanted]
@@ -223,7 +229,7 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
     """
     if not moving:
         return plan
-    touching = (each for each in plan.actions if each.kind is Kind.REBUILD or not moving.isdisjoint(each.touches))
+    touching = (entry for entry in plan.actions if entry.kind is Kind.REBUILD or not moving.isdisjoint(entry.touches))
     refused = withheld(plan.actions, {action.id for action in touching})
     return replace(
         plan,
@@ -231,10 +237,10 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
         held=tuple(item for item in plan.held if item.conversation not in moving),
         aside=tuple(item for item in plan.aside if item.conversation not in moving),
         preserve=tuple(version for version in plan.preserve if version.conversation not in moving),
-        intents=tuple(each for each in plan.intents if each[0] not in moving),
-        asides=tuple(each for each in plan.asides if each[0][0] not in moving),
-        tombstones=tuple(each for each in plan.tombstones if each[0] not in moving),
-        waiting=tuple(each for each in plan.waiting if each[0][0] not in moving),
+        intents=tuple(entry for entry in plan.intents if entry[0] not in moving),
+        asides=tuple(entry for entry in plan.asides if entry[0][0] not in moving),
+        tombstones=tuple(entry for entry in plan.tombstones if entry[0] not in moving),
+        waiting=tuple(entry for entry in plan.waiting if entry[0][0] not in moving),
         moving=moving,
     )
 
@@ -266,8 +272,8 @@ def undone_record(
     store: Iterable[DirectoryState], workspace: Iterable[DirectoryState], rules: Rules
 ) -> AsideRecord | None:
     """Return the record that sets a conversation aside while its state is this one; None if it is on neither side."""
-    ours, theirs = side_digest(store, rules), side_digest(workspace, rules)
-    return AsideRecord(AsideKind.UNDONE, ours, theirs) if ours or theirs else None
+    in_store, in_workspace = side_digest(store, rules), side_digest(workspace, rules)
+    return AsideRecord(AsideKind.UNDONE, in_store, in_workspace) if in_store or in_workspace else None
 
 
 def left_alone(plan: Plan, undone: Collection[str]) -> frozenset[str]:
@@ -286,13 +292,13 @@ def leave_undone(context: PlanningContext, actions: list[Action], store: Snapsho
     if not records:
         return actions
     refused = {key for key in records if key in context.views and missing_side(context.views[key], context.policy)}
-    ours, theirs = _directory_states(store, records), _directory_states(workspace, records)
+    stored, here = _directory_states(store, records), _directory_states(workspace, records)
     resting = {
         key
         for key, record in records.items()
         if (context.policy.decisions.get(key, Take.KEEP) is Take.KEEP or key in refused)
         and key not in context.edits.scope
-        and record == undone_record(ours.get(key, ()), theirs.get(key, ()), context.rules)
+        and record == undone_record(stored.get(key, ()), here.get(key, ()), context.rules)
     }
     for conversation in records.keys() - resting:
         context.asides[conversation, WHOLE] = None
@@ -333,11 +339,11 @@ def _ways(context: PlanningContext, conversation: str) -> list[str]:
 
 
 def _directory_states(side: Snapshot, wanted: Collection[str]) -> dict[str, list[DirectoryState]]:
-    found: dict[str, list[DirectoryState]] = {}
+    states: dict[str, list[DirectoryState]] = {}
     for copy in side.copies:
         if copy.conversation in wanted:
-            found.setdefault(copy.conversation, []).append(directory_state(copy.path, copy.container, copy.files))
-    return found
+            states.setdefault(copy.conversation, []).append(directory_state(copy.path, copy.container, copy.files))
+    return states
 
 
 def _set_aside(context: PlanningContext, conversation: str) -> None:
@@ -346,8 +352,8 @@ def _set_aside(context: PlanningContext, conversation: str) -> None:
     for name, unit in view.workspace.units.items():
         if unit.digest != view.store.digest(name):
             context.keep_version(unit)
-    for each in (conversation, *(fork for fork, source in context.forks.items() if source == conversation)):
-        context.intents.pop(each, None)
+    for stays in (conversation, *(fork for fork, source in context.forks.items() if source == conversation)):
+        context.intents.pop(stays, None)
     context.tombstones.pop(conversation, None)
     for key in [key for key in context.asides if key[0] == conversation]:
         del context.asides[key]

@@ -67,8 +67,8 @@ def make_plan(
     if quiet is not None and not (rules.format.places and due_first(workspace, policy, rules)):
         return replace(quiet, policy=policy, now_ns=now_ns)
     plain = policy.request is None and whole is None and rules.format.places is None
-    if plain and (found := projection_of(store, workspace, baseline, policy, rules, now_ns)) is not None:
-        return found
+    if plain and (projected := projection_of(store, workspace, baseline, policy, rules, now_ns)) is not None:
+        return projected
     remaining = remaining_of(store, workspace, baseline, policy, rules) if plain else None
     if remaining is not None:
         part = remaining.store, remaining.workspace, remaining.baseline
@@ -162,9 +162,11 @@ def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozense
 
     All directories count: the authoritative one is chosen later, depending on the command.
     """
-    theirs = _streams(workspace, {copy.conversation for copy in store.copies}, rules)
-    ours = _streams(store, theirs, rules)
-    return frozenset(conversation for conversation, found in ours.items() if len(found | theirs[conversation]) > 1)
+    in_workspace = _streams(workspace, {copy.conversation for copy in store.copies}, rules)
+    in_store = _streams(store, in_workspace, rules)
+    return frozenset(
+        conversation for conversation, contents in in_store.items() if len(contents | in_workspace[conversation]) > 1
+    )
 
 
 def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
@@ -173,31 +175,35 @@ def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
     One side has events that the other lacks, and has another text of a shared event. Both sides have their events
     (`needs_events`).
     """
-    theirs = _inspected(workspace)
+    in_workspace = _inspected(workspace)
     return frozenset(
         conversation
-        for conversation, found in _inspected(store).items()
-        if any(is_edited_and_continued(ours, each) for ours in found for each in theirs.get(conversation, ()))
+        for conversation, streams in _inspected(store).items()
+        if any(
+            is_edited_and_continued(stored, stream)
+            for stored in streams
+            for stream in in_workspace.get(conversation, ())
+        )
     )
 
 
 def _inspected(side: Snapshot) -> dict[str, list[Stream]]:
-    found: dict[str, list[Stream]] = {}
+    streams: dict[str, list[Stream]] = {}
     for copy in side.copies:
         if isinstance(copy.stream, Stream) and copy.stream.events is not None:
-            found.setdefault(copy.conversation, []).append(copy.stream)
-    return found
+            streams.setdefault(copy.conversation, []).append(copy.stream)
+    return streams
 
 
 def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dict[str, set[tuple[Digest | None, ...]]]:
     """Return the contents of some conversations' streams on a side, by the digests of their files."""
     names = rules.format.stream_files
-    found: dict[str, set[tuple[Digest | None, ...]]] = {}
+    contents: dict[str, set[tuple[Digest | None, ...]]] = {}
     for copy in side.copies:
         if copy.conversation in conversations and isinstance(copy.stream, Stream):
             content = tuple([file.digest for file in copy.files if file.name in names])
-            found.setdefault(copy.conversation, set()).add(content)
-    return found
+            contents.setdefault(copy.conversation, set()).add(content)
+    return contents
 
 
 def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> Plan:
@@ -291,5 +297,7 @@ def _outline(context: PlanningContext, actions: Sequence[Action]) -> tuple[Headi
         if conversation in shown:
             outline.append(Heading(conversation, context.views[conversation].title, depth))
         outline += [Heading(fork.conversation, fork.title, depth + 1) for fork in forks.get(conversation, ())]
-    alone = sorted(each for each in spoken if each is not None and each not in context.views)
-    return (*outline, *(Heading(each, each, 0) for each in alone))
+    alone = sorted(
+        conversation for conversation in spoken if conversation is not None and conversation not in context.views
+    )
+    return (*outline, *(Heading(conversation, conversation, 0) for conversation in alone))

@@ -31,8 +31,8 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
     made since. Only actions of ``fresh`` are ever carried out, so that a plan file can't cause any other step.
     """
     wanted = {_meaning(action): action for action in saved.actions}
-    found = {_meaning(action) for action in fresh.actions}
-    drifted = {action.conversation for meaning, action in wanted.items() if meaning not in found} | {*decided}
+    planned_now = {_meaning(action) for action in fresh.actions}
+    drifted = {action.conversation for meaning, action in wanted.items() if meaning not in planned_now} | {*decided}
     leaves = {action.id for action in fresh.actions if _meaning(action) not in wanted or action.conversation in drifted}
     leaves = withheld(fresh.actions, leaves)
     partly = {action.conversation for action in fresh.actions if action.id in leaves}
@@ -41,10 +41,10 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
         fresh,
         actions=kept,
         quiet=False,
-        intents=tuple(each for each in fresh.intents if each[0] not in decided),
-        asides=tuple(each for each in fresh.asides if each[0][0] not in drifted | partly),
-        remembered=tuple(each for each in fresh.remembered if each[0] not in drifted | partly),
-        waiting=tuple(each for each in fresh.waiting if each[0][0] not in drifted | partly),
+        intents=tuple(entry for entry in fresh.intents if entry[0] not in decided),
+        asides=tuple(entry for entry in fresh.asides if entry[0][0] not in drifted | partly),
+        remembered=tuple(entry for entry in fresh.remembered if entry[0] not in drifted | partly),
+        waiting=tuple(entry for entry in fresh.waiting if entry[0][0] not in drifted | partly),
         held=tuple(_to_be_applied_again(item) for item in fresh.held),
     )
     return changes, {action.id: wanted[_meaning(action)] for action in kept}
@@ -76,23 +76,25 @@ def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[st
     for action in saved.actions:
         if action.kind in _MOVES:
             moves.setdefault((action.conversation, action.target.side), []).append(action)
-    made = _Created()
-    found: dict[str, str] = {}
+    determined = _Created()
+    reasons: dict[str, str] = {}
     first: dict[str, str] = {}
     for action in saved.actions:
-        expected = [each for each in action.expect if each.place not in made]
+        expected = [expect for expect in action.expect if expect.place not in determined]
         if _is_done(action, present, moves.get((action.conversation, action.target.side), ())):
-            found[action.id] = DONE_ALREADY
+            reasons[action.id] = DONE_ALREADY
         elif action.conversation in decided:
-            found[action.id] = "what belongs here was decided otherwise since (`reconcile log`)"
-        elif words := next(filter(None, (_change(each, present) for each in expected)), ""):
-            found[action.id] = words
+            reasons[action.id] = "what belongs here was decided otherwise since (`reconcile log`)"
+        elif words := next(filter(None, (_change(expect, present) for expect in expected)), ""):
+            reasons[action.id] = words
             first.setdefault(action.conversation, words)
         elif other := before.get(_meaning(action)):
-            found[action.id] = f"needs something else first by now: {other.kind} {other.target} ({other.reason.words})"
-        made.add(action)
+            reasons[action.id] = (
+                f"needs something else first by now: {other.kind} {other.target} ({other.reason.words})"
+            )
+        determined.add(action)
     rest = "something else would be done with it now"
-    return {each.id: found.get(each.id) or first.get(each.conversation) or rest for each in saved.actions}
+    return {action.id: reasons.get(action.id) or first.get(action.conversation) or rest for action in saved.actions}
 
 
 def _unforeseen(saved: Plan, fresh: Plan) -> dict[Action, Action]:
@@ -129,14 +131,14 @@ class _Created:
 def _is_done(action: Action, present: Mapping[Place, File], moves: Iterable[Action]) -> bool:
     """Tell whether the result of an action exists already; ``moves`` are its conversation's moves on that side."""
     if action.writes:
-        return all(_is_there(present.get(_moved(each.target, moves)), each) for each in action.writes)
+        return all(_is_there(present.get(_moved(write.target, moves)), write) for write in action.writes)
     if action.kind in _REMOVALS:
-        return not any(each.place in present for each in action.inside)
-    was = [each for each in action.expect if not each.absent]
+        return not any(expect.place in present for expect in action.inside)
+    was = [expect for expect in action.expect if not expect.absent]
     return (
         action.kind in _MOVES
         and bool(was)
-        and all(_is_there(present.get(_moved(each.place, moves)), each) for each in was)
+        and all(_is_there(present.get(_moved(expect.place, moves)), expect) for expect in was)
     )
 
 

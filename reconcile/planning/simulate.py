@@ -68,11 +68,11 @@ def surprises(plan: Plan, undone: Collection[str], before: WorldState, after: Wo
     """
     done = replace(plan, actions=tuple(action for action in plan.actions if action.id not in undone))
     expected = simulate(done, listing_of(before.store, before.workspace))
-    found = listing_of(after.store, after.workspace)
+    listed = listing_of(after.store, after.workspace)
     snapshots = (before.store, before.workspace, after.store, after.workspace)
     owners = {(copy.side, copy.path): copy.conversation for snapshot in snapshots for copy in snapshot.copies}
     owners |= {(action.target.side, action.target.path): action.conversation for action in done.actions}
-    return frozenset(_owner(place, owners) for place, _ in expected.items() ^ found.items()) - {""}
+    return frozenset(_owner(place, owners) for place, _ in expected.items() ^ listed.items()) - {""}
 
 
 def _owner(place: Place, owners: Mapping[tuple[Side, str], str]) -> str:
@@ -95,10 +95,10 @@ class _Tree:
             self.put(place, state)
 
     def find(self, place: Place) -> FileState | _Directory | None:
-        found: FileState | _Directory | None = self._sides[place.side]
+        entry: FileState | _Directory | None = self._sides[place.side]
         for name in place.path.split("/"):
-            found = found.get(name) if isinstance(found, dict) else None
-        return found
+            entry = entry.get(name) if isinstance(entry, dict) else None
+        return entry
 
     def put(self, place: Place, what: FileState | _Directory) -> None:
         directory, name = self._way(place)[-1]
@@ -126,7 +126,7 @@ class _Tree:
         return [*way, (directory, last)]
 
     def listing(self) -> Listing:
-        found: Listing = {}
+        files: Listing = {}
         stack = [(Place(side, ""), directory) for side, directory in self._sides.items()]
         while stack:
             above, directory = stack.pop()
@@ -135,16 +135,16 @@ class _Tree:
                 if isinstance(what, dict):
                     stack.append((place, what))
                 else:
-                    found[place] = what
-        return found
+                    files[place] = what
+        return files
 
 
 def _check(action: Action, tree: _Tree) -> None:
     for expect in action.expect:
-        found = tree.find(expect.place)
+        present = tree.find(expect.place)
         state = FileState(expect.size, expect.mtime_ns, expect.digest or None)
-        if found != (None if expect.absent else state):
-            message = f"action {action.id} expects {expect}, found {found}"
+        if present != (None if expect.absent else state):
+            message = f"action {action.id} expects {expect}, found {present}"
             raise ContradictionError(message)
 
 

@@ -66,7 +66,7 @@ def status_lines(
     hollow: dict[str, list[str]] = {}
     for copy in empty:
         hollow.setdefault(copy.conversation, []).append(f"{copy.place}: {NOTHING_IN_IT}")
-    found = []
+    lines = []
     for conversation in context.order:
         view = context.views[conversation]
         is_gone = context.presences[conversation].state == "gone"
@@ -88,8 +88,8 @@ def status_lines(
             word, is_settled = "conflict", False
             detail = f"edited on both sides; the loser is in the vault (seen with `reconcile diff {conversation}`)"
         depth = context.tree.depths.get(conversation, 0)
-        found.append(StatusLine(conversation, view.title, depth, word, detail, is_settled))
-    return tuple(found)
+        lines.append(StatusLine(conversation, view.title, depth, word, detail, is_settled))
+    return tuple(lines)
 
 
 def _word(context: PlanningContext, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
@@ -109,10 +109,10 @@ def _word(context: PlanningContext, view: View, actions: list[Action], item: Ite
         return "newer-in-store", actions[0].reason.words, False
     if actions:
         return "to-" + actions[0].kind.value, actions[0].reason.words, False
-    return _settled_state(context, view)
+    return _state_without_actions(context, view)
 
 
-def _settled_state(context: PlanningContext, view: View) -> tuple[str, str, bool]:
+def _state_without_actions(context: PlanningContext, view: View) -> tuple[str, str, bool]:
     presence = context.presences[view.id]
     if presence.state == "waiting" and presence.intent is not None:
         return "waiting", f"comes back with {presence.intent.waits_for}", True

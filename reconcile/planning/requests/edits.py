@@ -59,9 +59,9 @@ def edits_of(request: TreeEdit, context: PlanningContext) -> Edits:
 
 def _reparent(context: PlanningContext, conversation: str, parent: str | None) -> Edits:
     """Set another parent for a conversation; its subtree moves along."""
-    for each in (conversation, parent):
-        if each is not None and each not in context.views:
-            raise RefusedError(f"{each} is on neither side any more")
+    for known in (conversation, parent):
+        if known is not None and known not in context.views:
+            raise RefusedError(f"{known} is on neither side any more")
     if conversation not in context.tree:
         raise RefusedError(f"{conversation} is archived; unarchive it first, with JP")
     if parent is not None and parent not in context.tree:
@@ -69,7 +69,7 @@ def _reparent(context: PlanningContext, conversation: str, parent: str | None) -
     if parent is not None and conversation in (parent, *context.tree.ancestors(parent)):
         chain = " > ".join([*reversed([parent, *context.tree.ancestors(parent)])])
         raise RefusedError(f"{conversation} would be its own ancestor: {chain}")
-    circle = [each for cycle in context.tree.cycles if conversation in cycle for each in cycle]
+    circle = [known for cycle in context.tree.cycles if conversation in cycle for known in cycle]
     scope = frozenset((conversation, *circle))  # they all get other places where it no longer is one
     return Edits(parents={conversation: parent}, scope=scope, requested=frozenset({conversation}))
 
@@ -129,7 +129,7 @@ def recorded(
 ) -> tuple[tuple[tuple[str, Verb], PendingRequest | None], ...]:
     """Return a plan's changes of the waiting requests: those of its own command are recorded, others end."""
     known = context.baseline.waiting
-    found: Requests = {
+    changes: Requests = {
         key: None
         for key, waiting in known.items()
         if key in context.edits.dropped
@@ -141,9 +141,9 @@ def recorded(
     for key, waiting in requested.items():
         if key[1] is not Verb.RESOLVE or key[0] in concerned:  # else there is nothing to do about that decision
             same = _says_the_same(known.get(key), waiting)
-            found.pop(key, None)
-            found |= {} if same else {key: waiting}
-    return tuple((key, found[key]) for key in sorted(found) if plan.about is None or key[0] in plan.about)
+            changes.pop(key, None)
+            changes |= {} if same else {key: waiting}
+    return tuple((key, changes[key]) for key in sorted(changes) if plan.about is None or key[0] in plan.about)
 
 
 def _is_due_on(context: PlanningContext, key: tuple[str, Verb], waiting: PendingRequest) -> bool:
@@ -153,31 +153,35 @@ def _is_due_on(context: PlanningContext, key: tuple[str, Verb], waiting: Pending
     return is_due(view, key[1], waiting, view.known_parent, context.sides, context.rules)
 
 
-def _says_the_same(known: PendingRequest | None, asked: PendingRequest) -> bool:
-    return known is not None and replace(known, run=None, why="") == replace(asked, run=None, why="")
+def _says_the_same(known: PendingRequest | None, requested: PendingRequest) -> bool:
+    return known is not None and replace(known, run=None, why="") == replace(requested, run=None, why="")
 
 
 def requested_of(context: PlanningContext, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
     """Return the requests of a plan's command that a later run can carry out."""
-    request, edits, found = policy.tree_edit, context.edits, dict[tuple[str, Verb], PendingRequest]()
+    request, edits, requests = policy.tree_edit, context.edits, dict[tuple[str, Verb], PendingRequest]()
     if isinstance(request, LocalRequest):
-        for each in request.ids:
-            if each in context.views:
-                found[each, Verb.LOCAL] = PendingRequest(along=tuple(sorted(inside_of(context, each))))
+        for conversation in request.ids:
+            if conversation in context.views:
+                requests[conversation, Verb.LOCAL] = PendingRequest(
+                    along=tuple(sorted(inside_of(context, conversation)))
+                )
     elif request is not None:
         children = request.children if isinstance(request, RemoveRequest) else Children.REFUSE
         mode = Children.PROMOTE if children is Children.PROMOTE else Children.REFUSE
-        for each in edits.deleted:
-            found[each, Verb.REMOVE] = _bound(context, each, mode.value)
-        for each, parent in edits.parents.items():
-            if each in edits.promoted and context.parentage[each].frozen:
+        for conversation in edits.deleted:
+            requests[conversation, Verb.REMOVE] = _bound(context, conversation, mode.value)
+        for conversation, parent in edits.parents.items():
+            if conversation in edits.promoted and context.parentage[conversation].frozen:
                 continue  # what it lies below stays because of it, and is refused
-            found[each, Verb.REPARENT] = PendingRequest(value=parent, before=context.views[each].known_parent)
+            requests[conversation, Verb.REPARENT] = PendingRequest(
+                value=parent, before=context.views[conversation].known_parent
+            )
     decisions = policy.decisions if request is None else edits.decisions
-    for each, take in decisions.items():
-        if take in _TAKEN and each in context.views:
-            found[each, Verb.RESOLVE] = _bound(context, each, take.value)
-    return {key: waiting for key, waiting in found.items() if _is_due_on(context, key, waiting)}
+    for conversation, take in decisions.items():
+        if take in _TAKEN and conversation in context.views:
+            requests[conversation, Verb.RESOLVE] = _bound(context, conversation, take.value)
+    return {key: waiting for key, waiting in requests.items() if _is_due_on(context, key, waiting)}
 
 
 def _bound(context: PlanningContext, conversation: str, value: str) -> PendingRequest:
@@ -244,13 +248,13 @@ def unfinished(context: PlanningContext) -> Edits | None:
 
 def _overtaken(context: PlanningContext, due: Collection[tuple[str, Verb]]) -> dict[tuple[str, Verb], str]:
     """Return the decisions about two versions of which one was replaced since."""
-    found = {}
+    messages = {}
     for key, waiting in sorted(context.baseline.waiting.items()):
         open_still = key[0] in context.views and key not in due and key[0] not in context.policy.decisions
         if key[1] is Verb.RESOLVE and open_still and not _has_equal_content(context.views[key[0]], context.rules):
-            asked = f"resolve {key[0]} --take {waiting.value}"
-            found[key] = f"`{asked}` was asked for, but a side was changed since: it is not done; decide again"
-    return found
+            command = f"resolve {key[0]} --take {waiting.value}"
+            messages[key] = f"`{command}` was asked for, but a side was changed since: it is not done; decide again"
+    return messages
 
 
 def _leaving(context: PlanningContext, due: Mapping[tuple[str, Verb], PendingRequest]) -> list[str]:
@@ -260,11 +264,11 @@ def _leaving(context: PlanningContext, due: Mapping[tuple[str, Verb], PendingReq
     local = {key[0]: waiting for key, waiting in due.items() if key[1] is Verb.LOCAL}
     together = frozenset(local).union(*(waiting.along for waiting in local.values()))
     return [
-        each
-        for each in local
-        if context.views[each].workspace.main is not None
-        and context.presences[each].goal is not Goal.REMOVE  # it was removed from the store since
-        and together.issuperset(inside_of(context, each))
+        conversation
+        for conversation in local
+        if context.views[conversation].workspace.main is not None
+        and context.presences[conversation].goal is not Goal.REMOVE  # it was removed from the store since
+        and together.issuperset(inside_of(context, conversation))
     ]
 
 
@@ -281,9 +285,9 @@ def _removal(
                 dropped[key] = _ended(key[0], "it was changed since")
             else:
                 going[key[0]] = Children(str(waiting.value))
-    for each, children in with_new_children(context, going).items():
-        dropped[each, Verb.REMOVE] = _ended(each, f"it has children by now: {context.names(children)}")
-        del going[each]
+    for conversation, children in with_new_children(context, going).items():
+        dropped[conversation, Verb.REMOVE] = _ended(conversation, f"it has children by now: {context.names(children)}")
+        del going[conversation]
     return remove(context, RemoveRequest(tuple(going), Children.PROMOTE)) if going else Edits()
 
 
@@ -297,7 +301,8 @@ def _is_written_since(context: PlanningContext, conversation: str, waiting: Pend
     view, rules = context.views[conversation], context.rules
     now = content_of(view.store, rules), content_of(view.workspace, rules)
     return view.archived or any(
-        found not in (None, asked) for found, asked in zip(now, (waiting.store, waiting.workspace), strict=True)
+        content not in (None, requested)
+        for content, requested in zip(now, (waiting.store, waiting.workspace), strict=True)
     )
 
 
@@ -309,19 +314,23 @@ def _parents(
     context: PlanningContext, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
 ) -> dict[str, str | None]:
     """Return the new parents of conversations whose parent was not changed since."""
-    found: dict[str, str | None] = {}
+    parents: dict[str, str | None] = {}
     for key, waiting in due.items():
         if key[1] is not Verb.REPARENT:
             continue
-        each, parent = key[0], waiting.value
+        conversation, parent = key[0], waiting.value
         around = (parent, *context.tree.ancestors(parent)) if parent is not None and parent in context.tree else ()
-        possible = each in context.tree and (parent is None or bool(around)) and each not in around
-        if possible and context.parentage[each].parent in (waiting.before, parent):
-            found[each] = parent
+        possible = conversation in context.tree and (parent is None or bool(around)) and conversation not in around
+        if possible and context.parentage[conversation].parent in (waiting.before, parent):
+            parents[conversation] = parent
         else:
-            now = f"its parent is {context.parentage[each].parent}" if possible else f"{parent} can't be its parent"
+            now = (
+                f"its parent is {context.parentage[conversation].parent}"
+                if possible
+                else f"{parent} can't be its parent"
+            )
             dropped[key] = f"it was to get the parent {parent}, but {now} by now: it stays as it is"
-    return found
+    return parents
 
 
 def words_for(conversation: str, verb: Verb, waiting: PendingRequest) -> str:

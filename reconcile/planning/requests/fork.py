@@ -100,7 +100,7 @@ def _takes_children(context: PlanningContext, view: View) -> bool:
     """
     main = view.workspace.main
     above = context.tree.ancestors(view.id) if _nests(context, view) else ()
-    public = not any(context.views[each].local for each in above)
+    public = not any(context.views[ancestor].local for ancestor in above)
     whole = view.workspace.has(view.format.required) and not view.workspace.faults
     return main is not None and whole and public and not main.archived and not main.obstructed
 

@@ -72,7 +72,7 @@ def _fault(context: PlanningContext, copy: Copy) -> Fault | None:
 def _move(context: PlanningContext, builder: PlanBuilder, view: View, copy: Copy, fault: Fault) -> None:
     node = context.node(copy)
     if node.below:
-        inside = ", ".join(sorted(each.copy.conversation for each in node.subtree() if each.copy is not None))
+        inside = ", ".join(sorted(inner.copy.conversation for inner in node.subtree() if inner.copy is not None))
         raise RefusedError(f"{copy.place}: {inside} would be carried along", "make it local first, or mend the file")
     anchor = node.anchor()
     if anchor is not None:

@@ -54,17 +54,23 @@ def with_records(
     known = {*baseline.agreed, *baseline.intents}
     for record in records:
         named = record.agreed.keys() if conversations is None else record.agreed.keys() & set(conversations)
-        agreed |= {each: record.agreed[each] for each in named - agreed.keys()}
-        away = ((each, intent) for each, intent in record.intents.items() if each not in known)
-        former |= {each: intent for each, intent in away if intent.waits_for or intent.kind is IntentKind.REMOVED}
+        agreed |= {conversation: record.agreed[conversation] for conversation in named - agreed.keys()}
+        away = ((conversation, intent) for conversation, intent in record.intents.items() if conversation not in known)
+        former |= {
+            conversation: intent
+            for conversation, intent in away
+            if intent.waits_for or intent.kind is IntentKind.REMOVED
+        }
         known |= record.agreed.keys() | record.intents.keys()
     return replace(baseline, agreed=agreed, former=former)
 
 
 def absent(context: PlanningContext) -> tuple[str, ...]:
     """Return the conversations in the store, live or archived, that the workspace lacks; never local ones."""
-    found = (context.views[each] for each in context.order)
-    return tuple(v.id for v in found if v.store.main is not None and v.workspace.main is None and not v.local)
+    views = (context.views[conversation] for conversation in context.order)
+    return tuple(
+        view.id for view in views if view.store.main is not None and view.workspace.main is None and not view.local
+    )
 
 
 def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
@@ -90,14 +96,14 @@ def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
     come = coming(context, set().union(*by_run.values()))
     removed_by = sorted((run for run in by_run if run is not None), reverse=True)
     runs = [None, *removed_by] if None in by_run else list(removed_by)
-    groups = (Offer(run, tuple(each for each in come if each in by_run[run]), recorded) for run in runs)
-    left_out = tuple(each for each in candidates if each in seen and each not in come)
+    groups = (Offer(run, tuple(absentee for absentee in come if absentee in by_run[run]), recorded) for run in runs)
+    left_out = tuple(absentee for absentee in candidates if absentee in seen and absentee not in come)
     return Offers(tuple(group for group in groups if group.conversations), left_out)
 
 
-def default_choice(context: PlanningContext, found: Offers) -> tuple[str, ...]:
+def default_choice(context: PlanningContext, offered: Offers) -> tuple[str, ...]:
     """Return the conversations that are restored if no person can be asked."""
-    return tuple(coming(context, [each for group in found.default for each in group.conversations]))
+    return tuple(coming(context, [conversation for group in offered.default for conversation in group.conversations]))
 
 
 def coming(context: PlanningContext, chosen: Collection[str]) -> Mapping[str, str | None]:
@@ -107,25 +113,25 @@ def coming(context: PlanningContext, chosen: Collection[str]) -> Mapping[str, st
     when it was here without its parent: nothing is published for it (docs/design/placement.md#rule-8). An archived
     conversation has no container.
     """
-    homes = {each: _homes(context, each) for each in context.order if each in chosen}
+    homes = {conversation: _homes(context, conversation) for conversation in context.order if conversation in chosen}
     inside: dict[str, list[str]] = {}
     ready = []
-    for each, possible in homes.items():
+    for conversation, possible in homes.items():
         for home in possible:
             if home is None or _is_public_here(context, home):
-                ready.append(each)
+                ready.append(conversation)
             else:
-                inside.setdefault(home, []).append(each)
+                inside.setdefault(home, []).append(conversation)
     come: set[str] = set()
     while ready:
-        each = ready.pop()
-        if each not in come:
-            come.add(each)
-            ready += inside.get(each, ())
+        conversation = ready.pop()
+        if conversation not in come:
+            come.add(conversation)
+            ready += inside.get(conversation, ())
     return {
-        each: next(home for home in possible if home is None or home in come or _is_public_here(context, home))
-        for each, possible in homes.items()
-        if each in come
+        conversation: next(home for home in possible if home is None or home in come or _is_public_here(context, home))
+        for conversation, possible in homes.items()
+        if conversation in come
     }
 
 

@@ -35,17 +35,24 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
     for target in ids:
         if context.views[target].archived:
             raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
-        children = [each for each in ancestry.children(target) if each not in ids]
+        children = [conversation for conversation in ancestry.children(target) if conversation not in ids]
         if children and request.children is Children.REFUSE:
             below = ancestry.subtrees((target,))
-            raise _has_children(context, target, [each for each in context.order if each in below and each not in ids])
+            raise _has_children(
+                context,
+                target,
+                [conversation for conversation in context.order if conversation in below and conversation not in ids],
+            )
     removed = ancestry.parents_first(ancestry.subtrees(ids) if request.children is Children.CASCADE else ids)
     deleted = dict.fromkeys(removed, Reason.REMOVED_AS_ASKED)
     parents = ancestry.promoted(removed)
     return Edits(
         deleted=deleted,
         below=ancestry.among(deleted),
-        heirs={each: tuple(child for child in ancestry.children(each) if child in parents) for each in deleted},
+        heirs={
+            conversation: tuple(child for child in ancestry.children(conversation) if child in parents)
+            for conversation in deleted
+        },
         parents=parents,
         promoted=frozenset(parents),
         scope=frozenset({*deleted, *parents, *_half_promoted(context, deleted)}) or NO_CONVERSATION,
@@ -59,17 +66,17 @@ def with_new_children(context: PlanningContext, going: Mapping[str, Children]) -
 
     A conversation that stays is itself such a child.
     """
-    ancestry, found = _Ancestry(context), dict[str, list[str]]()
+    ancestry, stays = _Ancestry(context), dict[str, list[str]]()
     while True:
         more = {
-            each: left
-            for each, children in going.items()
-            if each not in found and children is not Children.PROMOTE
-            if (left := [child for child in ancestry.children(each) if child not in going or child in found])
+            conversation: left
+            for conversation, children in going.items()
+            if conversation not in stays and children is not Children.PROMOTE
+            if (left := [child for child in ancestry.children(conversation) if child not in going or child in stays])
         }
         if not more:
-            return found
-        found |= more
+            return stays
+        stays |= more
 
 
 def keeping_parents(context: PlanningContext) -> Edits | None:
@@ -79,36 +86,41 @@ def keeping_parents(context: PlanningContext) -> Edits | None:
     The other children of those keep their parent too.
     """
     edits = context.edits
-    stuck = {each: [child for child in heirs if context.parentage[child].frozen] for each, heirs in edits.heirs.items()}
+    stuck = {
+        conversation: [child for child in heirs if context.parentage[child].frozen]
+        for conversation, heirs in edits.heirs.items()
+    }
     above = {child: parent for parent, children in edits.below.items() for child in children}
     staying = _staying(context, stuck, above)
     if not staying:
         return None
     parents = {child: edits.parents[child] for children in stuck.values() for child in children}
     kept_above: dict[str | None, str | None] = {}
-    for each in edits.deleted:
-        at = above.get(each)
-        kept_above[each] = at if at in staying else kept_above.get(at)
-        if each not in staying:
-            parents |= {child: kept_above[each] or edits.parents[child] for child in edits.heirs[each]}
+    for conversation in edits.deleted:
+        at = above.get(conversation)
+        kept_above[conversation] = at if at in staying else kept_above.get(at)
+        if conversation not in staying:
+            parents |= {child: kept_above[conversation] or edits.parents[child] for child in edits.heirs[conversation]}
     return replace(
         edits,
-        deleted={each: reason for each, reason in edits.deleted.items() if each not in staying},
+        deleted={conversation: reason for conversation, reason in edits.deleted.items() if conversation not in staying},
         parents=parents,
         promoted=frozenset(parents),
-        held=tuple(context.held_item(each, Reason.SUBTREE_HELD, words) for each, words in staying.items()),
+        held=tuple(
+            context.held_item(conversation, Reason.SUBTREE_HELD, words) for conversation, words in staying.items()
+        ),
     )
 
 
 def _staying(context: PlanningContext, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
     """Return the conversations that stay, with the reason: those with such a child, and those above them."""
     staying = {
-        each: f"it stays: {context.names(children)} can't get another parent before that is settled"
-        for each, children in stuck.items()
+        conversation: f"it stays: {context.names(children)} can't get another parent before that is settled"
+        for conversation, children in stuck.items()
         if children
     }
-    for each in tuple(staying):
-        below, at = each, above.get(each)
+    for conversation in tuple(staying):
+        below, at = conversation, above.get(conversation)
         while at is not None and at not in staying:
             staying[at] = f"it stays, as {context.names((below,))} below it does"
             below, at = at, above.get(at)
@@ -117,8 +129,12 @@ def _staying(context: PlanningContext, stuck: Mapping[str, list[str]], above: Ma
 
 def _half_promoted(context: PlanningContext, deleted: Collection[str]) -> list[str]:
     """Return the conversations that an interrupted run gave another parent in the store alone."""
-    stated = {each: view.workspace.metadata for each, view in context.views.items()}
-    return [each for each, metadata in stated.items() if metadata is not None and metadata.parent.id in deleted]
+    stated = {conversation: view.workspace.metadata for conversation, view in context.views.items()}
+    return [
+        conversation
+        for conversation, metadata in stated.items()
+        if metadata is not None and metadata.parent.id in deleted
+    ]
 
 
 def collect(context: PlanningContext, request: GcRequest) -> Edits:
@@ -126,23 +142,33 @@ def collect(context: PlanningContext, request: GcRequest) -> Edits:
 
     An expired conversation with unsaved changes in the workspace is saved instead, and judged by the next `gc`.
     """
-    found = (*expired(context, frozenset(request.active)), *_half_removed(context))
-    unsaved = [each for each in context.tree.walk() if is_over(context, each) and not is_saved(context, each)]
+    targets = (*expired(context, frozenset(request.active)), *_half_removed(context))
+    unsaved = [
+        conversation
+        for conversation in context.tree.walk()
+        if is_over(context, conversation) and not is_saved(context, conversation)
+    ]
     ancestry = _Ancestry(context)
-    deleted = dict.fromkeys(ancestry.parents_first(dict.fromkeys(found)), Reason.EXPIRED)
+    deleted = dict.fromkeys(ancestry.parents_first(dict.fromkeys(targets)), Reason.EXPIRED)
     message = "it has expired in the store, but what is in the workspace differs: the next gc judges what comes of that"
     return Edits(
         deleted=deleted,
         below=ancestry.among(deleted),
-        scope=frozenset((*found, *unsaved)) or NO_CONVERSATION,
-        notes=tuple(Note(conversation=each, reason=Reason.UNSETTLED, message=message) for each in unsaved),
+        scope=frozenset((*targets, *unsaved)) or NO_CONVERSATION,
+        notes=tuple(
+            Note(conversation=conversation, reason=Reason.UNSETTLED, message=message) for conversation in unsaved
+        ),
     )
 
 
 def _half_removed(context: PlanningContext) -> list[str]:
     """Return the conversations that an interrupted run removed from the store alone."""
     buried = context.baseline.tombstones
-    return [each for each, presence in context.presences.items() if presence.goal is Goal.REMOVE and each in buried]
+    return [
+        conversation
+        for conversation, presence in context.presences.items()
+        if presence.goal is Goal.REMOVE and conversation in buried
+    ]
 
 
 class _Ancestry:
@@ -150,7 +176,9 @@ class _Ancestry:
 
     def __init__(self, context: PlanningContext) -> None:
         self._parents = {
-            each: context.parentage[each].parent for each in context.order if not context.views[each].archived
+            conversation: context.parentage[conversation].parent
+            for conversation in context.order
+            if not context.views[conversation].archived
         }
         self._children: dict[str | None, list[str]] = {}
         for child, parent in self._parents.items():
@@ -162,34 +190,37 @@ class _Ancestry:
 
     def subtrees(self, tops: Iterable[str]) -> dict[str, None]:
         """Return these and everything below them, each once, also in cycles."""
-        found: dict[str, None] = {}
+        subtree: dict[str, None] = {}
         stack = list(tops)[::-1]
         while stack:
-            each = stack.pop()
-            if each not in found:
-                found[each] = None
-                stack += self.children(each)
-        return found
+            conversation = stack.pop()
+            if conversation not in subtree:
+                subtree[conversation] = None
+                stack += self.children(conversation)
+        return subtree
 
     def parents_first(self, chosen: Collection[str]) -> list[str]:
         """Return these, each after its parent if that is among them; a cycle starts anywhere."""
-        tops = [each for each in chosen if self._parents.get(each) not in chosen]
-        return [each for each in self.subtrees((*tops, *chosen)) if each in chosen]
+        tops = [conversation for conversation in chosen if self._parents.get(conversation) not in chosen]
+        return [conversation for conversation in self.subtrees((*tops, *chosen)) if conversation in chosen]
 
     def among(self, chosen: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the children of each of these that are among them."""
-        return {each: tuple(child for child in self.children(each) if child in chosen) for each in chosen}
+        return {
+            conversation: tuple(child for child in self.children(conversation) if child in chosen)
+            for conversation in chosen
+        }
 
     def promoted(self, removed: Sequence[str]) -> dict[str, str | None]:
         """Return the new parents of the children of these, parents first: the nearest ancestor that stays."""
         heirs: dict[str | None, str | None] = dict.fromkeys(removed)
-        found: dict[str, str | None] = {}
-        for each in removed:
-            parent = self._parents.get(each)
-            heirs[each] = heirs.get(parent, parent)
-            left = [child for child in self.children(each) if child not in heirs]
-            found |= {child: None if child == heirs[each] else heirs[each] for child in left}
-        return found
+        parents: dict[str, str | None] = {}
+        for conversation in removed:
+            parent = self._parents.get(conversation)
+            heirs[conversation] = heirs.get(parent, parent)
+            left = [child for child in self.children(conversation) if child not in heirs]
+            parents |= {child: None if child == heirs[conversation] else heirs[conversation] for child in left}
+        return parents
 
 
 def _has_children(context: PlanningContext, target: str, below: list[str]) -> RefusedError:

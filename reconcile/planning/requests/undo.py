@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOVED_BACK = {Kind.MOVE: Kind.MOVE, Kind.ARCHIVE: Kind.UNARCHIVE, Kind.UNARCHIVE: Kind.ARCHIVE}
-_MADE = {Side.STORE: Kind.COPY, Side.WORKSPACE: Kind.PROJECT}
+_CREATES = {Side.STORE: Kind.COPY, Side.WORKSPACE: Kind.PROJECT}
 _PARENTS = (Kind.SET_PARENT, Kind.PROMOTE)
 _TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
 _BELOW = f"/{CHILDREN}/"
@@ -119,12 +119,12 @@ class DirectoryIndex:
 
     def record(self, conversation: str, rules: Rules) -> AsideRecord | None:
         """Return the record of a conversation's state; None if it is on neither side."""
-        found: dict[Side, list[DirectoryState]] = {side: [] for side in Side}
+        states: dict[Side, list[DirectoryState]] = {side: [] for side in Side}
         for side in Side:
             for node in self.of(conversation, side):
                 container = self.owner(node.container) if node.container is not None else None
-                found[side].append(directory_state(node.path, container, node.files.values()))
-        return undone_record(found[Side.STORE], found[Side.WORKSPACE], rules)
+                states[side].append(directory_state(node.path, container, node.files.values()))
+        return undone_record(states[Side.STORE], states[Side.WORKSPACE], rules)
 
 
 def _key(node: Node) -> tuple[Side, int, str]:
@@ -165,22 +165,33 @@ def plan_undo(
         layout=policy.layout.value,
         actions=renumbered(actions),
         held=(
-            *(undo.item(each) for each in ordered if each in undo.refused),
+            *(undo.item(conversation) for conversation in ordered if conversation in undo.refused),
             *git_is_busy(policy.git_busy, waits, f"reconcile undo {past.id}"),
         ),
         notes=(
-            *(_recorded_alone(each) for each in ordered if each in done and each not in changing),
-            *(Note(conversation=each, reason=Reason.LEFT_IN_VAULT, message=private[each]) for each in sorted(private)),
+            *(
+                _recorded_alone(conversation)
+                for conversation in ordered
+                if conversation in done and conversation not in changing
+            ),
+            *(
+                Note(conversation=conversation, reason=Reason.LEFT_IN_VAULT, message=private[conversation])
+                for conversation in sorted(private)
+            ),
         ),
-        asides=() if past.is_undo else tuple(((each, WHOLE), undo.directories.record(each, rules)) for each in done),
-        outline=tuple(Heading(each, undo.title_of(each), 0) for each in ordered),
+        asides=()
+        if past.is_undo
+        else tuple(((conversation, WHOLE), undo.directories.record(conversation, rules)) for conversation in done),
+        outline=tuple(Heading(conversation, undo.title_of(conversation), 0) for conversation in ordered),
         policy=policy,
         now_ns=now_ns,
-        remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
+        remembered=tuple(
+            (conversation, past.remembered[conversation]) for conversation in done if conversation in past.remembered
+        ),
         about=frozenset((*done, *changing)),
         # A request of that run that is still waiting ends.
         waiting=tuple(
-            (key, None) for key, each in world.baseline.waiting.items() if each.run == past.id and key[0] in done
+            (key, None) for key, pending in world.baseline.waiting.items() if pending.run == past.id and key[0] in done
         ),
     )
 
@@ -199,11 +210,11 @@ class _Undo:
             for key, run in past.since.changed.items()
         }
         now = {key for key, intent in world.baseline.intents.items() if intent.kind is IntentKind.LOCAL}
-        before = {key for key, each in past.remembered.items() if _is_local(each)}
+        before = {key for key, record in past.remembered.items() if _is_local(record)}
         self.local = before | (now - past.remembered.keys())
         self._decided = {key for key in now if world.baseline.intents[key].run == past.id}
         """The conversations that the run has made local, and that still are."""
-        known = {key: each.agreed for key, each in past.remembered.items()}
+        known = {key: record.agreed for key, record in past.remembered.items()}
         self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
         self._kept_places = sorted(past.kept, key=str)
         self._kept = {above for place in past.kept for above in _and_above(str(place))}
@@ -247,8 +258,11 @@ class _Undo:
     def left_private(self) -> dict[str, str]:
         """Return the local conversations that only the store gets back; refuse the other local ones."""
         saved = {action.conversation for action in self.builder} - self.refused.keys()
-        self.refused = {**{each: words for each, words in self._private.items() if each not in saved}, **self.refused}
-        return {each: words for each, words in self._private.items() if each in saved}
+        self.refused = {
+            **{conversation: words for conversation, words in self._private.items() if conversation not in saved},
+            **self.refused,
+        }
+        return {conversation: words for conversation, words in self._private.items() if conversation in saved}
 
     def kept_of(self, chosen: set[str]) -> list[Action]:
         """Return the steps of the chosen conversations; one that can't be reversed refuses its whole conversation."""
@@ -269,14 +283,14 @@ class _Undo:
 
     def touching_workspace(self, actions: Sequence[Action]) -> set[str]:
         """Return the conversations with changes in the workspace, and those that belong to them."""
-        found = {action.conversation for action in actions if action.target.side is Side.WORKSPACE}
+        conversations = {action.conversation for action in actions if action.target.side is Side.WORKSPACE}
         while True:
-            out = withheld(actions, {action.id for action in actions if action.conversation in found})
+            out = withheld(actions, {action.id for action in actions if action.conversation in conversations})
             more = {action.conversation for action in actions if action.id in out}
-            more |= {fork for fork, source in self._forks.items() if source in found}
-            if more <= found:
-                return found
-            found |= more
+            more |= {fork for fork, source in self._forks.items() if source in conversations}
+            if more <= conversations:
+                return conversations
+            conversations |= more
 
     def item(self, conversation: str) -> Item:
         """Return the item of a refused conversation, with the command that shows its replaced or removed versions.
@@ -310,11 +324,11 @@ class _Undo:
 
     def _move_back(self, action: Action) -> None:
         assert action.source is not None  # noqa: S101 - a move has one
-        found = self.directories.find(action.source)
-        if found is not None and self.directories.find(action.target) is None:
+        moved = self.directories.find(action.source)
+        if moved is not None and self.directories.find(action.target) is None:
             return
         node = self.directories.there(action.target)
-        if found is not None:
+        if moved is not None:
             raise NotAsLeftError(f"{action.source}: something is there again")
         if (anchor := node.anchor()) is not None:
             raise NotAsLeftError(anchor)
@@ -359,7 +373,7 @@ class _Undo:
                 puts.append(Put(old.named(name), kept=old.vault))
         if puts:
             self._may_write(action, node.side)
-            kind = Kind.SET_PARENT if action.kind in _PARENTS else _MADE[node.side]
+            kind = Kind.SET_PARENT if action.kind in _PARENTS else _CREATES[node.side]
             self.builder.write(self._step(action, kind), node, puts, removes=gone)
         elif gone:
             self.builder.remove(self._step(action, _TAKEN[node.side]), node, (), gone)
@@ -393,8 +407,8 @@ class _Undo:
         if copied and not others:
             raise NotAsLeftError(f"{action.source}: gone since; {action.target} is the only copy by now")
         start = len(action.target.path) + 1
-        made = self._seen({write.target.path[start:]: write.digest for write in action.writes})
-        if {name: file.digest for name, file in node.files.items()} != made:
+        written = self._seen({write.target.path[start:]: write.digest for write in action.writes})
+        if {name: file.digest for name, file in node.files.items()} != written:
             raise NotAsLeftError(f"{action.target}: written since")
         if node.below:
             raise NotAsLeftError(f"{action.target}: another conversation lies in it by now")
@@ -403,12 +417,12 @@ class _Undo:
         if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
             self._forks[action.conversation] = node.copy.metadata.parent.id
         self.directories.leave(node)
-        stays = [(each, name) for each in others for name in self._managed if name in each.files]
+        stays = [(other, name) for other in others for name in self._managed if name in other.files]
         self.builder.remove(self._step(action, _TAKEN[node.side]), node, (), stays=stays)
 
     def _make_again(self, action: Action) -> None:
         """Create a directory that the run has removed."""
-        found = self.directories.find(action.target)
+        existing = self.directories.find(action.target)
         expected = {expect.place: expect.digest for expect in action.inside}
         start = len(action.target.path) + 1
         puts = []
@@ -418,14 +432,14 @@ class _Undo:
                 old = self._old(place, expected.get(place))
                 puts.append(Put(old.named(name), kept=old.vault))
         seen = self._seen({put.file.name: put.file for put in puts})
-        if found is not None and found.files == seen:
+        if existing is not None and existing.files == seen:
             return
-        if found is not None:
+        if existing is not None:
             raise NotAsLeftError(f"{action.target}: something is there again")
         split_place = self.directories.split_place(action.target)
         self._may_write(action, action.target.side, split_place[0])
         node = Node(action.target.side, *split_place)
-        self.builder.create(self._step(action, _MADE[node.side]), node, puts)
+        self.builder.create(self._step(action, _CREATES[node.side]), node, puts)
         node.files = seen
         self.directories.enter(node, action.conversation)
 

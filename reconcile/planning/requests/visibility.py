@@ -31,7 +31,11 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
     targets = context.existing(request.ids)
     decisions: dict[str, Take] = {}
     if request.everything:
-        targets += [each for each in context.tree.walk() if _in_store_alone(context, each) and not views[each].local]
+        targets += [
+            conversation
+            for conversation in context.tree.walk()
+            if _in_store_alone(context, conversation) and not views[conversation].local
+        ]
     if request.behind:
         decisions = dict.fromkeys(_behind(context), Take.STORE)
     intents: dict[str, Intent | None] = {}
@@ -69,12 +73,12 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
 def _former(context: PlanningContext, public: Collection[str]) -> dict[str, Intent | None]:
     """Return the former intents that stay valid for conversations that `recover` doesn't restore."""
     return {
-        each: intent
-        for each, intent in context.baseline.former.items()
-        if each not in public
-        and each in context.views
-        and _in_store_alone(context, each)
-        and not context.views[each].local
+        conversation: intent
+        for conversation, intent in context.baseline.former.items()
+        if conversation not in public
+        and conversation in context.views
+        and _in_store_alone(context, conversation)
+        and not context.views[conversation].local
     }
 
 
@@ -83,12 +87,12 @@ def _apart(context: PlanningContext, back: Mapping[str, str | None]) -> dict[str
 
     They are restored that way, or are at the top already while others may be restored in them.
     """
-    apart = {each: home for each, home in back.items() if home != context.container_of(each)}
-    for each in context.tree.walk() if back else ():
-        parent, main = context.container_of(each), context.views[each].workspace.main
+    apart = {conversation: home for conversation, home in back.items() if home != context.container_of(conversation)}
+    for conversation in context.tree.walk() if back else ():
+        parent, main = context.container_of(conversation), context.views[conversation].workspace.main
         alone = parent is not None and parent not in back and context.views[parent].workspace.main is None
         if alone and main is not None and main.container is None:
-            apart[each] = None
+            apart[conversation] = None
     return apart
 
 
@@ -108,21 +112,21 @@ def _behind(context: PlanningContext) -> list[str]:
 def _private_above(context: PlanningContext, requested: Collection[str]) -> dict[str, str | None]:
     """Return for each the nearest private ancestor that is not requested."""
     nearest: dict[str, str | None] = {}
-    for each in context.tree.walk():
-        container = context.container_of(each)
+    for conversation in context.tree.walk():
+        container = context.container_of(conversation)
         if container is not None:
             private = container not in requested and _is_private(context, container)
-            nearest[each] = container if private else nearest.get(container)
+            nearest[conversation] = container if private else nearest.get(container)
     return nearest
 
 
 def _chain(private: Mapping[str, str | None], target: str, public: Collection[str]) -> list[str]:
     """Return the private ancestors of a target, the outermost first; a public one ends the chain."""
     chain = []
-    each = private.get(target)
-    while each is not None and each not in public:
-        chain.append(each)
-        each = private.get(each)
+    conversation = private.get(target)
+    while conversation is not None and conversation not in public:
+        chain.append(conversation)
+        conversation = private.get(conversation)
     return chain[::-1]
 
 
@@ -139,18 +143,18 @@ def _with_relatives(context: PlanningContext, public: Iterable[str]) -> set[str]
     """Return these, their containers, and the conversations below that return or move with them."""
     around = set(public)
     order = tuple(context.tree.walk())
-    for each in reversed(order):
-        container = context.container_of(each)
-        if each in around and container is not None:
+    for conversation in reversed(order):
+        container = context.container_of(conversation)
+        if conversation in around and container is not None:
             around.add(container)
     # This includes conversations below others that became public before an interruption: the repeated command
     # continues.
     below = set(around)
-    for each in order:
-        if context.tree.parent_of(each) in below:
-            below.add(each)
-            if context.presences[each].state == "waiting" or _is_apart(context, each):
-                around.add(each)
+    for conversation in order:
+        if context.tree.parent_of(conversation) in below:
+            below.add(conversation)
+            if context.presences[conversation].state == "waiting" or _is_apart(context, conversation):
+                around.add(conversation)
     return around
 
 
@@ -172,7 +176,7 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
     notes: list[Note] = []
     scope: set[str] = set()
     order = {conversation: number for number, conversation in enumerate(context.order)}
-    for target in sorted(context.existing(ids), key=lambda each: _depth(context, each)):
+    for target in sorted(context.existing(ids), key=lambda conversation: _depth(context, conversation)):
         if target in leaving:
             intents[target] = Intent(IntentKind.LOCAL)
             leaving[target] = Reason.LOCALIZED
@@ -180,7 +184,7 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
         intents[target] = Intent(IntentKind.LOCAL)  # at once, whatever becomes of its directory now
         inside = sorted(inside_of(context, target), key=order.__getitem__)
         scope |= {target, *inside}
-        open_ones = [each for each in (target, *inside) if _is_open(context, each)]
+        open_ones = [conversation for conversation in (target, *inside) if _is_open(context, conversation)]
         if open_ones:
             message = f"it is local; its directory waits for {context.names(open_ones)}: see `reconcile status`"
             held.append(context.held_item(target, Reason.UNSETTLED, message))
@@ -189,18 +193,22 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
             continue
         leaving[target] = Reason.LOCALIZED
         together |= dict.fromkeys((target, *inside), target)
-        for each in inside:
-            leaving[each] = Reason.WITH_ANCESTOR
-            if not context.views[each].local:
-                main = context.views[each].workspace.main
+        for conversation in inside:
+            leaving[conversation] = Reason.WITH_ANCESTOR
+            if not context.views[conversation].local:
+                main = context.views[conversation].workspace.main
                 assert main is not None  # noqa: S101 - it lies inside
-                intents[each] = Intent(IntentKind.PROJECTED, waits_for=main.container, place=main.path)
+                intents[conversation] = Intent(IntentKind.PROJECTED, waits_for=main.container, place=main.path)
         if inside:
             which = "1 conversation below it goes" if len(inside) == 1 else f"{len(inside)} conversations below it go"
             message = f"{which} along, and back with it: {context.names(inside)}"
             notes.append(Note(conversation=target, reason=Reason.TAKEN_ALONG, message=message))
     return Edits(
-        intents={each: intent for each, intent in intents.items() if not _is_said_again(context, each, intent)},
+        intents={
+            conversation: intent
+            for conversation, intent in intents.items()
+            if not _is_said_again(context, conversation, intent)
+        },
         leaving=leaving,
         together=together,
         scope=frozenset(scope) or NO_CONVERSATION,

@@ -52,22 +52,22 @@ def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: R
     differ = _differing(store, workspace)
     if not differ:
         return ()
-    found = []
+    doubts = []
     for view in views_of(store, workspace, baseline, rules, differ).values():
         for name in view.store.units:
             case = doubtful_case(view, name, baseline)
             if case is not None:
                 past = baseline.history.get((view.id, name), ())
-                found.append(Doubt(view.store.units[name], view.workspace.units[name], past, at_rest=case == 13))
-    return tuple(found)
+                doubts.append(Doubt(view.store.units[name], view.workspace.units[name], past, at_rest=case == 13))
+    return tuple(doubts)
 
 
 def split_archives(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> tuple[View, ...]:
     """Return the conversations that are archived on one side only, if nothing is recorded about that."""
-    theirs: dict[str, set[bool]] = {}
+    here: dict[str, set[bool]] = {}
     for copy in workspace.copies:
-        theirs.setdefault(copy.conversation, set()).add(copy.archived)
-    apart = {copy.conversation for copy in store.copies if theirs.get(copy.conversation, set()) - {copy.archived}}
+        here.setdefault(copy.conversation, set()).add(copy.archived)
+    apart = {copy.conversation for copy in store.copies if here.get(copy.conversation, set()) - {copy.archived}}
     if rules.format.places is not None or not apart:
         return ()
     views = views_of(store, workspace, baseline, rules, apart).values()
@@ -76,13 +76,13 @@ def split_archives(store: Snapshot, workspace: Snapshot, baseline: Baseline, rul
 
 def _differing(store: Snapshot, workspace: Snapshot) -> set[str]:
     """Return the conversations with copies that differ between the sides."""
-    theirs: dict[str, list[Copy]] = {}
+    here: dict[str, list[Copy]] = {}
     for copy in workspace.copies:
-        theirs.setdefault(copy.conversation, []).append(copy)
+        here.setdefault(copy.conversation, []).append(copy)
     return {
         copy.conversation
         for copy in store.copies
-        for other in theirs.get(copy.conversation, ())
+        for other in here.get(copy.conversation, ())
         if dict(_contents(copy)) != dict(_contents(other))
     }
 
@@ -141,14 +141,14 @@ class Commits:
                 self._came.setdefault((change.file, content), set()).add(change.commit)
             for content in change.went:
                 self._went.setdefault((change.file, content), set()).add(change.commit)
-        known = [each for each in head if each in self._bits]
+        known = [commit for commit in head if commit in self._bits]
         self._head = self._as_bits(known)
         for commit in known:
             self._head |= self._above[commit]
 
     def contents(self, file: FileOf) -> frozenset[str]:
         """Return every content that a file has had."""
-        return frozenset(content for found, content in self._came if found == file)
+        return frozenset(content for known, content in self._came if known == file)
 
     def order(self, file: FileOf, content: str, other: str, *, at_head: bool) -> Order | None:
         """Tell whether a content is older or newer than another one; None if the commits don't tell.
@@ -157,13 +157,15 @@ class Commits:
         content that only other commits have is newer if it replaced HEAD's version. If that tells nothing, or for a
         content that HEAD doesn't have, each commit that added the one counts against each that added the other.
         """
-        ours, theirs = self._came.get((file, content), set()), self._came.get((file, other), set())
+        added_this, added_other = self._came.get((file, content), set()), self._came.get((file, other), set())
         if at_head:
-            newer = any(self._bits[commit] & self._head for commit in theirs)
+            newer = any(self._bits[commit] & self._head for commit in added_other)
             older = self.replaced_at_head(file, content, other)
             if newer or older:
                 return _one_of(older=older, newer=newer)
-        return _one_of(older=self._any_follows(theirs, ours), newer=self._any_follows(ours, theirs))
+        return _one_of(
+            older=self._any_follows(added_other, added_this), newer=self._any_follows(added_this, added_other)
+        )
 
     def replaced_at_head(self, file: FileOf, content: str, other: str) -> bool:
         """Tell whether the other content was added after HEAD's content, by a commit that HEAD doesn't descend from."""

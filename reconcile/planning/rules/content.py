@@ -88,10 +88,10 @@ class Verdict(Struct, frozen=True, gc=False):
 def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
     """Decide every unit of a conversation that is on both sides."""
     names = _unit_names(view)
-    anew = {name for name in names if _differs_from_baseline(view, name)} if sides.store_renewed else ()
+    incomparable = {name for name in names if _differs_from_baseline(view, name)} if sides.store_renewed else ()
     verdicts = [
         decide_unit(replace(view, agreed=None), name, replace(baseline, history={}), policy)
-        if name in anew
+        if name in incomparable
         else decide_unit(view, name, baseline, policy)
         for name in names
     ]
@@ -106,7 +106,9 @@ def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -
         verdicts = [_kept(verdict) if verdict.outcome in _GIVING else verdict for verdict in verdicts]
     if policy.git_busy is not None:
         busy = policy.git_busy
-        verdicts = [_held_by_git(each, busy) if _replaces(view, each, policy) else each for each in verdicts]
+        verdicts = [
+            _held_by_git(verdict, busy) if _replaces(view, verdict, policy) else verdict for verdict in verdicts
+        ]
     return tuple([_unwritten(view, verdict) for verdict in verdicts] if view.local else verdicts)
 
 
@@ -287,10 +289,10 @@ def doubtful_case(view: View, name: str, baseline: Baseline) -> int | None:
 
 def _outdated(view: View, name: str, baseline: Baseline) -> Side | None:
     """Return the side with the older content by the order of commits; None if the commits don't tell."""
-    found = baseline.outdated.get((view.id, name))
-    if found is None or (found.store, found.workspace) != (view.store.raw(name), view.workspace.raw(name)):
+    outdated = baseline.outdated.get((view.id, name))
+    if outdated is None or (outdated.store, outdated.workspace) != (view.store.raw(name), view.workspace.raw(name)):
         return None
-    return found.side
+    return outdated.side
 
 
 def _loses(view: View, case: int) -> bool:
@@ -318,18 +320,18 @@ def _united(view: View, case: int, *, lost: bool) -> Verdict | None:
     store, workspace = view.store.metadata, view.workspace.metadata
     if view.format.places is None or store is None or workspace is None:
         return None
-    found = view.format.places.unite(view.id, store.content, workspace.content)
-    if found is None:
+    merged = view.format.places.unite(view.id, store.content, workspace.content)
+    if merged is None:
         words = "found an edit that lacks what the other side has, and two versions that can't be made one"
         return Verdict(METADATA, case, Outcome.HELD, Reason.LOSING, words=words) if lost else None
-    if isinstance(found, Fault):
-        words = f"found {found.found}, expected {found.expected}"
+    if isinstance(merged, Fault):
+        words = f"found {merged.found}, expected {merged.expected}"
         return Verdict(METADATA, case, Outcome.HELD, Reason.CONTRADICTING, words=words)
-    if found == store.content:
+    if merged == store.content:
         return _won_by(Side.STORE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_STORE)
-    if found == workspace.content:
+    if merged == workspace.content:
         return _won_by(Side.WORKSPACE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_WORKSPACE)
-    return Verdict(METADATA, case, Outcome.UNITED, Reason.PUT_BACK if lost else Reason.UNITED, content=found)
+    return Verdict(METADATA, case, Outcome.UNITED, Reason.PUT_BACK if lost else Reason.UNITED, content=merged)
 
 
 def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None:
@@ -440,22 +442,24 @@ def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verd
 def _united_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
     """Merge two streams, if one side has edited shared events and the other has only appended."""
     agreed = view.agreed.units.get(STREAM) if view.agreed else None
-    known = {each.rpartition("+")[2] for each in (*baseline.history.get((view.id, STREAM), ())[-1:], agreed) if each}
+    known = {
+        digest.rpartition("+")[2] for digest in (*baseline.history.get((view.id, STREAM), ())[-1:], agreed) if digest
+    }
     beside = _beside(agreed, view.store.digest(STREAM), view.workspace.digest(STREAM))
     store, workspace = (view.side(side).units[STREAM].stream.content for side in Side)
     if store is None or workspace is None or beside is None:
         return None
     for edited, continued in ((store, workspace), (workspace, store)):
-        found = view.format.unite_events(edited, continued, lambda content: view.rules.digest(content) in known)
-        if found is not None:
-            summary = view.format.summarise([found], events=False)
+        merged = view.format.unite_events(edited, continued, lambda content: view.rules.digest(content) in known)
+        if merged is not None:
+            summary = view.format.summarise([merged], events=False)
             assert isinstance(summary, Summary)  # noqa: S101 - it is made of valid events
             return Verdict(
                 STREAM,
                 case,
                 Outcome.UNITED,
                 Reason.UNITED,
-                content=found,
+                content=merged,
                 count=summary.count,
                 beside=beside,
             )
@@ -464,10 +468,10 @@ def _united_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
 
 def _beside(base: Digest | None, store: Digest | None, workspace: Digest | None) -> Side | None:
     """Return the side whose base configuration belongs to the merged events; None if both have changed it."""
-    before, ours, theirs = (each and each.rpartition("+")[0] for each in (base, store, workspace))
-    if theirs in (ours, before):
+    before, stored, here = (digest and digest.rpartition("+")[0] for digest in (base, store, workspace))
+    if here in (stored, before):
         return Side.STORE
-    return Side.WORKSPACE if ours == before else None
+    return Side.WORKSPACE if stored == before else None
 
 
 def _diverged(view: View, case: int, policy: Policy) -> Verdict:
@@ -548,9 +552,9 @@ def lives_on(loser: Stream, winner: Stream) -> bool:
     """
     if loses_its_end(loser, winner):
         return True
-    theirs = events(winner, loser)
-    known = {event.id for event in theirs}
-    edited = any(event.id in known for event in set(events(loser, winner)).difference(theirs))
+    winning = events(winner, loser)
+    known = {event.id for event in winning}
+    edited = any(event.id in known for event in set(events(loser, winner)).difference(winning))
     return edited and loses_its_end(winner, loser)
 
 

@@ -107,16 +107,16 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
     hidden = hidden_directories(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
     names = [(path, path.rpartition("/")[2]) for path in links]
-    theirs = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
+    workspace_links = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
         store_emptied=bool(baseline.agreed) and has_lost_all(store, baseline, fmt),
         store_replaced=baseline.store_identity not in (None, store.identity),
         workspace_emptied=expected and not holds_any(workspace.copies, fmt),
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
-        linked={found: path for path, name in names if (found := fmt.id_of(name)) is not None},
-        workspace_links=theirs,
-        workspace_hidden=(*hidden_directories(workspace), *sorted(theirs)),
+        linked={conversation: path for path, name in names if (conversation := fmt.id_of(name)) is not None},
+        workspace_links=workspace_links,
+        workspace_hidden=(*hidden_directories(workspace), *sorted(workspace_links)),
     )
 
 

@@ -143,11 +143,11 @@ def stated_alone(store: Snapshot, workspace: Snapshot, conversations: Collection
         if copy.conversation in conversations and said is not None and said.kind is not ParentKind.ABSENT:
             stated.setdefault(copy.conversation, set()).add(said.id)
     # If several directories state different parents, the plan has decided which one holds.
-    found = {key: parent for key, (parent, *others) in stated.items() if parent is not None and not others}
+    alone = {key: parent for key, (parent, *others) in stated.items() if parent is not None and not others}
     for copy in workspace.copies:
         if isinstance(copy.metadata, Metadata) and copy.metadata.parent.kind is not ParentKind.ABSENT:
-            found.pop(copy.conversation, None)
-    return found
+            alone.pop(copy.conversation, None)
+    return alone
 
 
 class TreeIndex:
@@ -238,18 +238,18 @@ class TreeIndex:
     def depths(self) -> Mapping[str, int]:
         """The number of ancestors of each, 0 for a root; parents before children."""
         depths: dict[str, int] = {}
-        for each in self.walk():
-            parent = self._parent[each]
-            depths[each] = 0 if parent is None else depths[parent] + 1
+        for conversation in self.walk():
+            parent = self._parent[conversation]
+            depths[conversation] = 0 if parent is None else depths[parent] + 1
         return depths
 
     @cached_property
     def tops(self) -> Mapping[str, str]:
         """The root of each conversation's tree."""
         tops: dict[str, str] = {}
-        for each in self.walk():
-            parent = self._parent[each]
-            tops[each] = each if parent is None else tops[parent]
+        for conversation in self.walk():
+            parent = self._parent[conversation]
+            tops[conversation] = conversation if parent is None else tops[parent]
         return tops
 
     def descendants(self, conversation: str) -> Iterator[str]:

@@ -194,19 +194,19 @@ def views_of(
         base = agreed.parent if agreed else known
         intent = baseline.intents.get(conversation)
         local = conversation not in leaving and _is_local(kept, intent)
-        ours = _only_view(kept, rules, known)
-        if ours is None:
-            ours = _store_view(kept, _Inputs(conversation, agreed, known, baseline, rules))
-        archived = ours.main is not None and ours.main.archived
-        theirs = _only_view(copies, rules, base, managed)
-        if theirs is None:
+        stored_view = _only_view(kept, rules, known)
+        if stored_view is None:
+            stored_view = _store_view(kept, _Inputs(conversation, agreed, known, baseline, rules))
+        archived = stored_view.main is not None and stored_view.main.archived
+        there = _only_view(copies, rules, base, managed)
+        if there is None:
             lies = ((places or {}).get(conversation), agreed.place if agreed else None)
-            inputs = _Inputs(conversation, agreed, base, baseline, rules, lies, enclosing, ours.main is not None)
-            theirs = _workspace_view(copies, inputs, archived=archived, local=local)
+            inputs = _Inputs(conversation, agreed, base, baseline, rules, lies, enclosing, stored_view.main is not None)
+            there = _workspace_view(copies, inputs, archived=archived, local=local)
         view = View(
             id=conversation,
-            store=ours,
-            workspace=theirs,
+            store=stored_view,
+            workspace=there,
             agreed=agreed,
             intent=intent,
             local=local,
@@ -268,17 +268,17 @@ def _lead(view: View, baseline: Baseline) -> Lead:
     placed = baseline.asides.get((view.id, PLACE))
     if placed == view.split_record:
         return Lead.NEITHER
-    found = baseline.committed.get(view.id)
+    committed = baseline.committed.get(view.id)
     assert view.store.main is not None  # noqa: S101 - it is on both sides
     assert view.workspace.main is not None  # noqa: S101 - as above
-    if found is None or found.place != view.workspace.main.path:
+    if committed is None or committed.place != view.workspace.main.path:
         return Lead.STORE
     stayed = placed is not None and placed.store == view.split_record.store
     if view.agreed is not None and not stayed and is_archived(view.agreed.place) != view.store.main.archived:
-        return Lead.NEITHER if found.older is Side.WORKSPACE else Lead.STORE
-    replaced = {commit for each in baseline.history.get((view.id, PLACE), ()) for commit in each.split("+")}
-    new = not replaced.issuperset(found.since.split("+"))
-    follows = view.agreed is not None and found.older is Side.STORE and new
+        return Lead.NEITHER if committed.older is Side.WORKSPACE else Lead.STORE
+    replaced = {commit for commits in baseline.history.get((view.id, PLACE), ()) for commit in commits.split("+")}
+    new = not replaced.issuperset(committed.since.split("+"))
+    follows = view.agreed is not None and committed.older is Side.STORE and new
     return Lead.WORKSPACE if follows else Lead.NEITHER
 
 
@@ -294,15 +294,15 @@ class _Enclosing:
     def paths(self) -> frozenset[str]:
         """The paths of these directories."""
         marker = f"/{CHILDREN}/"
-        found: set[str] = set()
+        paths: set[str] = set()
         for copy in self._workspace.copies:
             path = copy.path if copy.metadata is not None or copy.stream is not None else ""
             while marker in path:
                 path = path[: path.rfind(marker)]
-                if path in found:
+                if path in paths:
                     break
-                found.add(path)
-        return frozenset(found)
+                paths.add(path)
+        return frozenset(paths)
 
 
 def _is_local(stored: Iterable[Copy], intent: Intent | None) -> bool:
@@ -413,9 +413,9 @@ def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs:
     voices: dict[str, list[Unit]] = {}
     own: Mapping[str, Unit] = {}
     for copy in speaking:
-        found = units_of(copy, inputs.rules, inputs.known_parent)
-        own = found if copy is main else own
-        for name, unit in found.items():
+        own_units = units_of(copy, inputs.rules, inputs.known_parent)
+        own = own_units if copy is main else own
+        for name, unit in own_units.items():
             voices.setdefault(name, []).append(unit)
     units: dict[str, Unit] = {}
     rivals: list[Unit] = []

@@ -149,9 +149,9 @@ def _unite(context: PlanningContext, view: View, verdict: Verdict) -> None:
     name = fmt.stream_files[-1] if verdict.unit == STREAM else fmt.metadata_file
     file = File(name, len(verdict.content), time, context.rules.digest(verdict.content))
     origin = context.node(unit.copy)
-    others = [Put(origin.files[each.name], origin) for each in unit.files if each.name != name]
+    others = [Put(origin.files[part.name], origin) for part in unit.files if part.name != name]
     kept = {name, *(put.file.name for put in others)}
-    gone = [each for each in _files_of(context, verdict.unit) if each in home.files and each not in kept]
+    gone = [part for part in _files_of(context, verdict.unit) if part in home.files and part not in kept]
     events = (_count(home), verdict.count) if verdict.unit == STREAM else None
     step = _step(view, Kind.COPY, verdict.reason, verdict.unit, verdict.case, events)
     context.builder.write(step, home, [*others, Put(file, content=verdict.content)], removes=gone)

@@ -33,28 +33,32 @@ def due(
     if places is None or policy.git_busy or places.busy(workspace.derived_inputs):
         return ()
     wanted = policy.mend
-    return tuple(m for m in places.mend(workspace.derived_inputs, written, wanted) if not m.asked or m.id in wanted)
+    return tuple(
+        repair
+        for repair in places.mend(workspace.derived_inputs, written, wanted)
+        if not repair.asked or repair.id in wanted
+    )
 
 
 def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[DerivedRepair, ...]:
     """Return the repairs of the workspace as it is; those of records only if the record is unchanged since the scan."""
-    found = due(workspace, policy, rules, {})
-    if not found:
+    repairs = due(workspace, policy, rules, {})
+    if not repairs:
         return ()
     there = {copy.path: copy.files[0].digest for copy in workspace.copies if _is_file(copy)}
 
-    def is_current(mended: DerivedRepair) -> bool:
-        before = None if mended.before is None else rules.digest(mended.before)
-        return mended.content is None or there.get(mended.path) == before
+    def is_current(repair: DerivedRepair) -> bool:
+        before = None if repair.before is None else rules.digest(repair.before)
+        return repair.content is None or there.get(repair.path) == before
 
-    return tuple(each for each in found if is_current(each))
+    return tuple(repair for repair in repairs if is_current(repair))
 
 
-def with_repairs(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Rules, now_ns: int) -> Snapshot:
+def with_repairs(workspace: Snapshot, repairs: Iterable[DerivedRepair], rules: Rules, now_ns: int) -> Snapshot:
     """Return the workspace with the repaired records; a file keeps its mtime, as with any edit of ours."""
-    gone = {each.path for each in mended if each.content is None and each.before is not None}
+    gone = {repair.path for repair in repairs if repair.content is None and repair.before is not None}
     copies = {copy.path: copy for copy in workspace.copies if copy.path not in gone}
-    for path, content in [(each.path, each.content) for each in mended if each.content is not None]:
+    for path, content in [(repair.path, repair.content) for repair in repairs if repair.content is not None]:
         before = copies.get(path)
         time = before.files[0].mtime_ns if before is not None else now_ns
         file = File("", len(content), time, rules.digest(content))
@@ -63,16 +67,16 @@ def with_repairs(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Ru
     return replace(workspace, copies=tuple(sorted(copies.values(), key=lambda copy: rules.format.order(copy.path))))
 
 
-def rebuild_first(context: PlanningContext, found: Snapshot) -> None:
+def rebuild_first(context: PlanningContext, scanned: Snapshot) -> None:
     """Write the steps of the repairs that the plan is based on."""
-    files = {copy.path: copy.files for copy in found.copies} if context.mended else {}
-    for each in context.mended:
-        if each.content is None:
-            _tidy(context, each, files.get(each.path, ()))
+    files = {copy.path: copy.files for copy in scanned.copies} if context.repairs else {}
+    for repair in context.repairs:
+        if repair.content is None:
+            _tidy(context, repair, files.get(repair.path, ()))
         else:
-            node = context.nodes[Side.WORKSPACE][each.path]
-            wanted, node.files = node.files[""], {file.name: file for file in files.get(each.path, ())}
-            _rebuild(context, each, node, wanted)
+            node = context.nodes[Side.WORKSPACE][repair.path]
+            wanted, node.files = node.files[""], {file.name: file for file in files.get(repair.path, ())}
+            _rebuild(context, repair, node, wanted)
 
 
 def rebuild_last(context: PlanningContext, workspace: Snapshot) -> None:
@@ -84,61 +88,61 @@ def rebuild_last(context: PlanningContext, workspace: Snapshot) -> None:
     if context.rules.format.places is None:
         return
     written = _written(context)
-    done = {each.id for each in context.mended}
+    done = {repair.id for repair in context.repairs}
     before = [index for index, action in enumerate(context.builder) if action.target.side is Side.WORKSPACE]
     leaving = context.edits.deleted.keys() | context.edits.leaving.keys()
-    for each in due(workspace, context.policy, context.rules, written) if written else ():
-        if each.content is not None:
-            if each.path not in leaving:
-                _make_again(context, each, each.content, before)
-        elif each.id not in done:
-            _tidy(context, each)
+    for repair in due(workspace, context.policy, context.rules, written) if written else ():
+        if repair.content is not None:
+            if repair.path not in leaving:
+                _make_again(context, repair, repair.content, before)
+        elif repair.id not in done:
+            _tidy(context, repair)
 
 
-def _make_again(context: PlanningContext, mended: DerivedRepair, content: bytes, after: Sequence[int]) -> None:
-    node = context.present.get(mended.path) or context.nodes[Side.WORKSPACE].get(mended.path)
-    node, home = None if node is not None and node.gone else node, context.homes.get(mended.path)
+def _make_again(context: PlanningContext, repair: DerivedRepair, content: bytes, after: Sequence[int]) -> None:
+    node = context.present.get(repair.path) or context.nodes[Side.WORKSPACE].get(repair.path)
+    node, home = None if node is not None and node.gone else node, context.homes.get(repair.path)
     before = node.files[""] if node is not None else None
     time = before.mtime_ns if before is not None else context.now_ns
     file = File("", len(content), time, context.rules.digest(content))
-    stored = [] if _places(context.rules).is_derived(mended.path) else [(Side.STORE, home)]
+    stored = [] if _places(context.rules).is_derived(repair.path) else [(Side.STORE, home)]
     for side, known in ((Side.WORKSPACE, node), *stored):
-        at = known or Node(side, None, "", mended.path)
+        at = known or Node(side, None, "", repair.path)
         there = at.files.get("")
         if (there and there.digest) == (before and before.digest):
-            _rebuild(context, mended, at, file, after)
+            _rebuild(context, repair, at, file, after)
 
 
 def _rebuild(
-    context: PlanningContext, mended: DerivedRepair, node: Node, file: File, after: Sequence[int] = ()
+    context: PlanningContext, repair: DerivedRepair, node: Node, file: File, after: Sequence[int] = ()
 ) -> None:
-    step = _step(mended)
-    put = Put(file, content=mended.content)
+    step = _step(repair)
+    put = Put(file, content=repair.content)
     if node.files:
         context.builder.write(step, node, [put], after=after)
     else:
         context.builder.create(step, node, [put], after)
 
 
-def _tidy(context: PlanningContext, mended: DerivedRepair, known: Iterable[File] = ()) -> None:
+def _tidy(context: PlanningContext, repair: DerivedRepair, known: Iterable[File] = ()) -> None:
     """Create missing directories, and remove a file or an empty directory that is left over."""
-    node = Node(Side.WORKSPACE, None, "", mended.path)
-    if mended.before is not None:
-        left = File("", len(mended.before), mended.mtime_ns, context.rules.digest(mended.before))
+    node = Node(Side.WORKSPACE, None, "", repair.path)
+    if repair.before is not None:
+        left = File("", len(repair.before), repair.mtime_ns, context.rules.digest(repair.before))
         node.files = {"": next(iter(known), left)}
-        context.builder.remove(_step(mended), node, (), [""])
+        context.builder.remove(_step(repair), node, (), [""])
     else:
-        context.builder.tidy(_step(mended), node, mended.makes, mended.clears)
+        context.builder.tidy(_step(repair), node, repair.makes, repair.clears)
 
 
-def _step(mended: DerivedRepair) -> Step:
+def _step(repair: DerivedRepair) -> Step:
     return Step(
         kind=Kind.REBUILD,
-        conversation=mended.path,
-        title=mended.path,
+        conversation=repair.path,
+        title=repair.path,
         reason=Reason.REBUILT,
         unit=METADATA,
-        words=mended.words,
+        words=repair.words,
     )
 
 
@@ -150,16 +154,16 @@ def _written(context: PlanningContext) -> dict[str, bytes | None]:
         for seen in (side.store, side.workspace)
         if (copy := seen.main) is not None and isinstance(copy.metadata, Metadata)
     }
-    found: dict[str, bytes | None] = {}
+    changes: dict[str, bytes | None] = {}
     for action in context.builder:
         for write in action.writes:
             content = contents.get(write.source, b"") if write.content is None else write.content
             contents[write.target] = content
             if write.target.side is Side.WORKSPACE:
-                found[write.target.path] = content
+                changes[write.target.path] = content
         gone = action.removes or ((action.target,) if action.kind is Kind.REMOVE_STALE else ())
-        found |= {place.path: None for place in gone}
-    return found
+        changes |= {place.path: None for place in gone}
+    return changes
 
 
 def _is_file(copy: Copy) -> bool:
@@ -167,8 +171,8 @@ def _is_file(copy: Copy) -> bool:
 
 
 def _described(path: str, content: bytes, rules: Rules) -> Metadata | Fault:
-    found = _places(rules).read_record(path, content)
-    return replace(found, file="") if isinstance(found, Fault) else found  # the copy is the file
+    record = _places(rules).read_record(path, content)
+    return replace(record, file="") if isinstance(record, Fault) else record  # the copy is the file
 
 
 def _places(rules: Rules) -> Places:

@@ -275,14 +275,14 @@ def project_fork(context: PlanningContext, fork: str) -> None:
     container = source.id if nested else None
     if context.policy.missing is not Missing.REPROJECT or source.local or not is_sound(context, container):
         return
-    made = next(action for action in context.builder if action.conversation == fork)
+    created = next(action for action in context.builder if action.conversation == fork)
     step = Step(
         kind=Kind.PROJECT,
         conversation=fork,
-        title=made.title,
+        title=created.title,
         reason=Reason.REPROJECTED,
         case=3,
-        events=made.events,
+        events=created.events,
     )
     _make(context, source, step, container, set())
 
