@@ -18,8 +18,8 @@ from hypothesis import settings
 
 from reconcile.state import database_file
 from reconcile.state.connection import LiveConnection
-from tests.support import fake_level
-from tests.support.world import make_project
+from tests.support.projects.world import make_project
+from tests.support.scenarios import fake_level
 
 if TYPE_CHECKING:
     import sqlite3
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from click import Command
     from click.testing import Result
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
 _PACKAGE = _SCRIPT.module.rpartition(".")[0]

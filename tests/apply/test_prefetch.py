@@ -17,7 +17,7 @@ import pytest
 from reconcile.apply import prefetch
 from reconcile.apply.prefetch import Prefetcher
 from reconcile.apply.staging import Stage
-from tests.support.world import World, command, events, listing, make_project, write_conversation
+from tests.support.projects.world import World, command, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

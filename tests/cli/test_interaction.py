@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.terminal import at_terminal
-from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.world import LONG_AGO, SECOND, append, events, listing, set_key, write_conversation
+from tests.support.projects.terminal import at_terminal
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, listing, set_key, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def purging(world: World) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
 from tests.cli.modules import module
-from tests.support.building import agreed_on, here, plan_of, stored
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
 render, style = module("output.plan_text"), module("output.text")
 PLAIN = style.Style(colored=False)

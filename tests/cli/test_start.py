@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import contents, events, make_project, write_conversation
+from tests.support.projects.world import contents, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path

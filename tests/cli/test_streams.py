@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.stories.test_mounts import mounted
-from tests.support.world import append, command, contents, events, make_project, write_conversation
+from tests.support.projects.world import append, command, contents, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 FULL = Path("/dev/full")
 FIRST, SECOND = 17500000001, 17500000002

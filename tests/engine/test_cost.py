@@ -9,8 +9,8 @@ import pytest
 
 from reconcile.model.snapshot import Side
 from tests.planning.test_linear import steps
-from tests.support.watched import FIRST, LATER, POLICY, Watched, planned, watched
-from tests.support.world import append, events, set_key, write_conversation
+from tests.support.projects.changing_sides import FIRST, LATER, POLICY, Watched, planned, watched
+from tests.support.projects.world import append, events, set_key, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,9 +22,9 @@ from reconcile.model.plan import Kind
 from reconcile.model.policy import LocalRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
-from tests.support.trouble import hold
-from tests.support.watched import FIRST, LATER, POLICY, Watched, planned, watched
-from tests.support.world import append, events, write_conversation
+from tests.support.faults.disturbances import hold
+from tests.support.projects.changing_sides import FIRST, LATER, POLICY, Watched, planned, watched
+from tests.support.projects.world import append, events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.straced import unusable
-from tests.support.world import LONG_AGO, SCRIPT, World, append, events, make_project, write_conversation
+from tests.support.faults.strace import unusable
+from tests.support.projects.world import LONG_AGO, SCRIPT, World, append, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from reconcile.fs.durability import Durability
 from reconcile.fs.mutations import Root
 from reconcile.scan import streams
 from reconcile.state.vault import Vault
-from tests.support.world import (
+from tests.support.projects.world import (
     DATABASE,
     LONG_AGO,
     SECOND,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000001
 NAMES = [f"{NUMBER + at}-it" for at in range(6)]

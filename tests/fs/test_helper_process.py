@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.scan.parallel import WORTH
-from tests.support.world import SCRIPT, events, make_project, write_conversation
+from tests.support.projects.world import SCRIPT, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path

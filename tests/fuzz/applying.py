@@ -15,7 +15,7 @@ from unittest import mock
 
 from click.testing import CliRunner
 
-from tests.support.world import ID_FILE, LONG_AGO, SECOND, World, append, contents, events, write_conversation
+from tests.support.projects.world import ID_FILE, LONG_AGO, SECOND, World, append, contents, events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

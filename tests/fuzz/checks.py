@@ -45,8 +45,8 @@ from tests.fuzz import seeds
 from tests.fuzz.applying import apply_file, saved_plans
 from tests.fuzz.mutating import IDS, LEAVES, NUMBERS, TIMES, UNICODE, json_like, lines_like
 from tests.fuzz.reference import Reader, RefusedError
-from tests.support.scenario import Scenario, read_scenario
-from tests.support.words import ScenarioError
+from tests.support.scenarios.line_reader import ScenarioError
+from tests.support.scenarios.scenario import Scenario, read_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,9 +25,9 @@ from reconcile.model.policy import (
     UndoRequest,
 )
 from reconcile.serialization.plan_json import plan_to_json
-from tests.support.building import agreed_on, here, plan_of, stored
-from tests.support.claudesidian import conversation, session, workspace
-from tests.support.leslie import Leslie
+from tests.support.formats.claudesidian import conversation, session, workspace
+from tests.support.formats.leslie import Leslie
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
 SCENARIOS = Path(__file__).parents[2] / "fixtures" / "scenarios"
 _CHOSEN = ("cases/11*", "cases/15*", "commands/*rm*", "archive/*", "safety/*killed*", "names/*", "undo/*", "silos/*")

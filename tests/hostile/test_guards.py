@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import contents, events, listing, make_project, write_conversation
+from tests.support.projects.world import contents, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from click.testing import Result
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000001
 MANY = 9

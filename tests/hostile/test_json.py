@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconcile.formats.json import strict
-from tests.support.world import events, write_conversation
+from tests.support.projects.world import events, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"

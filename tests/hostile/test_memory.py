@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import command, events, write_conversation
+from tests.support.projects.world import command, events, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 MB = 1 << 20
 NUMBER = 17500000001

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.world import LONG_AGO, SECOND, append, events, files, set_key, write_conversation, write_json
+from tests.support.projects.world import (
+    LONG_AGO,
+    SECOND,
+    append,
+    events,
+    files,
+    set_key,
+    write_conversation,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from click.testing import Result
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000001
 TITLES = {

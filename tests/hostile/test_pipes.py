@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.three import FIRST, SECOND_ID, three
-from tests.support.world import LONG_AGO, SECOND, append, command, contents
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
+from tests.support.projects.world import LONG_AGO, SECOND, append, command, contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def a_socket(path: Path) -> None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import events
+from tests.support.projects.world import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000000
 EVENTS = json.dumps(events(1)).encode()

@@ -15,7 +15,7 @@ import pytest
 
 from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import EARLIEST_NS, LATEST_NS
-from tests.support.world import LONG_AGO, SECOND, append, events, make_project, write_conversation
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconcile.fs.files import Fingerprint
     from reconcile.model.snapshot import Digest
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"

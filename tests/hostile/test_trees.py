@@ -17,14 +17,24 @@ from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.fs.dirfd import Directory
 from reconcile.model.policy import LocalRequest, Policy
-from tests.support.watched import planned
-from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
+from tests.support.projects.changing_sides import planned
+from tests.support.projects.world import (
+    LONG_AGO,
+    SECOND,
+    append,
+    contents,
+    events,
+    files,
+    listing,
+    set_key,
+    write_conversation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"

@@ -20,7 +20,7 @@ from reconcile.model.plan import Action, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
 from reconcile.scan.scan import scan
-from tests.support.world import World, events, listing, make_project, write_conversation
+from tests.support.projects.world import World, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from reconcile.index.parallel_stat import changed_on_both
 from reconcile.index.stat_table import KeptSweep, Sweep
 from reconcile.model.snapshot import Side
 from reconcile.scan.scan import scan
-from tests.support.swept import whole
+from tests.support.projects.stat_rows import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ from reconcile.formats.claudesidian.briefing import Surroundings
 from reconcile.formats.claudesidian.briefing import brief as brief_of
 from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault
-from tests.support.claudesidian import CORPUS, copied, needs_corpus, session, workspace
-from tests.support.straced import Straced, unusable
+from tests.support.faults.strace import Straced, unusable
+from tests.support.formats.claudesidian import CORPUS, copied, needs_corpus, session, workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

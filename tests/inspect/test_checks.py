@@ -9,7 +9,7 @@ import pytest
 
 from reconcile.adapters.claudesidian.files import read_vault
 from reconcile.formats.claudesidian.checks.examine import examine
-from tests.support.claudesidian import NOW, carried_out, copied, needs_corpus, told
+from tests.support.formats.claudesidian import NOW, carried_out, copied, needs_corpus, told
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,15 +12,15 @@ from reconcile import Workspace
 from reconcile.model.snapshot import STREAM, Side
 from reconcile.state.database import State
 from reconcile.state.vault import Vault, Version
-from tests.support.library import locked, say
-from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.trouble import hold
-from tests.support.world import CORPUS, NO_CORPUS, copy_tree, events, spread_times, write_conversation
+from tests.support.faults.disturbances import hold
+from tests.support.library.conversations import locked, say
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.world import CORPUS, NO_CORPUS, copy_tree, events, spread_times, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NOBODY = 17500000009
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import events, write_conversation
+from tests.support.projects.world import events, write_conversation
 
 if TYPE_CHECKING:
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 A, B, C, D, E, F = range(17528832001, 17528832061, 10)
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile import Workspace
-from tests.support.three import FIRST, three
-from tests.support.world import make_project
+from tests.support.projects.three_conversations import FIRST, three
+from tests.support.projects.world import make_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 @pytest.fixture

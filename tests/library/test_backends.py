@@ -20,13 +20,13 @@ from reconcile import (
     Workspace,
 )
 from reconcile.adapters.roots import LocateError
-from tests.support.jp_process import JpProcess
-from tests.support.library import check, locked, mutable, say
-from tests.support.three import FIRST, SECOND_ID
-from tests.support.world import LONG_AGO, append, listing, stamps
+from tests.support.library.conversations import check, locked, mutable, say
+from tests.support.projects.jp_process import JpProcess
+from tests.support.projects.three_conversations import FIRST, SECOND_ID
+from tests.support.projects.world import LONG_AGO, append, listing, stamps
 
 if TYPE_CHECKING:
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def test_without_persisting_all_is_read_and_nothing_written(world: World) -> None:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile import ChangedError, HasChildrenError, MisuseError, ReleasedError, Workspace
-from tests.support.interrupting import interrupted
-from tests.support.library import check, directory, locked, mutable, say, texts
-from tests.support.three import FIRST, THIRD
+from tests.support.faults.interrupts import interrupted
+from tests.support.library.conversations import check, directory, locked, mutable, say, texts
+from tests.support.projects.three_conversations import FIRST, THIRD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reconcile import Change, ConversationLock, ConversationMut, Events
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def test_a_workspace_that_was_closed(world: World) -> None:

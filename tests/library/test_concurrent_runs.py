@@ -10,17 +10,17 @@ from reconcile.adapters.locate import locate
 from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
-from tests.support.library import check, directory, mutable, say
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.watched import planned
-from tests.support.world import LONG_AGO, SECOND, append
+from tests.support.library.conversations import check, directory, mutable, say
+from tests.support.projects.changing_sides import planned
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.world import LONG_AGO, SECOND, append
 
 if TYPE_CHECKING:
     import pytest
 
     from reconcile import Workspace
     from reconcile.model.baseline import WorldState
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def opened(world: World) -> Session:

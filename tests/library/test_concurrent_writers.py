@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile import CASCADE, InvalidValueError, UnknownConversationError, Workspace
-from tests.support.library import check, directory, locked, mutable, read, say, texts
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.world import events, make_project, set_key, write_conversation
+from tests.support.library.conversations import check, directory, locked, mutable, read, say, texts
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.world import events, make_project, set_key, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 @pytest.fixture

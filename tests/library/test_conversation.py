@@ -35,10 +35,10 @@ from reconcile import (
     thawed,
 )
 from reconcile.fs.mutations import Root
-from tests.support.jp_process import JpProcess
-from tests.support.library import check, directory, locked, mutable, read, say, texts
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.world import LONG_AGO, SECOND, append, digest_of, stamps, write_json
+from tests.support.library.conversations import check, directory, locked, mutable, read, say, texts
+from tests.support.projects.jp_process import JpProcess
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.world import LONG_AGO, SECOND, append, digest_of, stamps, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from reconcile.fs.files import Fingerprint
     from reconcile.model.snapshot import Digest
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 @pytest.fixture

@@ -15,16 +15,16 @@ import pytest
 
 from reconcile import LibraryError, Workspace
 from reconcile.errors import ReconcileError
-from tests.support.faults import Mode, under_fault
-from tests.support.library import check
-from tests.support.library_story import NAMES, found, story
-from tests.support.straced import EFFECTS, Straced, unusable
-from tests.support.world import listing
+from tests.support.faults.fault_points import Mode, under_fault
+from tests.support.faults.strace import EFFECTS, Straced, unusable
+from tests.support.library.conversations import check
+from tests.support.library.story import NAMES, found, story
+from tests.support.projects.world import listing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 PROJECT = Path(__file__).parents[2]
 STRIDES = {Mode.KILLED: 97, Mode.TORN: 29, Mode.FULL: 101, Mode.BROKEN: 113}
@@ -126,7 +126,7 @@ def under_strace(again: Again, first: int, stride: int) -> int:
     if words := unusable():
         pytest.skip(words)
     straced = Straced(
-        again.world.project.parent / "strace.log", program=(sys.executable, "-m", "tests.support.library_story")
+        again.world.project.parent / "strace.log", program=(sys.executable, "-m", "tests.support.library.story")
     )
     straced(str(again.world.project), again.acknowledged)
     calls = straced.calls(again.world.project.parent) + straced.calls(again.world.user_data.parent)

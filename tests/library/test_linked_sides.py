@@ -8,15 +8,15 @@ import pytest
 
 from reconcile import PersistError, UnreadableError, Workspace
 from reconcile.adapters.roots import LocateError
-from tests.support.disk_level import read_directory
-from tests.support.library import check, mutable, say, texts
-from tests.support.three import FIRST, THIRD
-from tests.support.world import events, write_conversation
+from tests.support.library.conversations import check, mutable, say, texts
+from tests.support.projects.three_conversations import FIRST, THIRD
+from tests.support.projects.world import events, write_conversation
+from tests.support.scenarios.disk_level import read_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 STRANGE = 17500000009
 

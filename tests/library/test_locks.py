@@ -14,13 +14,13 @@ import pytest
 from reconcile import BusyError, Events, PersistError, UnreadableError, Workspace
 from reconcile.fs.durability import Durability
 from reconcile.library.locks import ReadWriteLock
-from tests.support.jp_process import JpProcess
-from tests.support.library import check, directory, locked, mutable, say, texts
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.world import LONG_AGO, append
+from tests.support.library.conversations import check, directory, locked, mutable, say, texts
+from tests.support.projects.jp_process import JpProcess
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.world import LONG_AGO, append
 
 if TYPE_CHECKING:
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def test_threads_that_write_to_one_and_to_several(world: World, workspace: Workspace) -> None:

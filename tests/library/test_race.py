@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.library import directory, texts
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.world import SCRIPT
+from tests.support.library.conversations import directory, texts
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.world import SCRIPT
 
 if TYPE_CHECKING:
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 PROJECT = Path(__file__).parents[2]
 WRITERS, EVENTS, KILLS = 8, 200, 60
@@ -40,7 +40,7 @@ class Writer:
         numbers = [str(number) for number in (THIRD, FIRST, SECOND_ID)]
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-W", "error", "-m", "tests.support.library_writer", str(self.world.project)),
+                *(sys.executable, "-W", "error", "-m", "tests.support.library.writer", str(self.world.project)),
                 *(self.name, str(self.next), str(self.count - self.next), *numbers),
             ],
             cwd=PROJECT,

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile import Workspace
-from tests.support.faults import Mode, under_fault
-from tests.support.library import check, locked, mutable, read
-from tests.support.world import events, write_conversation
+from tests.support.faults.fault_points import Mode, under_fault
+from tests.support.library.conversations import check, locked, mutable, read
+from tests.support.projects.world import events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 FOURTH = 17500000004
 NAMES = {"It": "it", "Another": "another"}

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.library import check, directory, texts
-from tests.support.opened_twice import WAYS
-from tests.support.three import FIRST, SECOND_ID
-from tests.support.world import DATABASE, SCRIPT, assert_sound, command
+from tests.support.library.conversations import check, directory, texts
+from tests.support.library.second_open import WAYS
+from tests.support.projects.three_conversations import FIRST, SECOND_ID
+from tests.support.projects.world import DATABASE, SCRIPT, assert_sound, command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 PROJECT = Path(__file__).parents[2]
 PROC_LOCKS = Path("/proc/locks")
@@ -29,7 +29,7 @@ PROC_LOCKS = Path("/proc/locks")
 def program(world: World, way: str) -> Iterator[subprocess.Popen[str]]:
     """Have the program run, until its last line was asked for."""
     started = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.opened_twice", str(world.project), str(FIRST), way],
+        [sys.executable, "-m", "tests.support.library.second_open", str(world.project), str(FIRST), way],
         cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

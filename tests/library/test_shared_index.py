@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile import PROMOTE
-from tests.support.library import check, directory, locked, mutable, say, texts
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.world import events, write_conversation
+from tests.support.library.conversations import check, directory, locked, mutable, say, texts
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.world import events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile import Workspace
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 PATIENCE_S = 10.0
 FOURTH = 17500000004

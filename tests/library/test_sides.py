@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile import LockError, PersistError, UnreadableError, Workspace
-from tests.support.library import check, directory, mutable, read, say
-from tests.support.three import FIRST, SECOND_ID
-from tests.support.world import make_project
+from tests.support.library.conversations import check, directory, mutable, read, say
+from tests.support.projects.three_conversations import FIRST, SECOND_ID
+from tests.support.projects.world import make_project
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def test_the_first_conversation_of_a_project(tmp_path: Path, run: Run) -> None:

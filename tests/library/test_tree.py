@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconcile.library.tree import Tree
 from reconcile.planning.rules.tree import TreeIndex
-from tests.support.pure_level import FORMAT
+from tests.support.scenarios.pure_level import FORMAT
 
 IDS = st.sampled_from([f"jp-c{number}" for number in (2, 3, 10, 17, 40, 100)])
 PARENTS = st.dictionaries(IDS, st.none() | IDS)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from reconcile import InvalidValueError, Json, new_event, plain, timestamp
 from reconcile.library.values import decode, encode, in_jp_order
-from tests.support.library import directory, mutable, read
-from tests.support.three import FIRST
-from tests.support.world import CORPUS, NO_CORPUS
+from tests.support.library.conversations import directory, mutable, read
+from tests.support.projects.three_conversations import FIRST
+from tests.support.projects.world import CORPUS, NO_CORPUS
 
 if TYPE_CHECKING:
     from reconcile import Workspace
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 FLOAT = (
     r"-?(0\.0|0\.0{0,4}[1-9][0-9]*|[1-9][0-9]{0,15}\.[0-9]+"

@@ -18,15 +18,15 @@ from reconcile import (
 )
 from reconcile.fs.files import read_files
 from reconcile.library import loading
-from tests.support.library import check, directory, locked, mutable, read, say
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.world import LONG_AGO, append, set_key, write_json
+from tests.support.library.conversations import check, directory, locked, mutable, read, say
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.world import LONG_AGO, append, set_key, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reconcile.fs.dirfd import Directory
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def handles(*numbers: int) -> list[ConversationHandle]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconcile.model.reasons import CASES, case_of
-from tests.support.scenario import read_scenario
+from tests.support.scenarios.scenario import read_scenario
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios" / "cases"
 CONTENTS = (None, "x", "y", "z")

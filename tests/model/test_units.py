@@ -9,10 +9,10 @@ import pytest
 from reconcile.fs.hashing import digest
 from reconcile.model.snapshot import METADATA, STREAM, Unreadable
 from reconcile.model.units import is_of_another, joined_digest, units_of
-from tests.support.building import stored, unreadable
-from tests.support.notation import read_metadata
-from tests.support.pure_level import FORMAT, RULES
-from tests.support.words import Words, time_ns
+from tests.support.scenarios.building import stored, unreadable
+from tests.support.scenarios.line_reader import Words, time_ns
+from tests.support.scenarios.notation import read_metadata
+from tests.support.scenarios.pure_level import FORMAT, RULES
 
 WHOLE = '1-a  metadata 09:00 title "A"  stream 09:10 [1 2] b2@09:20'
 

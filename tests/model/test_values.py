@@ -16,7 +16,7 @@ from reconcile.model.baseline import (
 )
 from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import METADATA, STREAM
-from tests.support.building import agreed_on, here, plan_of, stored
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B, C, D = (A.replace("1-a", f"{number}-x") for number in (2, 3, 4))

@@ -12,7 +12,7 @@ from reconcile.model.options import Diverged, Take
 from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Side, Snapshot
-from tests.support.building import agreed_on, here, plan_of, stored, view_of
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored, view_of
 
 if TYPE_CHECKING:
     from reconcile.model.plan import Item, Plan

@@ -21,8 +21,8 @@ from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Problem, Si
 from reconcile.planning.baseline_update import Changes, brought, update_baseline
 from reconcile.planning.rules.guards import Sides, Whole
 from reconcile.planning.rules.views import PLACE
-from tests.support.building import agreed_on, here, plan_of, seen, stored, unreadable, view_of
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import agreed_on, here, plan_of, seen, stored, unreadable, view_of
+from tests.support.scenarios.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

@@ -12,8 +12,8 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Side, Snapshot
 from reconcile.planning.baseline_update import Changes, update_baseline
 from reconcile.planning.rules.views import views_of
-from tests.support.building import agreed_on, here, plan_of, stored, unreadable
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored, unreadable
+from tests.support.scenarios.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

@@ -14,7 +14,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import File, Place, Side
 from reconcile.planning.builder import Node, PlanBuilder, Put, Step, nodes_of
 from reconcile.planning.filters import renumbered, withheld
-from tests.support.building import here, stored
+from tests.support.scenarios.building import here, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconcile.model.snapshot import Place, Side
 from reconcile.planning.builder import Node, nodes_of
-from tests.support.building import here
+from tests.support.scenarios.building import here
 
 LINES = [
     "1-a  metadata 09:00",

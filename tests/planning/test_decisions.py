@@ -14,7 +14,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.presence import Goal
-from tests.support.building import agreed_on, context_of, here, plan_of, stored, unreadable, view_of
+from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, unreadable, view_of
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 LONGER = A.replace("[1]", "[1 2]")

@@ -11,7 +11,7 @@ from reconcile.model.plan import Item
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Problem
 from reconcile.planning.diagnosis import LAY_OUT, PLAIN, SEE_TO_IT, Ailment, Finding, diagnose, empty_directories
-from tests.support.building import agreed_on, context_of, here, plan_of, stored, unreadable
+from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, unreadable
 
 if TYPE_CHECKING:
     from reconcile.model.plan import Plan

@@ -14,8 +14,8 @@ from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
 from reconcile.planning.filters import selected, without_git, without_moving
 from reconcile.planning.incremental.side_index import without_events
 from reconcile.planning.planner import needs_contents, needs_events
-from tests.support.building import NOW_NS, agreed_on, context_of, here, plan_of, seen, stored
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, plan_of, seen, stored
+from tests.support.scenarios.pure_level import RULES
 
 
 def line(number: int, more: str = "", events: str = "[1]") -> str:

@@ -10,8 +10,8 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind,
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, File
 from reconcile.planning.filters import DirectoryState, directory_state, left_alone, side_digest, undone_record
-from tests.support.building import agreed_on, here, plan_of, stored
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored
+from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,8 +25,8 @@ from reconcile.planning.requests.undo import plan_undo
 from reconcile.planning.rules.presence import Goal, Presence, missing_side
 from reconcile.planning.rules.views import views_of
 from reconcile.planning.steps.derived import with_repairs
-from tests.support.notes import FORMAT, HOUR, RULES, carried_out, notes, side
-from tests.support.remembering import Memories
+from tests.support.formats.notes import FORMAT, HOUR, RULES, carried_out, notes, side
+from tests.support.scenarios.memories import Memories
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -651,7 +651,7 @@ def test_directories_are_made_and_what_is_left_over_goes() -> None:
 
 
 def test_the_example_is_short() -> None:
-    from tests.support.notes import PAGE
+    from tests.support.formats.notes import PAGE
 
     assert len(PAGE.read_text().splitlines()) < 150
     assert FORMAT.name == "notes"

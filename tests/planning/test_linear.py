@@ -18,10 +18,10 @@ from reconcile.planning.planner import make_plan
 from reconcile.planning.simulate import listing_of, simulate
 from reconcile.planning.status_listing import status_lines
 from reconcile.serialization.plan_json import plan_to_json
-from tests.support.building import NOW_NS, context_of
-from tests.support.listing import read_tree
-from tests.support.pure_level import FORMAT, RULES
-from tests.support.pure_scan import scan_tree
+from tests.support.scenarios.building import NOW_NS, context_of
+from tests.support.scenarios.listing import read_tree
+from tests.support.scenarios.pure_level import FORMAT, RULES
+from tests.support.scenarios.pure_scan import scan_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

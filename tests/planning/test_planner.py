@@ -12,8 +12,8 @@ from reconcile.model.policy import Children, GcRequest, Policy, ProjectRequest, 
 from reconcile.model.snapshot import STREAM, Snapshot
 from reconcile.planning.planner import make_plan, plan_by_rules
 from reconcile.planning.rules.guards import Sides, Whole
-from tests.support.building import NOW_NS, agreed_on, here, plan_of, stored
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, stored
+from tests.support.scenarios.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:30 [1 2]'

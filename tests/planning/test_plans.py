@@ -15,7 +15,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason, reason_of
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Problem, Side
-from tests.support.building import agreed_on, here, plan_of, stored, unreadable
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored, unreadable
 
 if TYPE_CHECKING:
     from reconcile.model.plan import Plan

@@ -18,7 +18,7 @@ from reconcile.model.plan import Action, Item, Kind, Plan, Precondition, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, WHOLE, Place, Side
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
-from tests.support.building import here, stored
+from tests.support.scenarios.building import here, stored
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 

@@ -10,7 +10,7 @@ from reconcile.model.plan import Action, Kind, Plan, Precondition, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
 from reconcile.planning.simulate import ContradictionError, FileState, Listing, listing_of, simulate, surprises
-from tests.support.building import agreed_on, here, plan_of, stored
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
 
 def at(path: str) -> Place:

@@ -12,7 +12,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA
 from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.status_listing import StatusLine, status_lines
-from tests.support.building import Lines, agreed_on, context_of, here, plan_of, stored, view_of
+from tests.support.scenarios.building import Lines, agreed_on, context_of, here, plan_of, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 NOTE = '1-a/NOTE.md  09:00 "x"'

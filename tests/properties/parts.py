@@ -22,7 +22,7 @@ from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.fork import plan_branch
 from reconcile.planning.requests.undo import plan_undo
 from reconcile.planning.rules.guards import compare_sides, holds_any
-from tests.support.pure_level import RULES, PureLevel
+from tests.support.scenarios.pure_level import RULES, PureLevel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy, Snapshot
     from reconcile.planning.baseline_update import Changes
-    from tests.support.commands import Command, Outcome
+    from tests.support.scenarios.commands import Command, Outcome
 
 
 def restricted(baseline: Baseline, conversations: Collection[str]) -> Baseline:

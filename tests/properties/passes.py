@@ -17,15 +17,15 @@ from reconcile.engine.session import Session
 from reconcile.model.snapshot import Side
 from reconcile.scan.scan import scan
 from reconcile.state.directory import state_directory
-from tests.support.commands import outcome_of
-from tests.support.disk_level import DiskLevel
-from tests.support.pure_level import FORMAT
-from tests.support.trees import Folder
-from tests.support.watched import planned
+from tests.support.projects.changing_sides import planned
+from tests.support.scenarios.commands import outcome_of
+from tests.support.scenarios.disk_level import DiskLevel
+from tests.support.scenarios.pure_level import FORMAT
+from tests.support.scenarios.trees import Folder
 
 if TYPE_CHECKING:
-    from tests.support.commands import Command, Outcome
-    from tests.support.trees import Tree
+    from tests.support.scenarios.commands import Command, Outcome
+    from tests.support.scenarios.trees import Tree
 
 SIDES = {Side.STORE: "store", Side.WORKSPACE: "workspace"}
 

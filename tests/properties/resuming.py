@@ -22,15 +22,15 @@ from reconcile.index.summary import LastAnswer, request_key
 from reconcile.scan.scan import scan
 from reconcile.state.directory import state_directory
 from tests.properties.passes import SIDES
-from tests.support.commands import outcome_of
-from tests.support.disk_level import DiskLevel
-from tests.support.pure_level import FORMAT
+from tests.support.scenarios.commands import outcome_of
+from tests.support.scenarios.disk_level import DiskLevel
+from tests.support.scenarios.pure_level import FORMAT
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
-    from tests.support.commands import Command, Outcome
+    from tests.support.scenarios.commands import Command, Outcome
 
 
 @dataclass(slots=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tests.properties.telling import Frame
-from tests.support.pure_level import PureLevel
+from tests.support.scenarios.pure_level import PureLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.trees import Tree
+    from tests.support.scenarios.trees import Tree
 
 Frames = list[Frame]
 

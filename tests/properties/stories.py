@@ -16,15 +16,15 @@ from msgspec.structs import replace
 
 from tests.properties.shortening import breaks, shortened
 from tests.properties.telling import Frame, tell
-from tests.support.listing import read_tree, show_tree
-from tests.support.notation import BASE, EVENTS, METADATA, written
-from tests.support.pure_level import PureLevel
-from tests.support.trees import Blob, Move, Remove, below
+from tests.support.scenarios.listing import read_tree, show_tree
+from tests.support.scenarios.notation import BASE, EVENTS, METADATA, written
+from tests.support.scenarios.pure_level import PureLevel
+from tests.support.scenarios.trees import Blob, Move, Remove, below
 
 if TYPE_CHECKING:
-    from tests.support.commands import Outcome
-    from tests.support.pure_level import Level
-    from tests.support.trees import Tree
+    from tests.support.scenarios.commands import Outcome
+    from tests.support.scenarios.pure_level import Level
+    from tests.support.scenarios.trees import Tree
 
 IDS = ("1", "2", "3", "4")
 WORKSPACES = ("workspace", "workspace2", "workspace3")

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tests.support.commands import read_command
-from tests.support.listing import show_tree
-from tests.support.notation import BASE, EVENTS
-from tests.support.pure_level import Names, PureLevel
-from tests.support.words import show_path
+from tests.support.scenarios.commands import read_command
+from tests.support.scenarios.line_reader import show_path
+from tests.support.scenarios.listing import show_tree
+from tests.support.scenarios.notation import BASE, EVENTS
+from tests.support.scenarios.pure_level import Names, PureLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tests.support.commands import Outcome
-    from tests.support.pure_level import Level
-    from tests.support.trees import Tree
+    from tests.support.scenarios.commands import Outcome
+    from tests.support.scenarios.pure_level import Level
+    from tests.support.scenarios.trees import Tree
 
 command_of = cache(read_command)
 

@@ -15,8 +15,8 @@ from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Side
 from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.planner import make_plan
-from tests.support.notes import HOUR, RULES, Files, carried_out, notes, snapshot
-from tests.support.remembering import Memories
+from tests.support.formats.notes import HOUR, RULES, Files, carried_out, notes, snapshot
+from tests.support.scenarios.memories import Memories
 
 if TYPE_CHECKING:
     from reconcile.model.plan import Plan

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.lossy_programs import PROGRAMS
+from tests.support.formats.lossy_programs import PROGRAMS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from click.testing import Result
 
     from tests.conftest import Run
-    from tests.support.lossy_programs import Entry
+    from tests.support.formats.lossy_programs import Entry
 
 ROUNDS = int(os.environ.get("LOSSY_ROUNDS", "1000"))
 LONG = 40

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from reconcile.planning.planner import make_plan
 from tests.properties.telling import command_of, tell
 from tests.properties.worlds import NUMBERS, some_worlds
-from tests.support.listing import read_tree
-from tests.support.pure_level import RULES, PureLevel
+from tests.support.scenarios.listing import read_tree
+from tests.support.scenarios.pure_level import RULES, PureLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

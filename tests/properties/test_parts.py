@@ -20,13 +20,13 @@ from tests.properties.shortening import breaks
 from tests.properties.stories import PARENTS, STREAMS, Stories
 from tests.properties.telling import tell
 from tests.properties.test_stories import SECONDS, for_seconds, told
-from tests.support.listing import read_tree
-from tests.support.notation import METADATA
-from tests.support.words import DAY_NS
+from tests.support.scenarios.line_reader import DAY_NS
+from tests.support.scenarios.listing import read_tree
+from tests.support.scenarios.notation import METADATA
 
 if TYPE_CHECKING:
     from tests.properties.resuming import ResumingLevel
-    from tests.support.disk_level import RunCommand
+    from tests.support.scenarios.disk_level import RunCommand
 
 
 NUMBERS = tuple("1234567")

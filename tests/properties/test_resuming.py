@@ -18,10 +18,10 @@ from tests.properties.resuming import ResumingLevel
 from tests.properties.shortening import breaks
 from tests.properties.test_parts import Watched
 from tests.properties.test_stories import SECONDS
-from tests.support.words import DAY_NS
+from tests.support.scenarios.line_reader import DAY_NS
 
 if TYPE_CHECKING:
-    from tests.support.disk_level import RunCommand
+    from tests.support.scenarios.disk_level import RunCommand
 
 
 class Resuming(Watched):

@@ -18,19 +18,19 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.properties.stories import Stories
 from tests.properties.telling import Frame, tell
-from tests.support.disk_level import DiskLevel
-from tests.support.listing import read_tree
-from tests.support.playing import play
-from tests.support.pure_level import PureLevel
-from tests.support.scenario import read_scenario
-from tests.support.words import DAY_NS
+from tests.support.scenarios.disk_level import DiskLevel
+from tests.support.scenarios.line_reader import DAY_NS
+from tests.support.scenarios.listing import read_tree
+from tests.support.scenarios.player import play
+from tests.support.scenarios.pure_level import PureLevel
+from tests.support.scenarios.scenario import read_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.commands import Outcome
-    from tests.support.disk_level import RunCommand
-    from tests.support.trees import Tree
+    from tests.support.scenarios.commands import Outcome
+    from tests.support.scenarios.disk_level import RunCommand
+    from tests.support.scenarios.trees import Tree
 
 SECONDS = float(os.environ.get("STORIES_FOR", "300"))
 QUIET = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)

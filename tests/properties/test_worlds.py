@@ -25,11 +25,11 @@ from reconcile.serialization.plan_json import plan_to_json
 from tests.properties.shortening import shortened
 from tests.properties.telling import command_of, tell
 from tests.properties.worlds import KINDS, PASTS, World, some_worlds, worlds_of
-from tests.support.disk_level import DiskLevel
-from tests.support.playing import play
-from tests.support.pure_level import RULES, PureLevel
-from tests.support.scenario import read_scenario
-from tests.support.words import DAY_NS
+from tests.support.scenarios.disk_level import DiskLevel
+from tests.support.scenarios.line_reader import DAY_NS
+from tests.support.scenarios.player import play
+from tests.support.scenarios.pure_level import RULES, PureLevel
+from tests.support.scenarios.scenario import read_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Snapshot
     from tests.properties.worlds import Kind, Past
-    from tests.support.disk_level import RunCommand
+    from tests.support.scenarios.disk_level import RunCommand
 
     Record = Callable[[str, object], None]
 

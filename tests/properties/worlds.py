@@ -30,14 +30,14 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.properties.telling import Frame
-from tests.support.listing import read_tree
-from tests.support.pure_level import PureLevel
-from tests.support.trees import Folder
+from tests.support.scenarios.listing import read_tree
+from tests.support.scenarios.pure_level import PureLevel
+from tests.support.scenarios.trees import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.trees import Tree
+    from tests.support.scenarios.trees import Tree
 
 NUMBERS = ("1", "2")
 REMEMBERED = ("nothing", "in sync", "local", "removed", "private")

@@ -23,9 +23,9 @@ from reconcile.model.units import Unit
 from reconcile.planning.rules.commit_order import PARTITION, Doubt, Order, split_archives
 from reconcile.scan import outdated
 from reconcile.scan.outdated import committed_of, file_at, history_of, outdated_of
-from tests.support import building
-from tests.support.git_world import git
-from tests.support.pure_level import RULES
+from tests.support.projects.git_world import git
+from tests.support.scenarios import building
+from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.scan import rescan
 from reconcile.scan.rescan import look_again
 from reconcile.scan.scan import scan
-from tests.support.world import LONG_AGO, append, events, write_conversation
+from tests.support.projects.world import LONG_AGO, append, events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

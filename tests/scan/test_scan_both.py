@@ -18,8 +18,8 @@ from reconcile.model.snapshot import Side
 from reconcile.scan import parallel as scanning
 from reconcile.scan.content_cache import Facts
 from reconcile.scan.parallel import Where, heard, scan_both, told
-from tests.support.motley import FIRST, fill
-from tests.support.world import events, write_conversation
+from tests.support.projects.mixed_side import FIRST, fill
+from tests.support.projects.world import events, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path

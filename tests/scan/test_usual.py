@@ -12,9 +12,9 @@ from reconcile.model.snapshot import Side
 from reconcile.scan import reader
 from reconcile.scan.content_cache import Facts
 from reconcile.scan.scan import scan
-from tests.support.motley import FIRST, fill
-from tests.support.swept import whole
-from tests.support.world import events, write_conversation
+from tests.support.projects.mixed_side import FIRST, fill
+from tests.support.projects.stat_rows import whole
+from tests.support.projects.world import events, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,17 +13,17 @@ from zlib import crc32
 
 import pytest
 
-from tests.support.disk_level import DiskLevel, RunCommand
-from tests.support.faults import Mode
-from tests.support.injecting import Injector, StraceInjector
-from tests.support.playing import play, scenarios
-from tests.support.scenario import Run
-from tests.support.straced import unusable
+from tests.support.faults.fault_points import Mode
+from tests.support.faults.injector import Injector, StraceInjector
+from tests.support.faults.strace import unusable
+from tests.support.scenarios.disk_level import DiskLevel, RunCommand
+from tests.support.scenarios.player import play, scenarios
+from tests.support.scenarios.scenario import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.scenario import Scenario
+    from tests.support.scenarios.scenario import Scenario
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = [

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.fixed_scenario import complaint, play, read
+from tests.support.formats.fixed_scenario import complaint, play, read
 
 if TYPE_CHECKING:
     from tests.conftest import Run
-    from tests.support.fixed_scenario import FixedScenario
+    from tests.support.formats.fixed_scenario import FixedScenario
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios-fixed"
 SCENARIOS = [read(path) for path in sorted(FIXTURES.rglob("*.scenario"))]

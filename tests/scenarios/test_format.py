@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.listing import read_tree, show_tree
-from tests.support.playing import play
-from tests.support.pure_level import PureLevel
-from tests.support.scenario import read_scenario
-from tests.support.trees import Blob, Tree
-from tests.support.words import DAY_NS, ScenarioError, show_time, time_ns
+from tests.support.scenarios.line_reader import DAY_NS, ScenarioError, show_time, time_ns
+from tests.support.scenarios.listing import read_tree, show_tree
+from tests.support.scenarios.player import play
+from tests.support.scenarios.pure_level import PureLevel
+from tests.support.scenarios.scenario import read_scenario
+from tests.support.scenarios.trees import Blob, Tree
 
 if TYPE_CHECKING:
     from pathlib import Path

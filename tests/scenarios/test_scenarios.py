@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.disk_level import DiskLevel, RunCommand
-from tests.support.fake_level import MemoryState, read_nodes
-from tests.support.playing import play, scenarios
-from tests.support.pure_level import PureLevel
+from tests.support.scenarios.disk_level import DiskLevel, RunCommand
+from tests.support.scenarios.fake_level import MemoryState, read_nodes
+from tests.support.scenarios.player import play, scenarios
+from tests.support.scenarios.pure_level import PureLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.scenario import Scenario
+    from tests.support.scenarios.scenario import Scenario
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = scenarios(FIXTURES)

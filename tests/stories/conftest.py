@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.git_world import tell
-from tests.support.three import three
+from tests.support.projects.git_world import tell
+from tests.support.projects.three_conversations import three
 
 if TYPE_CHECKING:
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 @pytest.fixture

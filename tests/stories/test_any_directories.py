@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tests.support.world import LONG_AGO, SECOND, events, make_project, write_conversation
+from tests.support.projects.world import LONG_AGO, SECOND, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path

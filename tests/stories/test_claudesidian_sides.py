@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.claudesidian import conversation, copied, events, needs_corpus, session, workspace
-from tests.support.git_world import git
-from tests.support.vaults import TOPS, Vault, below, created, message, opened, small, trace
+from tests.support.formats.claudesidian import conversation, copied, events, needs_corpus, session, workspace
+from tests.support.formats.claudesidian_project import TOPS, Vault, below, created, message, opened, small, trace
+from tests.support.projects.git_world import git
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.claudesidian import conversation, events, session, workspace
-from tests.support.faults import Mode, under_fault
-from tests.support.vaults import NOTE, SETTINGS, TOPS, Vault, below, small, trace
+from tests.support.faults.fault_points import Mode, under_fault
+from tests.support.formats.claudesidian import conversation, events, session, workspace
+from tests.support.formats.claudesidian_project import NOTE, SETTINGS, TOPS, Vault, below, small, trace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.terminal import at_terminal
-from tests.support.three import three
-from tests.support.world import SCRIPT, files, make_project
+from tests.support.projects.terminal import at_terminal
+from tests.support.projects.three_conversations import three
+from tests.support.projects.world import SCRIPT, files, make_project
 
 if TYPE_CHECKING:
     from tests.conftest import Run

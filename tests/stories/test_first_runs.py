@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import (
+from tests.support.projects.world import (
     CORPUS,
     LONG_AGO,
     NO_CORPUS,

@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.support.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
-from tests.support.world import LONG_AGO, SECOND, append, contents, digest_of, events, listing, set_key, write_json
+from tests.support.projects.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
+from tests.support.projects.world import (
+    LONG_AGO,
+    SECOND,
+    append,
+    contents,
+    digest_of,
+    events,
+    listing,
+    set_key,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from tests.support.git_world import commit, git
-from tests.support.world import LONG_AGO, SECOND, events, write_conversation, write_json
+from tests.support.projects.git_world import commit, git
+from tests.support.projects.world import LONG_AGO, SECOND, events, write_conversation, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.support.git_walk import Walk
-from tests.support.git_world import commit, git
-from tests.support.world import LONG_AGO, SECOND, append, events, make_project, write_conversation, write_json
+from tests.support.projects.git_walk import Walk
+from tests.support.projects.git_world import commit, git
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, make_project, write_conversation, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 

@@ -11,13 +11,13 @@ from unittest import mock
 import pytest
 
 from reconcile.engine.session import Session
-from tests.support.world import LONG_AGO, SECOND, append, events, write_conversation
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from reconcile.apply.outcome import Outcome
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 ONE, TWO, NEW = 17500000001, 17500000002, 17500000003
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import (
+from tests.support.projects.world import (
     CORPUS,
     LONG_AGO,
     NO_CORPUS,
@@ -25,7 +25,7 @@ from tests.support.world import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NAMES = (
     "17462040864",

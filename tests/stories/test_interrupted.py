@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import append, events, make_project, write_conversation
+from tests.support.projects.world import append, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 FIRST = 17500000000
 MANY = 40

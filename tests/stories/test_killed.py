@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.world import (
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.world import (
     LONG_AGO,
     SECOND,
     append,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 MANY = 60
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.leslie import CORPUS, Leslie, corpus_project
+from tests.support.formats.leslie import CORPUS, Leslie, corpus_project
 
 if TYPE_CHECKING:
     from pathlib import Path

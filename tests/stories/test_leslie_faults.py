@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.stories.test_leslie_sides import made, relations, rewrite
-from tests.support.faults import Mode, under_fault
-from tests.support.fixed_programs import LeslieProgram
-from tests.support.leslie_sides import Sides, carried
-from tests.support.words import Words
+from tests.support.faults.fault_points import Mode, under_fault
+from tests.support.formats.fixed_programs import LeslieProgram
+from tests.support.formats.leslie_project import Sides, carried
+from tests.support.scenarios.line_reader import Words
 
 if TYPE_CHECKING:
     from tests.conftest import Run

@@ -14,9 +14,9 @@ import pytest
 
 from reconcile.apply.staging import Stage
 from tests.stories.test_leslie_sides import made, relations, rewrite, worktrees
-from tests.support.leslie_sides import Sides, carried
-from tests.support.watching import Watching, until
-from tests.support.world import command
+from tests.support.formats.leslie_project import Sides, carried
+from tests.support.projects.watcher import Watching, until
+from tests.support.projects.world import command
 
 if TYPE_CHECKING:
     from reconcile.state.vault import Version
@@ -39,7 +39,7 @@ def drifted(tmp_path: Path, run: Run) -> Sides:
 
 def writer(sides: Sides, prefix: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.leslie_writer", str(sides.leslie), prefix, str(count)],
+        [sys.executable, "-m", "tests.support.formats.leslie_writer", str(sides.leslie), prefix, str(count)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

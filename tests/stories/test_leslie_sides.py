@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.fixed_programs import LeslieProgram
-from tests.support.git_world import git
-from tests.support.leslie import CORPUS, corpus_project
-from tests.support.leslie_sides import Sides, carried
-from tests.support.words import Words
+from tests.support.formats.fixed_programs import LeslieProgram
+from tests.support.formats.leslie import CORPUS, corpus_project
+from tests.support.formats.leslie_project import Sides, carried
+from tests.support.projects.git_world import git
+from tests.support.scenarios.line_reader import Words
 
 if TYPE_CHECKING:
     from tests.conftest import Run

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import LONG_AGO, command, contents, events, write_conversation
+from tests.support.projects.world import LONG_AGO, command, contents, events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 TITLE = "Grüße, 日本"
 NAME = "17528832001-grüße--日本"

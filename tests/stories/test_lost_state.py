@@ -12,7 +12,7 @@ import pytest
 
 from reconcile.model.baseline import IntentKind
 from reconcile.state.database import State
-from tests.support.world import (
+from tests.support.projects.world import (
     DATABASE,
     LONG_AGO,
     SECOND,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBERS = tuple(range(17500000001, 17500000007))
 PUBLISHING = ((), ("recover", "--yes"), ("project", "--all"), ("status",), ("gc",))

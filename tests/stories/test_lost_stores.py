@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.stories.test_mounts import mount, mounted
-from tests.support.faults import dies_at
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.watching import Watching, grow, until
-from tests.support.world import ID_FILE, World, events, make_project, write_conversation
+from tests.support.faults.fault_points import dies_at
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.watcher import Watching, grow, until
+from tests.support.projects.world import ID_FILE, World, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.world import LONG_AGO, SECOND, append, events, listing, write_conversation
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, listing, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 PLACES = ("store", "workspace", "state")
 NEW = 17500000009

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.git_world import commit, git
-from tests.support.world import LONG_AGO, SECOND, events, set_key, write_conversation
+from tests.support.projects.git_world import commit, git
+from tests.support.projects.world import LONG_AGO, SECOND, events, set_key, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 

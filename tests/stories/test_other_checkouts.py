@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.faults import dies_at
-from tests.support.three import FIRST, three
-from tests.support.world import ID_FILE, LONG_AGO, SECOND, files, make_project, set_key
+from tests.support.faults.fault_points import dies_at
+from tests.support.projects.three_conversations import FIRST, three
+from tests.support.projects.world import ID_FILE, LONG_AGO, SECOND, files, make_project, set_key
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def test_what_a_killed_run_left_in_its_checkout_is_cleaned_there(world: World, tmp_path: Path, run: Run) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import (
+from tests.support.projects.world import (
     LONG_AGO,
     SCRIPT,
     SECOND,
@@ -28,7 +28,7 @@ from tests.support.world import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NOBODY = 65534
 ordinary = pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")

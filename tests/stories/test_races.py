@@ -9,8 +9,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tests.support.three import FIRST, SECOND_ID, THIRD, results, three
-from tests.support.world import (
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, results, three
+from tests.support.projects.world import (
     LONG_AGO,
     SECOND,
     World,

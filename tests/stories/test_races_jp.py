@@ -13,14 +13,14 @@ import pytest
 from reconcile.adapters.jp.locks import Acquired, LockSet
 from reconcile.fs.locks import try_lock
 from reconcile.fs.mutations import Root
-from tests.support.jp_process import JpProcess
-from tests.support.three import FIRST, SECOND_ID, THIRD, results, three
-from tests.support.world import LONG_AGO, SECOND, append, contents, set_key
+from tests.support.projects.jp_process import JpProcess
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, results, three
+from tests.support.projects.world import LONG_AGO, SECOND, append, contents, set_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 @pytest.fixture

@@ -13,13 +13,22 @@ import pytest
 from reconcile.apply.executor import Executor
 from reconcile.engine.session import Session
 from reconcile.fs.mutations import Root
-from tests.support.world import LONG_AGO, SECOND, append, contents, events, set_key, write_conversation, write_json
+from tests.support.projects.world import (
+    LONG_AGO,
+    SECOND,
+    append,
+    contents,
+    events,
+    set_key,
+    write_conversation,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"

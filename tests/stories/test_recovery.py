@@ -16,10 +16,10 @@ from reconcile.model.snapshot import Side
 from reconcile.state.database import State
 from reconcile.state.journal import StepState
 from reconcile.state.vault import Vault
-from tests.support.faults import dies_before
-from tests.support.three import FIRST, SECOND_ID, three
-from tests.support.trouble import hold
-from tests.support.world import (
+from tests.support.faults.disturbances import hold
+from tests.support.faults.fault_points import dies_before
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
+from tests.support.projects.world import (
     ID_FILE,
     LONG_AGO,
     SECOND,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 CLEANED = "what it left open has been cleaned up"
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.world import LONG_AGO, SECOND, append, files, set_key, stamps, write_json
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.world import LONG_AGO, SECOND, append, files, set_key, stamps, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def held(world: World) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.world import LONG_AGO, SECOND, listing, set_key
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.world import LONG_AGO, SECOND, listing, set_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 @dataclass(frozen=True, slots=True)

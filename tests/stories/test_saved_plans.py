@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.three import FIRST, SECOND_ID, THIRD, results, three
-from tests.support.world import (
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, results, three
+from tests.support.projects.world import (
     LONG_AGO,
     SECOND,
     append,
@@ -24,7 +24,7 @@ from tests.support.world import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 
 def test_a_saved_plan_refuses_what_was_edited_meanwhile_and_does_the_rest(world: World, tmp_path: Path) -> None:

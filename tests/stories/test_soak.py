@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.git_world import commit, git
-from tests.support.jp_process import JpProcess
-from tests.support.watching import Watching
-from tests.support.world import ID_FILE, assert_sound, event, events, files, make_project, write_conversation
+from tests.support.projects.git_world import commit, git
+from tests.support.projects.jp_process import JpProcess
+from tests.support.projects.watcher import Watching
+from tests.support.projects.world import ID_FILE, assert_sound, event, events, files, make_project, write_conversation
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 SECONDS = float(os.environ.get("SOAK_FOR", "600"))
 SAMPLES = 10

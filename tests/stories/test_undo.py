@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.faults import dies_at
-from tests.support.terminal import at_terminal
-from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.world import (
+from tests.support.faults.fault_points import dies_at
+from tests.support.projects.terminal import at_terminal
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.world import (
     DATABASE,
     ID_FILE,
     LONG_AGO,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 SECRET = "hunter2-hunter2"  # noqa: S105 - of nobody's
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.straced import Ended, Straced, unusable
-from tests.support.three import three
-from tests.support.world import listing, make_project
+from tests.support.faults.strace import Ended, Straced, unusable
+from tests.support.projects.three_conversations import three
+from tests.support.projects.world import listing, make_project
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 straced = pytest.mark.skipif(bool(unusable()), reason=unusable())
 LOOKS = "newfstatat,lstat,stat,statx"

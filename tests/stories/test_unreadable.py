@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hostile.test_memory import BARE, MB, big_stream, limited
-from tests.support.git_world import git
-from tests.support.straced import Ended, Straced, unusable
-from tests.support.world import LONG_AGO, SECOND, append, events, listing, make_project, set_key, write_conversation
+from tests.support.faults.strace import Ended, Straced, unusable
+from tests.support.projects.git_world import git
+from tests.support.projects.world import (
+    LONG_AGO,
+    SECOND,
+    append,
+    events,
+    listing,
+    make_project,
+    set_key,
+    write_conversation,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from tests.support.world import events, make_project, write_conversation
+from tests.support.projects.world import events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path

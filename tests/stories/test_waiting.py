@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile import Workspace
-from tests.support.git_world import OTHER, PARENT, check_private, commit, git, place
-from tests.support.library import mutable, say
-from tests.support.three import FIRST, THIRD, three
-from tests.support.trouble import hold
-from tests.support.world import ID_FILE, LONG_AGO, SECOND, append, contents, make_project
+from tests.support.faults.disturbances import hold
+from tests.support.library.conversations import mutable, say
+from tests.support.projects.git_world import OTHER, PARENT, check_private, commit, git, place
+from tests.support.projects.three_conversations import FIRST, THIRD, three
+from tests.support.projects.world import ID_FILE, LONG_AGO, SECOND, append, contents, make_project
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.git_world import commit, git
-from tests.support.jp_process import JpProcess
-from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.watching import Watching, grow, until
-from tests.support.world import (
+from tests.support.projects.git_world import commit, git
+from tests.support.projects.jp_process import JpProcess
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.watcher import Watching, grow, until
+from tests.support.projects.world import (
     ID_FILE,
     LONG_AGO,
     SECOND,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.conftest import Run
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 ONE = f"jp-c{FIRST}"
 

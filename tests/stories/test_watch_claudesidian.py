@@ -14,9 +14,9 @@ import pytest
 from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Side
 from reconcile.watch.fs_events import EventListener
-from tests.support.claudesidian import conversation, events, session, workspace
-from tests.support.vaults import NOTE, TOPS, Vault, below, small, trace
-from tests.support.watching import Watching, until
+from tests.support.formats.claudesidian import conversation, events, session, workspace
+from tests.support.formats.claudesidian_project import NOTE, TOPS, Vault, below, small, trace
+from tests.support.projects.watcher import Watching, until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.support.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
-from tests.support.watching import Watching, until
-from tests.support.world import LONG_AGO, SECOND, append, digest_of, events, listing, write_conversation
+from tests.support.projects.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
+from tests.support.projects.watcher import Watching, until
+from tests.support.projects.world import LONG_AGO, SECOND, append, digest_of, events, listing, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.terminal import watched_at_terminal
-from tests.support.three import SECOND_ID
-from tests.support.watching import grow
-from tests.support.world import command, events, write_conversation
+from tests.support.projects.terminal import watched_at_terminal
+from tests.support.projects.three_conversations import SECOND_ID
+from tests.support.projects.watcher import grow
+from tests.support.projects.world import command, events, write_conversation
 
 if TYPE_CHECKING:
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _TAKEN_BACK = re.compile(r"[^\n]*\r\x1b\[2K")

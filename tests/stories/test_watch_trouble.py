@@ -19,17 +19,17 @@ from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
-from tests.support.git_world import commit, git
-from tests.support.three import FIRST, SECOND_ID, THIRD
-from tests.support.watching import Watching, grow, until
-from tests.support.world import SECOND, command, events, listing, write_conversation
+from tests.support.projects.git_world import commit, git
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
+from tests.support.projects.watcher import Watching, grow, until
+from tests.support.projects.world import SECOND, command, events, listing, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from reconcile.adapters.roots import Roots
-    from tests.support.world import World
+    from tests.support.projects.world import World
 
 NEW = 17500000009
 HOW = [(signal.SIGTERM, 0), (signal.SIGINT, 130)]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.claudesidian import session, workspace
-from tests.support.leslie import Leslie
-from tests.support.leslie_sides import Sides
-from tests.support.vaults import Vault, below, small
+from tests.support.formats.claudesidian import session, workspace
+from tests.support.formats.claudesidian_project import Vault, below, small
+from tests.support.formats.leslie import Leslie
+from tests.support.formats.leslie_project import Sides
 
 if TYPE_CHECKING:
     from pathlib import Path

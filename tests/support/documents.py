@@ -26,7 +26,7 @@ import click
 import reconcile.library
 from reconcile.model.reasons import CASES, Reason
 from reconcile.serialization.schema import plan_schema
-from tests.support.scenario import read_scenario
+from tests.support.scenarios.scenario import read_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

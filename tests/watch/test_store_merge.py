@@ -10,8 +10,8 @@ from reconcile.adapters.jp.roots import locate_jp
 from reconcile.adapters.roots import Request, Roots
 from reconcile.model.baseline import WorldState
 from reconcile.watch.store_merge import MergingError, refuse_merging
-from tests.support.building import agreed_on, here, stored
-from tests.support.pure_level import FORMAT
+from tests.support.scenarios.building import agreed_on, here, stored
+from tests.support.scenarios.pure_level import FORMAT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from reconcile.adapters.fixed_roots import format_at
 from reconcile.adapters.leslie.files import LeslieError, project_at, read_leslie
 from reconcile.formats.leslie.checks.model import File, Leftover, Lock, ThreadDirectory
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
-from tests.support.leslie import CORPUS, Leslie, corpus_found, corpus_project
+from tests.support.formats.leslie import CORPUS, Leslie, corpus_found, corpus_project
 
 if TYPE_CHECKING:
     from pathlib import Path

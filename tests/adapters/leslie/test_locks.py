@@ -18,7 +18,7 @@ import pytest
 from reconcile.adapters.leslie.locks import Held, LeslieBusyError, LockLostError, acquire, leslie_locks
 
 NODE = shutil.which("node")
-LOCKER = Path(__file__).parents[2] / "support" / "leslie_locker.js"
+LOCKER = Path(__file__).parents[2] / "support" / "formats" / "leslie_locker.js"
 
 COUNTING = """
 import os, sys, time

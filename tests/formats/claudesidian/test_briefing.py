@@ -22,7 +22,7 @@ from reconcile.formats.claudesidian.briefing import (
     short_name,
     version_of,
 )
-from tests.support.claudesidian import session, workspace
+from tests.support.formats.claudesidian import session, workspace
 
 STATE = {
     "id": "st1",

@@ -15,7 +15,7 @@ from reconcile.formats.claudesidian.record_files import INDEX, Kind, payload_of,
 from reconcile.formats.claudesidian.union import united
 from reconcile.formats.claudesidian.vault import NexusFiles, VaultFiles
 from reconcile.formats.json import javascript
-from tests.support.claudesidian import (
+from tests.support.formats.claudesidian import (
     NOW,
     carried_out,
     conversation,

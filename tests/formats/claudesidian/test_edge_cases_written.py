@@ -16,7 +16,7 @@ from reconcile.formats.claudesidian.record_files import INDEX, Kind
 from reconcile.formats.claudesidian.vault import NexusFiles, VaultFiles, VaultSnapshot
 from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault, Metadata
-from tests.support.claudesidian import NOW, conversation, events, files, index_of, session, vault, workspace
+from tests.support.formats.claudesidian import NOW, conversation, events, files, index_of, session, vault, workspace
 
 if TYPE_CHECKING:
     from reconcile.model.format import DerivedRepair

@@ -17,7 +17,7 @@ from reconcile.formats.claudesidian.events import (
     relation,
     unite,
 )
-from tests.support.claudesidian import CORPUS, needs_corpus
+from tests.support.formats.claudesidian import CORPUS, needs_corpus
 
 
 def event(number: int, at: int = 0, **more: Any) -> bytes:

@@ -16,7 +16,7 @@ from reconcile.formats.claudesidian.union import united
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, read_records
 from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault
-from tests.support.claudesidian import (
+from tests.support.formats.claudesidian import (
     NOW,
     carried_out,
     conversation,

@@ -25,7 +25,7 @@ from reconcile.formats.claudesidian.vault import (
 from reconcile.formats.json import javascript
 from reconcile.model.format import DerivedRepair, Entry
 from reconcile.model.snapshot import METADATA, Fault, Metadata
-from tests.support.claudesidian import (
+from tests.support.formats.claudesidian import (
     CORPUS,
     NOW,
     conversation,

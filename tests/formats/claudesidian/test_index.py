@@ -16,7 +16,7 @@ import pytest
 from reconcile.formats.claudesidian.index import Sort, compare, rebuild, shape_problem, tokens, written
 from reconcile.formats.claudesidian.record_files import Item, Kind, in_order, is_listed, read_item
 from reconcile.formats.json import javascript
-from tests.support.claudesidian import CORPUS, NOW, conversation, needs_corpus, session, workspace
+from tests.support.formats.claudesidian import CORPUS, NOW, conversation, needs_corpus, session, workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

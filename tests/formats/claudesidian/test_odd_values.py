@@ -17,7 +17,7 @@ from reconcile.formats.claudesidian.record_files import Item, Kind, read_item
 from reconcile.formats.claudesidian.replay import replay
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, VaultFiles
 from reconcile.formats.json import javascript
-from tests.support.claudesidian import NOW, carried_out, conversation, files, session, vault, workspace
+from tests.support.formats.claudesidian import NOW, carried_out, conversation, files, session, vault, workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

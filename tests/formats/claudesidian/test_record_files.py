@@ -22,7 +22,7 @@ from reconcile.formats.claudesidian.record_files import (
     traces_of,
 )
 from reconcile.model.snapshot import Fault
-from tests.support.claudesidian import CORPUS, needs_corpus
+from tests.support.formats.claudesidian import CORPUS, needs_corpus
 
 NAMES = [
     # name, for reconcile, for the program's listing

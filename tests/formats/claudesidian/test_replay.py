@@ -15,7 +15,7 @@ from reconcile.formats.claudesidian.events import Event, EventFile, joined, line
 from reconcile.formats.claudesidian.finding import Severity
 from reconcile.formats.claudesidian.record_files import Kind, sessions_of, states_of, traces_of
 from reconcile.formats.claudesidian.replay import Remark, replay
-from tests.support.claudesidian import CORPUS, events, needs_corpus
+from tests.support.formats.claudesidian import CORPUS, events, needs_corpus
 
 SCHEMA = """
 CREATE TABLE workspaces (id TEXT PRIMARY KEY, name, rootFolder, created, lastAccessed, isActive, contextJson);

@@ -8,7 +8,7 @@ from typing import Any
 
 from reconcile.formats.claudesidian.record_files import Kind, messages_of, sessions_of, states_of, traces_of
 from reconcile.formats.claudesidian.union import united
-from tests.support.claudesidian import conversation, session, workspace
+from tests.support.formats.claudesidian import conversation, session, workspace
 
 BASE = workspace("ws", description="old", sessions={"s1": session("s1", "t1", "t2"), "s2": session("s2", "t3")})
 

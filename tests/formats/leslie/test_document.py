@@ -25,7 +25,7 @@ from reconcile.formats.leslie.document import (
     unknown_keys,
 )
 from reconcile.formats.leslie.replay import Replayed, replay
-from tests.support.leslie import Leslie, Step, as_bytes, read
+from tests.support.formats.leslie import Leslie, Step, as_bytes, read
 
 TIMES = [
     ("2026-02-08T15:30:00.000Z", True),

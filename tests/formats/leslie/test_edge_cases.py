@@ -21,7 +21,7 @@ from reconcile.formats.leslie.checks.model import (
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, read_relations
 from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.replay import replay
-from tests.support.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, read
+from tests.support.formats.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, read
 
 if TYPE_CHECKING:
     from reconcile.formats.leslie.checks.model import Finding

@@ -16,7 +16,7 @@ from reconcile.formats.leslie.checks.model import File, LeslieTree, Lock, Thread
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.format import LeslieFormat
 from reconcile.model.snapshot import Fault, Metadata
-from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, read
+from tests.support.formats.leslie import STANDARD, Leslie, Step, as_bytes, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,7 +29,7 @@ from reconcile.formats.leslie.checks.records import cycles
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, read_relations
 from reconcile.formats.leslie.rebuild import collation_key
 from reconcile.formats.leslie.union import unite
-from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, damaged, read, stories
+from tests.support.formats.leslie import STANDARD, Leslie, Step, as_bytes, damaged, read, stories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

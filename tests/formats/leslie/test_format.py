@@ -28,7 +28,7 @@ from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.format import LeslieFormat
 from reconcile.model.format import DerivedRepair, Entry
 from reconcile.model.snapshot import METADATA, Fault, Metadata
-from tests.support.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, damaged, read, stories
+from tests.support.formats.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, damaged, read, stories
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconcile.formats.leslie.document import Document, ObjectivesDocument, read_objectives, read_relations, written
 from reconcile.formats.leslie.rebuild import rebuild, rebuild_objectives
 from reconcile.formats.leslie.replay import replay
-from tests.support.leslie import CORPUS, Leslie, Step, as_bytes, stories
+from tests.support.formats.leslie import CORPUS, Leslie, Step, as_bytes, stories
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from reconcile.formats.leslie.rebuild import rebuild
 from reconcile.formats.leslie.replay import replay
 from reconcile.formats.leslie.union import United, conflicting_sides, unite, unite_marked, unite_objectives
 from reconcile.model.snapshot import Fault
-from tests.support.leslie import Leslie, Step, as_bytes, stories
+from tests.support.formats.leslie import Leslie, Step, as_bytes, stories
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import pytest
 
 from reconcile.model.baseline import Baseline, BaselineEntry, Intent, IntentKind
 from reconcile.planning.incremental.ancestry import Kin, above, kin_of
-from tests.support.building import here
+from tests.support.scenarios.building import here
 
 ROOT = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 CHILD = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'

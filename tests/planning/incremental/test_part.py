@@ -17,8 +17,8 @@ from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.guards import whole_of
 from tests.properties.parts import restricted
-from tests.support.building import NOW_NS, agreed_on, here, stored
-from tests.support.pure_level import FORMAT, RULES
+from tests.support.scenarios.building import NOW_NS, agreed_on, here, stored
+from tests.support.scenarios.pure_level import FORMAT, RULES
 
 if TYPE_CHECKING:
     from reconcile.model.snapshot import Copy, Snapshot

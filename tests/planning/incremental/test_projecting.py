@@ -13,8 +13,8 @@ from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Side
 from reconcile.planning.incremental.projection import projection_of
 from reconcile.planning.planner import make_plan, plan_by_rules
-from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
+from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
     from reconcile.model.snapshot import Snapshot

@@ -11,8 +11,8 @@ from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
 from reconcile.planning.incremental.remaining import quiet_plan
 from reconcile.planning.incremental.status import is_settled, unsettled
-from tests.support.building import Lines, agreed_on, here, plan_of, seen, stored
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import Lines, agreed_on, here, plan_of, seen, stored
+from tests.support.scenarios.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

@@ -11,8 +11,8 @@ from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
 from reconcile.planning.incremental.remaining import Remaining, remaining_of
 from reconcile.planning.planner import plan_by_rules
-from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
-from tests.support.pure_level import FORMAT, RULES
+from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
+from tests.support.scenarios.pure_level import FORMAT, RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1 2]'

@@ -25,8 +25,8 @@ from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.remove import keeping_parents
-from tests.support.building import NOW_NS, agreed_on, context_of, here, plan_of, stored, unreadable, view_of
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, plan_of, stored, unreadable, view_of
+from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
     from reconcile.model.snapshot import Snapshot

@@ -15,8 +15,8 @@ from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.requests.edits import content_of
 from reconcile.planning.revalidate import agreeing
 from reconcile.planning.status_listing import status_lines
-from tests.support.building import agreed_on, context_of, here, plan_of, stored, view_of
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, view_of
+from tests.support.scenarios.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

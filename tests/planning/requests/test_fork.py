@@ -15,8 +15,8 @@ from reconcile.model.policy import ForkRequest, Policy
 from reconcile.model.snapshot import Fault
 from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.fork import plan_branch
-from tests.support.building import NOW_NS, agreed_on, context_of, here, stored
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, stored
+from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
     from reconcile.model.plan import Plan

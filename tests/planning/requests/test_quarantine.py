@@ -12,8 +12,8 @@ from reconcile.model.plan import Heading
 from reconcile.model.snapshot import WHOLE, Fault, File, nested_git
 from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.quarantine import plan_quarantine
-from tests.support.building import NOW_NS, agreed_on, context_of, here, stored, unreadable
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, stored, unreadable
+from tests.support.scenarios.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 CHILD = '1-a/conversations/2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

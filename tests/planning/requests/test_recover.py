@@ -11,7 +11,7 @@ from reconcile.model.policy import Policy, ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.recover import Offer, Offers, absent, coming, offers, with_records
-from tests.support.building import agreed_on, context_of, here, plan_of, stored
+from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored
 
 if TYPE_CHECKING:
     from reconcile.planning.context import PlanningContext

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord
 from reconcile.planning.requests.remove import expired
-from tests.support.building import NOW_NS, agreed_on, context_of, here, stored, unreadable, view_of
+from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, stored, unreadable, view_of
 
 A = '1-a  metadata 09:00 title "A" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1 expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'

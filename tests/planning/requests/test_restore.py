@@ -11,8 +11,8 @@ from reconcile.model.past_run import SavedFile, SavedUnit
 from reconcile.model.plan import Heading
 from reconcile.model.policy import Policy
 from reconcile.planning.requests.restore import NoPlaceError, plan_restore
-from tests.support.building import agreed_on, here, stored
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import agreed_on, here, stored
+from tests.support.scenarios.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 LOCAL_A = '1-a  metadata 09:00 title "A" local  stream 09:00 [1]'

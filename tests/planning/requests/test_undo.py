@@ -21,9 +21,9 @@ from reconcile.planning.builder import Node
 from reconcile.planning.requests.undo import DirectoryIndex, plan_undo
 from reconcile.planning.revalidate import agreeing
 from reconcile.planning.simulate import listing_of
-from tests.support.building import agreed_on, here, plan_of, stored
-from tests.support.past_runs import kept_of
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored
+from tests.support.scenarios.past_runs import kept_of
+from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
     from reconcile.model.plan import Plan

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
-from tests.support.building import agreed_on, here, plan_of, stored
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
 if TYPE_CHECKING:
     from reconcile.model.plan import Plan

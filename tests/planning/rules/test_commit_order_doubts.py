@@ -9,9 +9,9 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, I
 from reconcile.model.snapshot import METADATA, STREAM
 from reconcile.planning.rules.commit_order import doubts_of, split_archives
 from reconcile.planning.rules.views import PLACE
-from tests.support.building import agreed_on, here, stored, unreadable, view_of
-from tests.support.notes import RULES as FIXED
-from tests.support.pure_level import RULES
+from tests.support.formats.notes import RULES as FIXED
+from tests.support.scenarios.building import agreed_on, here, stored, unreadable, view_of
+from tests.support.scenarios.pure_level import RULES
 
 A = "1-a  metadata 07:00  stream 07:00 [1 2]"
 TITLED = '1-a  metadata 08:00 title "B"  stream 07:00 [1 2]'

@@ -22,8 +22,8 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.rules.content import Outcome, Verdict, decide_carried, decide_unit, decide_units
 from reconcile.planning.rules.guards import Sides
-from tests.support.building import here, stored, view_of
-from tests.support.notation import StreamText
+from tests.support.scenarios.building import here, stored, view_of
+from tests.support.scenarios.notation import StreamText
 
 NOTE = "extra:NOTE.md"
 CLEAR = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from reconcile.model.baseline import LOST, Baseline, Intent, IntentKind
 from reconcile.model.snapshot import Foreign, Problem, Side, Snapshot
 from reconcile.planning.rules.guards import Sides, compare_sides, hidden_directories, is_bulk
-from tests.support.building import agreed_on, here, seen, stored
-from tests.support.pure_level import FORMAT
+from tests.support.scenarios.building import agreed_on, here, seen, stored
+from tests.support.scenarios.pure_level import FORMAT
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 CLEAR = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)

@@ -13,7 +13,7 @@ from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Foreign, Problem, Side, Snapshot
 from reconcile.planning.rules.presence import Goal, Presence, removed_here
-from tests.support.building import agreed_on, context_of, here, seen, stored, view_of
+from tests.support.scenarios.building import agreed_on, context_of, here, seen, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 EDITED = '1-a  metadata 09:00 title "A"  stream 09:00 [1 2]'

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconcile.planning.rules.tree import TreeIndex
-from tests.support.pure_level import FORMAT
+from tests.support.scenarios.pure_level import FORMAT
 
 
 def index(parents: dict[int, int | None]) -> TreeIndex:

@@ -11,8 +11,8 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineE
 from reconcile.model.snapshot import METADATA, STREAM, Metadata, ParentKind, ParentRef
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.tree import Parentage, decide_parent, stated_alone, states
-from tests.support.building import here, stored, unreadable, view_of
-from tests.support.pure_level import FORMAT
+from tests.support.scenarios.building import here, stored, unreadable, view_of
+from tests.support.scenarios.pure_level import FORMAT
 
 SAYS = {"nothing": "", "none": "parent null", "2": "parent 2", "3": "parent 3", "nonsense": "parent raw true"}
 """What a metadata file says of the parent."""

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, CommittedPlace, Intent, IntentKind
 from reconcile.model.snapshot import METADATA, STREAM, Copy, Side
 from reconcile.planning.rules.views import PLACE, Lead, SideView, View, views_of, without_speakers
-from tests.support.building import agreed_on, here, stored, view_of
-from tests.support.pure_level import RULES
+from tests.support.scenarios.building import agreed_on, here, stored, view_of
+from tests.support.scenarios.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 PARENT = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'

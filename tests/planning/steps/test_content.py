@@ -12,9 +12,9 @@ from reconcile.model.policy import LocalRequest, Policy, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EARLIEST_NS, METADATA, STREAM, Side, Snapshot
 from reconcile.planning.steps.content import AGE_NS
-from tests.support.building import agreed_on, here, plan_of, stored, unreadable, view_of
-from tests.support.notation import StreamText
-from tests.support.words import time_ns
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored, unreadable, view_of
+from tests.support.scenarios.line_reader import time_ns
+from tests.support.scenarios.notation import StreamText
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 OURS, THEIRS = A.replace("09:00 [1]", "09:30 [1 2]"), A.replace("09:00 [1]", "09:40 [1 3]")

@@ -12,7 +12,7 @@ from reconcile.model.policy import LocalRequest, Policy, ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Side
 from reconcile.planning.rules.views import PLACE
-from tests.support.building import agreed_on, here, plan_of, stored, unreadable
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored, unreadable
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout
 from reconcile.model.policy import Policy
-from tests.support.building import agreed_on, context_of, here, stored
+from tests.support.scenarios.building import agreed_on, context_of, here, stored
 
 if TYPE_CHECKING:
     from reconcile.model.snapshot import Side

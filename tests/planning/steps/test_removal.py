@@ -8,7 +8,7 @@ from reconcile.model.plan import Action, Kind, Plan
 from reconcile.model.policy import Children, LocalRequest, Policy, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM, Foreign, nested_git
-from tests.support.building import agreed_on, here, plan_of, stored, view_of
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored, view_of
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

@@ -1,0 +1,48 @@
+"""The installed command at a terminal of its own, with the answers that somebody types."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import subprocess
+from typing import TYPE_CHECKING
+
+from tests.support.projects.world import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def at_terminal(*args: str | Path, answers: str = "") -> tuple[int, str]:
+    """Run the command at a terminal; return its exit code and all that the terminal shows."""
+    outer, inner = pty.openpty()
+    try:
+        process = subprocess.Popen(command(*args), stdin=inner, stdout=inner, stderr=inner)
+        os.close(inner)
+        os.write(outer, answers.encode())
+        shown = b""
+        with contextlib.suppress(OSError):  # Linux says so when the last process has let go of it
+            while chunk := os.read(outer, 65536):
+                shown += chunk
+        return process.wait(60), shown.decode().replace("\r\n", "\n")
+    finally:
+        os.close(outer)
+
+
+def watched_at_terminal(project: Path, goal: str, *args: str) -> tuple[int, str]:
+    """Run a watcher at a terminal until it has said something, then stop it; return its exit code and what it wrote."""
+    outer, inner = pty.openpty()
+    try:
+        process = subprocess.Popen(command("watch", "--workspace", project, *args), stdout=inner, stderr=inner)
+        os.close(inner)
+        shown, told = b"", False
+        with contextlib.suppress(OSError):
+            while chunk := os.read(outer, 65536):
+                shown += chunk
+                if not told and goal.encode() in shown:
+                    told = True
+                    process.terminate()
+        return process.wait(60), shown.decode().replace("\r\n", "\n")
+    finally:
+        os.close(outer)

@@ -1,0 +1,120 @@
+"""The runs of a scenario on the pure level, as an undo needs them; the vault is every content that ever was there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.baseline import IntentKind, records_of
+from reconcile.model.past_run import PastRun, SavedFile, changed_since, undone_runs
+from reconcile.model.policy import UndoRequest
+from reconcile.model.snapshot import Side
+from reconcile.planning.simulate import simulate
+from tests.support.scenarios.line_reader import ScenarioError
+from tests.support.scenarios.plan_execution import inside, is_directory_removal
+
+if TYPE_CHECKING:
+    from reconcile.model.baseline import Baseline
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Place
+    from reconcile.planning.simulate import Listing
+
+LATEST = "latest"
+"""What ``undo`` without a run asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    workspace: str
+    run: PastRun
+    concerned: frozenset[str]
+    undoes: str | None
+    shared: frozenset[str]
+    """The conversations of which it changed what all checkouts share."""
+
+
+@dataclass(slots=True)
+class PastRuns:
+    """Every command by its number in the file, as ``run1``, where it has changed something."""
+
+    count: int = 0
+    runs: dict[str, _Past] = field(default_factory=dict)
+
+    def add(self, workspace: str, plan: Plan, baseline: Baseline, before: Listing) -> None:
+        """Note what a command is about to do."""
+        self.count += 1
+        # What a run has only stopped believing of a lost store is nothing that it did.
+        concerned = replace(plan, voided=()).concerned
+        if plan.concerned:
+            request = plan.policy.request
+            undoes = request.run if isinstance(request, UndoRequest) else None
+            run = PastRun(
+                id=f"run{self.count}",
+                steps=plan.actions,
+                kept=kept_of(plan, before),
+                remembered=records_of(baseline, concerned, plan.voided),
+                is_undo=undoes is not None,
+            )
+            self.runs[run.id] = _Past(workspace, run, concerned, undoes, _shared(plan, baseline))
+
+    def of(self, workspace: str) -> list[str]:
+        """Return the runs of a checkout that are no undo, and not taken back as a whole, the oldest first."""
+        undoes = {name: past.undoes for name, past in self.runs.items()}
+        here = [name for name, past in self.runs.items() if past.workspace == workspace and past.undoes is None]
+        return [name for name in here if any(self._holds(name, each, undoes) for each in self.runs[name].concerned)]
+
+    def resolved(self, workspace: str, text: str) -> str:
+        """Return the run that is meant."""
+        if text in self.runs:
+            return text
+        known = self.of(workspace)
+        if text != LATEST or not known:
+            raise ScenarioError(f"there is no run {text!r} to undo")
+        return known[-1]
+
+    def _holds(self, run: str, conversation: str, undoes: dict[str, str | None]) -> bool:
+        return run not in undone_runs([n for n, p in self.runs.items() if conversation in p.concerned], undoes)
+
+    def find(self, name: str) -> PastRun:
+        """Return a run, with what later ones have changed."""
+        names = list(self.runs)
+        later = names[names.index(name) + 1 :]
+        concerned: dict[str, tuple[str, ...]] = {}
+        for each in later:
+            for conversation in self.runs[each].concerned:
+                concerned[conversation] = (*concerned.get(conversation, ()), each)
+        undoes = {each: past.undoes for each, past in self.runs.items()}
+        ours = self.runs[name].workspace
+        reach = {
+            each: past.shared for each, past in self.runs.items() if past.workspace != ours and past.undoes is None
+        }
+        return replace(self.runs[name].run, since=changed_since(name, concerned, undoes, {}, reach))
+
+
+def _shared(plan: Plan, baseline: Baseline) -> frozenset[str]:
+    saved = {action.conversation for action in plan.actions if action.target.side is Side.STORE}
+    local = {
+        conversation
+        for conversation, now in plan.intents
+        for each in (baseline.intents.get(conversation), now)
+        if each is not None and each.kind is IntentKind.LOCAL
+    }
+    return frozenset(saved | local)
+
+
+def kept_of(plan: Plan, listing: Listing) -> dict[Place, tuple[SavedFile, ...]]:
+    kept: dict[Place, tuple[SavedFile, ...]] = {}
+    for action in plan.actions:
+        gone = [*(write.target for write in action.writes), *action.removes]
+        if is_directory_removal(action):
+            gone = inside(action.target, listing)
+        for place in gone:
+            if place in listing:
+                state = listing[place]
+                assert state.digest is not None
+                version = SavedFile(state.size, state.mtime_ns, state.digest, state.digest)
+                kept[place] = (*kept.get(place, ()), version)
+        listing = simulate(replace(plan, actions=(action,)), listing)
+    return kept
