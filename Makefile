@@ -56,7 +56,7 @@ demo: $(VENV)/.installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)
 
 test: $(VENV)/.installed-dev
-	$(BIN)/pytest --numprocesses=$(JOBS) $(ARGS)
+	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
 worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)
