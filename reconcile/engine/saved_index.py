@@ -20,7 +20,7 @@ from reconcile.index.summary import Answer, LastAnswer, request_key
 from reconcile.model.plan import Item, Note, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Foreign, Side
-from reconcile.planning.incremental.ancestry import Kin
+from reconcile.planning.incremental.ancestry import Ancestry
 from reconcile.planning.incremental.scope import USUAL, Known
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.rules.guards import Whole
@@ -65,7 +65,7 @@ class LoadedIndex(NamedTuple):
             for side, was, loose in zip(Side, saved.sides, summary.loose, strict=True)
         }
         whole = Whole(USUAL, directories=0)
-        known = Known(sides, Kin(saved.above), saved.remembered, whole, session.rules, saved.inhabited)
+        known = Known(sides, Ancestry(saved.above), saved.remembered, whole, session.rules, saved.inhabited)
         before = replace(
             plan_of(summary.answer, policy, summary.made_ns), counted=_counted(saved.counted, summary.counted)
         )
@@ -203,7 +203,7 @@ def _save_known(
     now = LastKnown(
         before.key if before is not None else b"",
         (_saved_side(known.sides[Side.STORE]), _saved_side(known.sides[Side.WORKSPACE])),
-        known.kin.relations,
+        known.ancestry.relations,
         known.remembered,
         known.inhabited,
         counted,

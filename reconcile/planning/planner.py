@@ -26,8 +26,7 @@ from reconcile.planning.filters import (
     without_git,
     without_program,
 )
-from reconcile.planning.incremental.projection import projection_of
-from reconcile.planning.incremental.remaining import quiet_plan, remaining_of
+from reconcile.planning.incremental.remaining import dirty_part
 from reconcile.planning.rules.content import is_edited_and_continued
 from reconcile.planning.steps.content import save, set_parents, update_workspace
 from reconcile.planning.steps.derived import due_first, rebuild_last
@@ -63,17 +62,14 @@ def make_plan(
     Raises:
         RefusedError: a command asks for something impossible.
     """
-    quiet = quiet_plan(store, workspace, baseline, policy, rules) if policy.request is None else None
-    if quiet is not None and not (rules.format.places and due_first(workspace, policy, rules)):
-        return replace(quiet, policy=policy, now_ns=now_ns)
-    plain = policy.request is None and whole is None and rules.format.places is None
-    if plain and (projected := projection_of(store, workspace, baseline, policy, rules, now_ns)) is not None:
-        return projected
-    remaining = remaining_of(store, workspace, baseline, policy, rules) if plain else None
-    if remaining is not None:
-        part = remaining.store, remaining.workspace, remaining.baseline
-        return remaining.joined(plan_by_rules(*part, policy, rules, now_ns, remaining.whole))
-    return plan_by_rules(store, workspace, baseline, policy, rules, now_ns, whole)
+    part = dirty_part(store, workspace, baseline, policy, rules) if policy.request is None else None
+    if part is not None and part.is_quiet and not (rules.format.places and due_first(workspace, policy, rules)):
+        counted = part.counted
+        layout = policy.layout.value
+        return Plan(layout=layout, states=states_of(counted), counted=counted, policy=policy, now_ns=now_ns, quiet=True)
+    if part is None or whole is not None or rules.format.places is not None:
+        return plan_by_rules(store, workspace, baseline, policy, rules, now_ns, whole)
+    return part.joined(plan_by_rules(part.store, part.workspace, part.baseline, policy, rules, now_ns, part.whole))
 
 
 def plan_by_rules(

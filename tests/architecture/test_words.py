@@ -49,7 +49,7 @@ OLD_NAMES: dict[str, str] = {
     "cli/commands": "each found standing",
     "reconcile/engine": "asked each found look loose met tell usual",
     "reconcile/index": "asked found look looked looks made settled sweep",
-    "reconcile/planning": "each kin look looked settled standing unsettled",
+    "reconcile/planning": "each look looked settled standing unsettled",
     "reconcile/scan": "each found hear heard look looks relook spot sweep swept told usual",
 }
 """By package, the old words that names still have."""

@@ -19,13 +19,13 @@ from reconcile.model.units import Rules
 from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_moving
-from reconcile.planning.incremental.remaining import quiet_plan
 from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.undo import plan_undo
 from reconcile.planning.rules.presence import Goal, Presence, missing_side
 from reconcile.planning.rules.views import views_of
 from reconcile.planning.steps.derived import with_repairs
 from tests.support.formats.notes import FORMAT, HOUR, RULES, carried_out, notes, side
+from tests.support.scenarios.building import quiet_plan
 from tests.support.scenarios.memories import Memories
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ WHOLE = Whole(ORDINARY, 100)
 ALL = Policy(missing=Missing.REPROJECT)
 GLANCES: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy, list[set[str]]]] = {
     "at rest": (stored(ONE), here(ONE), agreed_on(ONE), Policy(), []),
-    "nothing but projections": (stored(ONE), here(), Baseline(), ALL, []),
+    "nothing but projections": (stored(ONE), here(), Baseline(), ALL, [{"jp-c1"}]),
     "one of two is edited": (stored(ONE, FOUR), here(ONE, EDITED), agreed_on(ONE, FOUR), Policy(), [{"jp-c4"}]),
     "nothing is at rest": (stored(FOUR), here(EDITED), agreed_on(FOUR), Policy(), [{"jp-c4"}]),
 }

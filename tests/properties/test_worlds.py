@@ -18,13 +18,13 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.options import Missing, Take
-from reconcile.planning.incremental.remaining import quiet_plan
 from reconcile.planning.planner import make_plan
 from reconcile.serialization.plan_file import read_plan
 from reconcile.serialization.plan_json import plan_to_json
 from tests.properties.shortening import shortened
 from tests.properties.telling import command_of, tell
 from tests.properties.worlds import KINDS, PASTS, World, some_worlds, worlds_of
+from tests.support.scenarios.building import quiet_plan
 from tests.support.scenarios.disk_level import DiskLevel
 from tests.support.scenarios.line_reader import DAY_NS
 from tests.support.scenarios.player import play
@@ -143,7 +143,7 @@ def test_what_is_quiet_at_a_glance_is_quiet_to_the_planner() -> None:
                 slow = replace(policy, decisions={"nobody": Take.STORE})
                 plan = make_plan(store, workspace, baseline, slow, RULES, DAY_NS)
                 found = replace(plan, outline=(), places=(), rooted=())
-                assert found == replace(quiet, quiet=False, policy=slow, now_ns=DAY_NS)
+                assert found == replace(quiet, quiet=False, policy=slow)
                 glances += 1
     assert glances > 50
 

@@ -134,12 +134,16 @@ def keeps_on(stop: threading.Event, pause: float, act: Callable[[], None], failu
             return
 
 
+def _has_actions(world: World) -> bool:
+    result = world.run("--workspace", world.project, "--dry-run", "--json")
+    assert result.stdout, (result.exit_code, result.stderr, result.exception)
+    return bool(json.loads(result.stdout)["actions"])
+
+
 def until_at_rest(worlds: tuple[World, ...]) -> None:
     """Wait until there is nothing more to do in any of them, for the watchers that go on."""
     end = time.monotonic() + REST
-    while any(
-        json.loads(world.run("--workspace", world.project, "--dry-run", "--json").stdout)["actions"] for world in worlds
-    ):
+    while any(_has_actions(world) for world in worlds):
         assert time.monotonic() < end, "they don't come to rest"
         time.sleep(1)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconcile.model.snapshot import Metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.model.baseline import Baseline
     from reconcile.model.snapshot import Copy
@@ -34,7 +34,7 @@ def above(conversation: str, copies: Iterable[Copy], baseline: Baseline) -> froz
     return frozenset(each for each in found if each is not None and each != conversation)
 
 
-def kin_of(copies: Iterable[Copy], baseline: Baseline) -> Kin:
+def ancestry_of(copies: Iterable[Copy], baseline: Baseline) -> Ancestry:
     """Return the relation of everything, as `above` has it of each."""
     found: dict[str, set[str | None]] = {}
     for copy in copies:
@@ -49,13 +49,13 @@ def kin_of(copies: Iterable[Copy], baseline: Baseline) -> Kin:
             found.setdefault(conversation, set()).update((agreed.parent, agreed.container))
     for conversation, intent in baseline.intents.items():
         found.setdefault(conversation, set()).add(intent.waits_for)
-    kin = Kin()
+    ancestry = Ancestry()
     for conversation, others in found.items():
-        kin.put(conversation, frozenset(each for each in others if each is not None and each != conversation))
-    return kin
+        ancestry.put(conversation, frozenset(each for each in others if each is not None and each != conversation))
+    return ancestry
 
 
-class Kin:
+class Ancestry:
     """The relation in both directions. An answer costs what it is long; nothing recurses, whatever cycles there are."""
 
     def __init__(self, above: Mapping[str, Iterable[str]] | None = None) -> None:
@@ -90,6 +90,31 @@ class Kin:
     def with_above(self, conversations: Iterable[str]) -> set[str]:
         """Return these and everything above them."""
         return _reached(conversations, self._above)
+
+
+def closure(
+    changed: Iterable[str],
+    left: Iterable[str],
+    ancestry: Ancestry,
+    unsettled: Callable[[Collection[str]], Collection[str]] = lambda _: (),
+) -> frozenset[str]:
+    """Return the conversations that a plan of some is about, so that it equals the plan of everything.
+
+    A change concerns itself, with everything below it, which may move along; and what is above it, which tells where it
+    belongs. An ancestor that isn't clean may have to change because of it (a directory that was kept for a child's
+    sake), so that it concerns all that is below that as well. Everything else was clean before, or waits for something
+    that isn't among these.
+
+    ``left``: what the changed ones were below before. ``unsettled`` returns those of some that aren't clean; by default
+    all that isn't clean is among the changed.
+    """
+    inner = ancestry.with_below(changed)
+    while True:
+        near = ancestry.with_above(inner.union(left))
+        expanded = unsettled(near - inner)
+        if not expanded:
+            return frozenset(near)
+        inner = ancestry.with_below(inner.union(expanded))
 
 
 def _reached(start: Iterable[str], ways: Mapping[str, Iterable[str]]) -> set[str]:

@@ -1,9 +1,7 @@
 """A part of both sides that a run can be about, and comes to the same plan for it as a run about everything.
 
-What has changed concerns itself, with everything below it, which may move along; and what is above it, which tells
-where it belongs. What is above and not as it was agreed on may have to change because of it (a directory that was kept
-for a child's sake), so that it concerns all that is below that as well. Everything else was at rest before, or waits
-for something that isn't among these.
+Both sides are known from a full scan or from the saved index, and kept up to date (`Known`). A change of some
+conversations concerns their closure (`reconcile.planning.incremental.ancestry.closure`).
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from reconcile.model.policy import (
     UndoRequest,
 )
 from reconcile.model.snapshot import Metadata, Side
-from reconcile.planning.incremental.ancestry import Kin, above, kin_of
+from reconcile.planning.incremental.ancestry import Ancestry, above, ancestry_of, closure
 from reconcile.planning.incremental.remaining import state_of
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.incremental.status import is_settled
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from reconcile.model.units import Rules
     from reconcile.planning.rules.guards import Whole
 
-    Remembering = Callable[[Collection[str]], Baseline]
+    LoadBaseline = Callable[[Collection[str]], Baseline]
     """Loads what is remembered of some conversations."""
 
 
@@ -68,7 +66,7 @@ class Known:
     def __init__(
         self,
         sides: Mapping[Side, KnownSide],
-        kin: Kin,
+        ancestry: Ancestry,
         remembered: frozenset[str],
         whole: Whole,
         rules: Rules,
@@ -80,7 +78,7 @@ class Known:
         """
         self._rules = rules
         self.sides = dict(sides)
-        self.kin = kin
+        self.ancestry = ancestry
         self.remembered = remembered
         self._whole = whole
         self.inhabited = inhabited or self._are_inhabited()
@@ -91,8 +89,8 @@ class Known:
         """Take over what a look at everything has found."""
         whole = whole_of(world.store, world.workspace, world.baseline, rules.format)
         sides = {Side.STORE: KnownSide.seen(world.store), Side.WORKSPACE: KnownSide.seen(world.workspace)}
-        kin = kin_of((*world.store.copies, *world.workspace.copies), world.baseline)
-        known = cls(sides, kin, frozenset(world.baseline.agreed), whole, rules)
+        ancestry = ancestry_of((*world.store.copies, *world.workspace.copies), world.baseline)
+        known = cls(sides, ancestry, frozenset(world.baseline.agreed), whole, rules)
         known.unusual = _is_unusual(world, whole.sides)
         return known
 
@@ -120,15 +118,15 @@ class Known:
     def relate(self, conversations: Iterable[str], baseline: Baseline) -> None:
         """Know anew what these are below."""
         for each in conversations:
-            self.kin.put(each, above(each, self._copies(each), baseline))
+            self.ancestry.put(each, above(each, self._copies(each), baseline))
 
     def above(self, conversation: str) -> frozenset[str]:
         """Return a conversation with everything that it may be below."""
-        return frozenset(self.kin.with_above({conversation}))
+        return frozenset(self.ancestry.with_above({conversation}))
 
     def around(self, conversation: str) -> frozenset[str]:
         """Return a conversation with everything that may be below it, and all that any of those may be below."""
-        return frozenset(self.kin.with_above(self.kin.with_below({conversation})))
+        return frozenset(self.ancestry.with_above(self.ancestry.with_below({conversation})))
 
     def suffices(self) -> bool:
         """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
@@ -172,18 +170,17 @@ class Known:
         above = self.sides[Side.STORE].of(parent) if parent is not None else []
         return parent if len(above) == 1 and not above[0].archived else None
 
-    def part(self, changed: Collection[str], remembering: Remembering) -> Part:
+    def part(self, changed: Collection[str], load: LoadBaseline) -> Part:
         """Return the part that a change of these conversations concerns."""
-        left = frozenset().union(*(self.kin.parents(each) for each in changed))
-        self.relate(changed, remembering(changed))
-        inner = self.kin.with_below(changed)
-        while True:
-            near = self.kin.with_above(inner | left)
-            baseline = remembering(near)
-            opened = {each for each in near - inner if not self._is_settled(each, baseline)}
-            if not opened:
-                return Part(self.look(near, baseline), self.whole, frozenset(near))
-            inner = self.kin.with_below(inner | opened)
+        left = frozenset().union(*(self.ancestry.parents(each) for each in changed))
+        self.relate(changed, load(changed))
+
+        def unsettled(ancestors: Collection[str]) -> set[str]:
+            baseline = load(ancestors)
+            return {each for each in ancestors if not self._is_settled(each, baseline)}
+
+        near = closure(changed, left, self.ancestry, unsettled)
+        return Part(self.look(near, load(near)), self.whole, near)
 
     @property
     def whole(self) -> Whole:

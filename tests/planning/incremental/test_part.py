@@ -11,7 +11,7 @@ from reconcile.model.baseline import Baseline, Intent, IntentKind, WorldState
 from reconcile.model.options import Prefer
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Fault, Foreign, Problem, Side, Stream
-from reconcile.planning.incremental.ancestry import Kin, above
+from reconcile.planning.incremental.ancestry import Ancestry, above
 from reconcile.planning.incremental.scope import USUAL, Known
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.planner import make_plan
@@ -99,7 +99,7 @@ def test_it_is_about_what_waits_and_what_a_copy_lies_in(baseline: Baseline) -> N
 
 
 def test_a_cycle_ends(baseline: Baseline) -> None:
-    kin = Kin()
+    kin = Ancestry()
     kin.put("a", frozenset("b"))
     kin.put("b", frozenset("a"))
     assert kin.with_above("a") == kin.with_below("a") == {"a", "b"}
@@ -248,7 +248,7 @@ def test_what_was_kept_is_built_when_it_is_asked_for() -> None:
 
 
 def test_who_is_above_whom_is_kept() -> None:
-    kin = Kin({"jp-c2": ["jp-c1"], "jp-c3": ["jp-c2"]})
+    kin = Ancestry({"jp-c2": ["jp-c1"], "jp-c3": ["jp-c2"]})
     kin.put("jp-c4", frozenset())
     assert kin.relations == {"jp-c2": ids(1), "jp-c3": ids(2)}
     assert kin.with_below(["jp-c1"]) == ids(1, 2, 3)
@@ -273,13 +273,13 @@ def test_where_something_came_or_went_as_a_whole_nothing_is_ordinary(baseline: B
 def test_what_is_taken_over_from_an_earlier_run(baseline: Baseline) -> None:
     seen = known_of(stored(*FLAT), here(), Baseline())
     whole = replace(seen.whole, sides=USUAL)
-    known = Known(seen.sides, seen.kin, ids(9), whole, RULES)
+    known = Known(seen.sides, seen.ancestry, ids(9), whole, RULES)
     assert known.inhabited == (True, False)
     assert known.is_ordinary
     assert "jp-c9" in known
     assert "jp-c1" in known
     assert "jp-c8" not in known
-    assert Known(seen.sides, seen.kin, ids(9), whole, RULES, (True, True)).inhabited == (True, True)
+    assert Known(seen.sides, seen.ancestry, ids(9), whole, RULES, (True, True)).inhabited == (True, True)
 
 
 def test_what_waits_is_below_what_it_waits_for_wherever_it_is(baseline: Baseline) -> None:

@@ -6,12 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, PendingRequest, Verb
-from reconcile.model.options import Layout, Missing, Take
+from reconcile.model.options import Layout, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
-from reconcile.planning.incremental.remaining import quiet_plan
 from reconcile.planning.incremental.status import is_settled, unsettled
-from tests.support.scenarios.building import Lines, agreed_on, here, plan_of, seen, stored
+from tests.support.scenarios.building import Lines, agreed_on, here, plan_of, quiet_plan, seen, stored
 from tests.support.scenarios.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -207,7 +206,6 @@ WHOLE: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy]] = {
     "another store": (seen(Side.STORE, STORE, identity="store:1"), here(*NESTED), KNOWN, Policy()),
     "another layout": (stored(*STORE), here(*NESTED), KNOWN, Policy(layout=Layout.FLAT)),
     "a decision": (stored(*STORE), here(*NESTED), KNOWN, SLOW),
-    "projected again by configuration": (stored(*STORE), here(*NESTED), KNOWN, Policy(missing=Missing.REPROJECT)),
     "something set aside": (
         stored(*STORE),
         here(*NESTED),

@@ -9,7 +9,7 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, I
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
-from reconcile.planning.incremental.remaining import Remaining, remaining_of
+from reconcile.planning.incremental.remaining import DirtyPart, dirty_part
 from reconcile.planning.planner import plan_by_rules
 from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
 from tests.support.scenarios.pure_level import FORMAT, RULES
@@ -38,13 +38,13 @@ def edited(line: str) -> str:
 
 def rest(
     store: Snapshot, workspace: Snapshot, baseline: Baseline = KNOWN, policy: Policy | None = None
-) -> Remaining | None:
+) -> DirtyPart | None:
     """Return what is left; the plan that it leads to is that of the rules."""
     policy = policy or Policy()
     by_rules = plan_by_rules(store, workspace, baseline, policy, RULES, NOW_NS)
     plan = plan_of(store, workspace, baseline, policy)
     assert plan.quiet or plan == by_rules
-    found = remaining_of(store, workspace, baseline, policy, RULES)
+    found = dirty_part(store, workspace, baseline, policy, RULES)
     if found is not None:
         part = plan_by_rules(found.store, found.workspace, found.baseline, policy, RULES, NOW_NS, found.whole)
         joined = found.joined(part)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Copy, Snapshot
+    from reconcile.model.units import Rules
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
@@ -57,6 +58,12 @@ def view_of(
     store: Snapshot, workspace: Snapshot, baseline: Baseline | None = None, conversation: str = "jp-c1"
 ) -> View:
     return views_of(store, workspace, baseline or Baseline(), RULES)[conversation]
+
+
+def quiet_plan(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules) -> Plan | None:
+    """Return the plan where the classification alone finds nothing to do; None where the rules were asked."""
+    plan = make_plan(store, workspace, baseline, policy, rules, NOW_NS)
+    return plan if plan.quiet else None
 
 
 def plan_of(

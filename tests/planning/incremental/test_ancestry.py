@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconcile.model.baseline import Baseline, BaselineEntry, Intent, IntentKind
-from reconcile.planning.incremental.ancestry import Kin, above, kin_of
+from reconcile.planning.incremental.ancestry import Ancestry, above, ancestry_of
 from tests.support.scenarios.building import here
 
 ROOT = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -39,14 +39,14 @@ UNRELATED: dict[str, tuple[tuple[str, ...], Baseline]] = {
 }
 
 
-def relations(lines: tuple[str, ...], baseline: Baseline) -> list[Kin]:
+def relations(lines: tuple[str, ...], baseline: Baseline) -> list[Ancestry]:
     """Return the relation as it is of all at a glance, and put together from that of each."""
     copies = here(*lines).copies
     each = {
         conversation: above(conversation, [copy for copy in copies if copy.conversation == conversation], baseline)
         for conversation in ("jp-c1", "jp-c2")
     }
-    return [kin_of(copies, baseline), Kin(each)]
+    return [ancestry_of(copies, baseline), Ancestry(each)]
 
 
 @pytest.mark.parametrize(("lines", "baseline"), RELATED.values(), ids=RELATED)
