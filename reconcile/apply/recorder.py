@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.model.baseline import LOST, records_of
+from reconcile.model.plan import Kind
 from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planning.baseline_update import brought
 from reconcile.planning.rules.tree import stated_alone
@@ -99,9 +100,13 @@ def _states_parent(action: Action) -> bool:
     return action.target.side is Side.STORE and action.unit in (METADATA, WHOLE) and bool(action.writes)
 
 
-def _parents_at_stake(world: WorldState, written: set[str]) -> dict[str, str]:
+def _parents_at_stake(plan: Plan, world: WorldState, written: set[str]) -> dict[str, str]:
     unknown = written - world.baseline.parents.keys()
-    return stated_alone(world.store, world.workspace, unknown) if unknown else {}
+    if not unknown:
+        return {}
+    edits = (Kind.SET_PARENT, Kind.PROMOTE)
+    put_back = {action.conversation for action in plan.actions if action.kind in edits and _states_parent(action)}
+    return stated_alone(world.store, world.workspace, unknown, put_back)
 
 
 def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
@@ -121,7 +126,7 @@ def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
         # stays known until the file is written: otherwise it would look like a change.
         parents={
             **dict.fromkeys(key for key in plan.rooted if key not in written),
-            **_parents_at_stake(world, written),
+            **_parents_at_stake(plan, world, written),
         },
         run=run,
     )

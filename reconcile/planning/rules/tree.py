@@ -9,16 +9,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, Metadata, ParentKind, Partition
+from reconcile.model.units import units_of
 from reconcile.planning.rules.content import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from reconcile.model.snapshot import Snapshot
+    from reconcile.model.snapshot import Copy, ParentRef, Snapshot
     from reconcile.planning.rules.content import Verdict
     from reconcile.planning.rules.views import SideView, View
 
@@ -42,6 +44,8 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     to the store. An absent key in the store, or at the workspace's top level, means unchanged. A side whose metadata
     lost by a decision, or is local and stays as it is, has no vote.
     """
+    if (view.store.stale or view.workspace.stale) and not view.parent_is_known:
+        view = _with_stated_parents(view)
     store, workspace = view.store.metadata, view.workspace.metadata
     silent = _silent(view, verdict)
     waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
@@ -66,6 +70,33 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
         return Parentage(view.base_parent)
     _, claim = max(said, key=lambda entry: _mtime(entry[0]))  # of equal times the first, which is the store's
     return Parentage(claim.parent)
+
+
+def _with_stated_parents(view: View) -> View:
+    """Let another directory of a side state the parent if the speaking metadata has no key for it.
+
+    A missing key is no change (docs/design/placement.md#rule-2), and no parent is known that it could stand for. Of a
+    local conversation the directory that stays speaks alone.
+    """
+    workspace = view.workspace if view.local else _with_stated_parent(view, view.workspace)
+    return replace(view, store=_with_stated_parent(view, view.store), workspace=workspace)
+
+
+def _with_stated_parent(view: View, side: SideView) -> SideView:
+    if side.main is None or side.metadata is None or side.metadata.parent.kind is not ParentKind.ABSENT:
+        return side
+    directories = [copy for copy in (side.main, *side.stale) if _stated_reference(copy) is not None]
+    if not directories:
+        return side
+    units = [units_of(copy, view.rules, None)[METADATA] for copy in directories]
+    newest = min(units, key=lambda unit: (-unit.mtime_ns, unit.copy.path))
+    return replace(side, units={**side.units, METADATA: newest})
+
+
+def _stated_reference(copy: Copy) -> ParentRef | None:
+    """Return the parent that a copy's metadata states, also if it states a root; None if it states nothing."""
+    metadata = copy.metadata
+    return metadata.parent if isinstance(metadata, Metadata) and metadata.parent.kind in _STATED else None
 
 
 def _silent(view: View, verdict: Verdict | None) -> SideView | None:
@@ -130,24 +161,28 @@ def states(metadata: Metadata, parent: str | None) -> bool:
     return metadata.parent.kind is ParentKind.UNREADABLE or metadata.parent.id == parent
 
 
-def stated_alone(store: Snapshot, workspace: Snapshot, conversations: Collection[str]) -> dict[str, str]:
+def stated_alone(
+    store: Snapshot, workspace: Snapshot, conversations: Collection[str], put_back: Collection[str]
+) -> dict[str, str]:
     """Return the parents that only the store's metadata states.
 
-    They are lost once the workspace's metadata is copied over it; the run after an interruption must know them.
+    They are lost once the workspace's metadata, or another directory's, is copied over it; the run after an
+    interruption must know them. ``put_back``: conversations whose parent the plan writes into the store's file. Of
+    several directories the plan has decided which parent holds; if it writes none, none of them holds.
     """
-    stated: dict[str, set[str | None]] = {}
+    copies: dict[str, list[Copy]] = {}
     for copy in store.copies:
-        if copy.partition is Partition.TRASH:
-            continue
-        said = copy.metadata.parent if isinstance(copy.metadata, Metadata) else None
-        if copy.conversation in conversations and said is not None and said.kind is not ParentKind.ABSENT:
-            stated.setdefault(copy.conversation, set()).add(said.id)
-    # If several directories state different parents, the plan has decided which one holds.
-    alone = {key: parent for key, (parent, *others) in stated.items() if parent is not None and not others}
+        if copy.conversation in conversations and copy.partition is not Partition.TRASH:
+            copies.setdefault(copy.conversation, []).append(copy)
+    alone = {}
+    for conversation, directories in copies.items():
+        stated = {reference.id for copy in directories if (reference := _stated_reference(copy)) is not None}
+        if len(stated) == 1 and (len(directories) == 1 or conversation in put_back):
+            alone[conversation] = stated.pop()
     for copy in workspace.copies:
         if isinstance(copy.metadata, Metadata) and copy.metadata.parent.kind is not ParentKind.ABSENT:
             alone.pop(copy.conversation, None)
-    return alone
+    return {conversation: parent for conversation, parent in alone.items() if parent is not None}
 
 
 class TreeIndex:

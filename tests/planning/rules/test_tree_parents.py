@@ -7,7 +7,7 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, Intent, IntentKind
 from reconcile.model.snapshot import METADATA, STREAM, Metadata, ParentKind, ParentRef
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.tree import Parentage, decide_parent, stated_alone, states
@@ -186,9 +186,41 @@ def test_a_parent_that_the_store_alone_states() -> None:
         (child.replace("parent 1", "parent 5"), {}),
         (child.replace("parent 1", "parent null"), {}),
     ):
-        assert stated_alone(stored(child), here(there), {"jp-c2"}) == found
-    assert not stated_alone(stored(child), here(child), {"jp-c1"})
-    root = '2-c  metadata 09:00 title "C" parent null  stream 09:00 [1]'
-    assert not stated_alone(stored(child, root), here(), {"jp-c2"}), "two directories state two"
-    assert not stated_alone(stored(child.replace(" parent 1", "")), here(), {"jp-c2"})
-    assert not stated_alone(stored('2-b/metadata.json 09:00 "{"'), here('2-b/metadata.json 09:00 "{"'), {"jp-c2"})
+        assert stated_alone(stored(child), here(there), {"jp-c2"}, ()) == found
+    assert not stated_alone(stored(child), here(child), {"jp-c1"}, ())
+    assert not stated_alone(stored(child.replace(" parent 1", "")), here(), {"jp-c2"}, ())
+    assert not stated_alone(stored('2-b/metadata.json 09:00 "{"'), here('2-b/metadata.json 09:00 "{"'), {"jp-c2"}, ())
+
+
+def test_of_several_directories_the_plan_decides_which_parent_is_at_stake() -> None:
+    child, silent, root = (
+        f'2-{name}  metadata 09:00 title "B" {said}  stream 09:00 [1]'
+        for name, said in (("b", "parent 1"), ("c", ""), ("d", "parent null"))
+    )
+    assert stated_alone(stored(child, silent), here(), {"jp-c2"}, {"jp-c2"}) == {"jp-c2": "jp-c1"}
+    assert not stated_alone(stored(child, silent), here(), {"jp-c2"}, ()), "the plan writes none"
+    assert not stated_alone(stored(child, root), here(), {"jp-c2"}, {"jp-c2"}), "two directories state two"
+
+
+STATING = '1-a  metadata 08:00 title "A" parent 2  stream 09:00 [1]'
+NEWER = '1-b  metadata 10:00 title "A"  stream 09:00 [1]'
+
+
+@pytest.mark.parametrize("base", ["unknown", "none", "3"])
+def test_another_directory_states_the_parent_where_the_newest_lacks_it_and_none_is_known(base: str) -> None:
+    for store, workspace in (((STATING, NEWER), ()), ((), (STATING, NEWER)), ((STATING, NEWER), (STATING, NEWER))):
+        parentage = decide_parent(view_of(stored(*store), here(*workspace), memory_of(base)), None)
+        assert parentage.parent == ("jp-c2" if base == "unknown" else NUMBERS[base])
+    another = '1-c  metadata 09:00 title "A" parent 3  stream 09:00 [1]'
+    view = view_of(stored(STATING, another, NEWER), here(), memory_of("unknown"))
+    assert decide_parent(view, None) == Parentage("jp-c3"), "the newest that states one"
+    view = view_of(stored(STATING, NEWER), here(another), memory_of("unknown"))
+    assert decide_parent(view, None) == Parentage("jp-c3"), "the time is that of the directory that states it"
+    view = view_of(stored(STATING, NEWER.replace('"A"', '"A" parent null')), here(), memory_of("unknown"))
+    assert decide_parent(view, None) == Parentage(None), "null is stated"
+
+
+def test_of_a_local_conversation_the_directory_that_stays_states_the_parent_alone() -> None:
+    memory = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    view = view_of(stored('1-a  metadata 09:00 title "A"  stream 09:00 [1]'), here(STATING, NEWER), memory)
+    assert decide_parent(view, None) == Parentage(None)
