@@ -27,6 +27,8 @@ MINUTES ?= 60
 MODULES ?=
 MUTANTS_EVERY ?= 1
 MUTANTS_FOR ?= inf
+# A part of the description of the mutants to try, as `make mutants` prints it; all by default.
+MUTANT ?=
 
 DEMO := fixtures/demo/run
 
@@ -94,7 +96,7 @@ faults: $(VENV)/.installed-dev
 	  tests/state/test_local_list.py tests/stories/test_unreadable.py tests/stories/test_interrupted.py $(ARGS)
 
 mutants: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.mutation --every $(MUTANTS_EVERY) --for $(MUTANTS_FOR) $(MODULES)
+	$(BIN)/python -m tests.mutation --every $(MUTANTS_EVERY) --for $(MUTANTS_FOR) --only '$(MUTANT)' $(MODULES)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

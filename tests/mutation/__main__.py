@@ -37,8 +37,9 @@ def known() -> dict[tuple[str, str], str]:
 class Count:
     """What became of the mutants, and what still may be tried."""
 
-    def __init__(self, every: int, seconds: float) -> None:
+    def __init__(self, every: int, seconds: float, only: str = "") -> None:
         self.every = every
+        self.only = only
         self.until = time.monotonic() + seconds
         self.equivalent = known()
         self.seen = 0
@@ -49,6 +50,8 @@ class Count:
         self.seen += 1
         if (module.name, str(mutant)) in self.equivalent:
             self.found[module.name]["equivalent"] += 1
+            return False
+        if self.only not in str(mutant):
             return False
         return self.seen % self.every == 0 and time.monotonic() < self.until
 
@@ -75,12 +78,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make mutants")
     parser.add_argument("module", nargs="*", help="a pure module, as planning.rules.views; all without one")
     parser.add_argument("--every", type=int, default=1, help="try one in so many")
+    parser.add_argument("--only", default="", help="try those whose description contains this text")
     parser.add_argument(
         "--for", type=float, default=float("inf"), dest="seconds", help="start none after so many seconds"
     )
     options = parser.parse_args()
     chosen = list(modules(options.module))
-    count = Count(options.every, options.seconds)
+    count = Count(options.every, options.seconds, options.only)
     with TemporaryDirectory() as scratch:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = scratch
         pytest.main([*OPTIONS, *TESTS], plugins=[Trials(chosen, count.wanted, count.report)])
