@@ -8,6 +8,7 @@ Where others have changed what is remembered of conversations (a run in another 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -273,7 +274,9 @@ class Engine:
         if scope is not None and not scope and policy.is_unlimited:
             plan = Plan(layout=policy.layout.value, policy=self.session.surroundings(policy), quiet=True)
             return Pass(plan, self.known.look((), Baseline()), full=False, conversations=frozenset())
-        from reconcile.engine.dispatch import plan_as_asked  # here: most processes find that nothing has changed
+        # here: most processes find that nothing has changed
+        from reconcile.engine.dispatch import plan_as_asked
+        from reconcile.engine.verify import VARIABLE, verify
 
         self._open = True
         if scope is None:
@@ -283,6 +286,8 @@ class Engine:
         part = self.known.part(scope, self._remembered)
         world = self.session.with_events(part.world)
         plan = plan_as_asked(self.session, world, policy, now_ns, part.whole)
+        if os.environ.get(VARIABLE):
+            verify(self.session, self.known, plan, part.conversations)
         return Pass(without_moving(plan, moving), world, False, part.conversations, part.whole, moving)  # noqa: FBT003
 
     def decide(self, pass_: Pass, policy: Policy) -> PlanningContext:

@@ -59,6 +59,7 @@ def on_disk(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) ->
     config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
     numbers = itertools.count()
     monkeypatch.setenv("JP_USER_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("RECONCILE_VERIFY", "1")
     monkeypatch.setattr(os, "fsync", lambda _: None)  # only the power's failing would tell
 
     class OnDisk(Stories):

@@ -74,6 +74,8 @@ def level(
             level.real, level.forget = False, state.forget
             level.read = partial(read_nodes, request.getfixturevalue("fs"))
             stack.callback(state.close)
+        else:
+            monkeypatch.setenv("RECONCILE_VERIFY", "1")
         yield level
 
 

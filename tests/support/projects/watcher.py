@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.projects.world import LONG_AGO, SECOND, append, command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -45,17 +45,30 @@ def grow(side: Path, number: int, count: int = 2) -> None:
 class Watching:
     """``reconcile watch --json`` over a world, from its first look on until it is told to stop.
 
-    Without ``ready`` the first look isn't waited for.
+    Without ``ready`` the first look isn't waited for. ``environment`` has more variables.
     """
 
-    def __init__(self, world: World | Sides, *args: str, prefix: tuple[str, ...] = (), ready: bool = True) -> None:
+    def __init__(
+        self,
+        world: World | Sides,
+        *args: str,
+        prefix: tuple[str, ...] = (),
+        ready: bool = True,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._environment = {**os.environ, **(environment or {})}
         self._ready = ready
         self._command = [*prefix, *command("watch", "--json", "--workspace", world.project, *args)]
         self.events: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+            self._command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            env=self._environment,
         )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

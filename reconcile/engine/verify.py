@@ -1,0 +1,75 @@
+"""``RECONCILE_VERIFY=1``: every plan of a part is compared with the plan of everything, made from a full scan.
+
+It costs a full run each time. The long random tests use it: a closure that is too small would lose an action without a
+word.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.session import Session
+from reconcile.errors import ReconcileError
+from reconcile.model.snapshot import Side
+from reconcile.planning.incremental.side_index import without_events
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from reconcile.model.baseline import WorldState
+    from reconcile.model.plan import Item, Note, Plan
+    from reconcile.planning.incremental.scope import Known
+
+VARIABLE = "RECONCILE_VERIFY"
+
+
+class VerificationError(ReconcileError):
+    """The plan of a part is another than the plan of everything."""
+
+
+def verify(session: Session, known: Known, plan: Plan, conversations: Collection[str]) -> None:
+    """Compare a plan about some conversations with the plan of everything.
+
+    Where the sides have changed since they were looked at, there is nothing to compare.
+
+    Raises:
+        VerificationError: the two differ; the message has the first difference.
+    """
+    with Session(
+        session.roots, session.directory, readonly=True, ignore=session.ignore, clock=lambda: plan.now_ns
+    ) as other:
+        world = other.look()
+        if not _is_as_known(known, world):
+            return
+        whole = plan_as_asked(other, world, replace(plan.policy, git_busy=None), plan.now_ns)
+    for name, ours, theirs in (
+        ("actions", _bare(plan), _bare(whole)),
+        ("intents", plan.intents, whole.intents),
+        ("tombstones", plan.tombstones, whole.tombstones),
+        ("waiting", plan.waiting, whole.waiting),
+        ("held", _about(plan.held, conversations), _about(whole.held, conversations)),
+        ("aside", _about(plan.aside, conversations), _about(whole.aside, conversations)),
+        ("notes", _about(plan.notes, conversations), _about(whole.notes, conversations)),
+    ):
+        if ours != theirs:
+            raise VerificationError(f"{VARIABLE}: {name}: of a part {ours}, of everything {theirs}")
+
+
+def _is_as_known(known: Known, world: WorldState) -> bool:
+    for side, snapshot in ((Side.STORE, world.store), (Side.WORKSPACE, world.workspace)):
+        scanned = {copy.path: without_events(copy) for copy in snapshot.copies}
+        if {copy.path: copy for copy in known.sides[side].copies()} != scanned:
+            return False
+    return True
+
+
+def _bare(plan: Plan) -> list[str]:
+    """Return the actions without their numbers."""
+    return sorted(str(replace(action, id="", needs=())) for action in plan.actions)
+
+
+def _about(items: Iterable[Item] | Iterable[Note], conversations: Collection[str]) -> list[str]:
+    return sorted(str(item) for item in items if item.conversation in conversations)
