@@ -140,6 +140,7 @@ class HeldLock:
             finally:
                 os.close(directory)
                 if not taken:
+                    lock._remove_link()
                     os.close(fd)
             if taken:
                 return lock
@@ -170,12 +171,20 @@ class HeldLock:
         """
         if self._fd < 0:
             return
-        if self._link is not None:
-            with contextlib.suppress(OSError), _directory_of(self._path) as directory:
-                os.unlink(self._link, dir_fd=directory)
+        self._remove_link()
         # Cleared first: after an interruption in between, a second call must not close another file of that number.
         fd, self._fd = self._fd, -1
         os.close(fd)
+
+    def _remove_link(self) -> None:
+        """Remove the second name, if there is one; an error that does not last is tried once more."""
+        for _ in range(2):
+            if self._link is None:
+                return
+            with contextlib.suppress(OSError), _directory_of(self._path) as directory:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._link, dir_fd=directory)
+                self._link = None
 
     def _settle(self, directory: int, session: str | None) -> bool:
         """After flock, check that the name is still ours; if so, write who holds it and create the second link."""
@@ -208,11 +217,11 @@ class HeldLock:
         except FileExistsError:  # left by a dead process with our number
             os.unlink(link, dir_fd=directory)
             os.link(name, link, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        self._link = link  # from now on it is removed with the lock, whatever fails below
         status = os.stat(link, dir_fd=directory, follow_symlinks=False)
         if (status.st_dev, status.st_ino) != self._inode:
-            os.unlink(link, dir_fd=directory)
+            self._remove_link()
             return False
-        self._link = link
         return True
 
 
