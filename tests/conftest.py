@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import itertools
 import os
 import signal
+import subprocess
 import sys
 from collections import Counter
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import pytest
 from click.testing import CliRunner
@@ -116,6 +118,10 @@ def run() -> Run:
     return invoke
 
 
+def _refuse_program(*_: object, **__: object) -> NoReturn:
+    raise FileNotFoundError(errno.ENOENT, "there are no programs in the simulated file system")
+
+
 @pytest.fixture(params=["fake", "real"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An empty directory: once in pyfakefs, once on the disk."""
@@ -123,8 +129,10 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         return tmp_path
     fake_level.prepare("reconcile", _PACKAGE)
     request.getfixturevalue("fs")
-    # The kernel's own call would not be about the simulated files.
-    request.getfixturevalue("monkeypatch").setattr("reconcile.fs.posix._find_renameat2", lambda: None)
+    # Neither a call of the kernel nor a program sees the simulated files; pyfakefs also confuses the pipes of programs.
+    monkeypatch = request.getfixturevalue("monkeypatch")
+    monkeypatch.setattr("reconcile.fs.posix._find_renameat2", lambda: None)
+    monkeypatch.setattr(subprocess, "Popen", _refuse_program)
     fake = Path("/root-of-test")
     fake.mkdir()
     return fake
