@@ -263,9 +263,12 @@ def directory_state(path: str, container: str | None, files: Iterable[File]) -> 
 
 
 def side_digest(states: Iterable[DirectoryState], rules: Rules) -> Digest | None:
-    """Return the digest of a conversation's state on one side; None if it is not there."""
-    rows = sorted(states)
-    return rules.digest(repr(rows).encode()) if rows else None
+    """Return the digest of a conversation's state on one side; None if it is not there.
+
+    The state of every version holds such digests, so the text that they are taken of never changes.
+    """
+    rows = [f"Standing({path=}, {container=}, {files=})" for path, container, files in sorted(states)]
+    return rules.digest(f"[{', '.join(rows)}]".encode()) if rows else None
 
 
 def undone_record(

@@ -40,6 +40,13 @@ def test_a_side_is_named_by_all_its_directories_in_any_order() -> None:
     assert side_digest([], RULES) is None
 
 
+def test_the_text_of_a_digest_that_is_stored_never_changes() -> None:
+    first = "Standing(path='1-a', container='', files=(('events.json', 'd'),))"
+    text = f"[{first}, Standing(path='1-b', container='jp-c2', files=())]"
+    states = [DirectoryState("1-b", "jp-c2", ()), DirectoryState("1-a", "", (("events.json", "d"),))]
+    assert side_digest(states, RULES) == RULES.digest(text.encode())
+
+
 def test_a_record_names_both_sides() -> None:
     one = DirectoryState("1-a", "", ())
     digest = side_digest([one], RULES)
