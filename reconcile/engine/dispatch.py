@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.engine.run_history import find_run, past_run
-from reconcile.engine.version_names import NoVersionError, find_versions, kept_units
 from reconcile.errors import ReconcileError
 from reconcile.model.policy import (
     ForkRequest,
@@ -22,11 +20,6 @@ from reconcile.planning.context import RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_git
 from reconcile.planning.planner import make_plan
-from reconcile.planning.requests.fork import plan_branch
-from reconcile.planning.requests.quarantine import plan_quarantine
-from reconcile.planning.requests.recover import with_records
-from reconcile.planning.requests.restore import NoPlaceError, plan_restore
-from reconcile.planning.requests.undo import plan_undo
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
@@ -64,6 +57,9 @@ def plan_as_asked(
         )
     match policy.request:
         case UndoRequest(run):
+            from reconcile.engine.run_history import find_run, past_run  # here, as below: most runs ask for nothing
+            from reconcile.planning.requests.undo import plan_undo
+
             past = past_run(session.state, find_run(session.state, run), session.project)
             return plan_undo(past, world, policy, session.rules, now_ns, whole)
         case RestoreRequest(version):
@@ -82,6 +78,9 @@ def _plan_of_request(
     now_ns: int,
     whole: Whole | None,
 ) -> Plan:
+    from reconcile.planning.requests.fork import plan_branch
+    from reconcile.planning.requests.quarantine import plan_quarantine
+
     planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns, whole=whole)
     ids = request.ids if isinstance(request, QuarantineRequest) else (request.id,)
     for unknown in [each for each in ids if each not in planning.views]:  # asked for by a saved plan
@@ -100,6 +99,8 @@ def _plan_of_request(
 def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int, whole: Whole | None) -> Plan:
     baseline = world.baseline
     if isinstance(policy.request, ProjectRequest) and policy.request.records is not None:
+        from reconcile.planning.requests.recover import with_records
+
         records = [session.state.load(record) for record in policy.request.records]
         baseline = with_records(baseline, records, policy.request.ids)
     try:
@@ -109,6 +110,9 @@ def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int, w
 
 
 def _restored(session: Session, version: str, world: WorldState, policy: Policy, now_ns: int) -> Plan:
+    from reconcile.engine.version_names import NoVersionError, find_versions, kept_units
+    from reconcile.planning.requests.restore import NoPlaceError, plan_restore
+
     versions = find_versions(session.state, version, session.format)
     found = kept_units(session.state, session.vault, versions, session.format)
     try:

@@ -23,7 +23,6 @@ from reconcile.model.baseline import Baseline, WorldState
 from reconcile.model.plan import Plan, states_of
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, Side
-from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.filters import without_moving
 from reconcile.planning.incremental.merge import completed
 from reconcile.planning.incremental.scope import Known, concerned_by_run, named_by
@@ -276,7 +275,6 @@ class Engine:
             return Pass(plan, self.known.look((), Baseline()), full=False, conversations=frozenset())
         # here: most processes find that nothing has changed
         from reconcile.engine.dispatch import plan_as_asked
-        from reconcile.engine.verify import VARIABLE, verify
 
         self._open = True
         if scope is None:
@@ -286,7 +284,9 @@ class Engine:
         part = self.known.part(scope, self._remembered)
         world = self.session.with_events(part.world)
         plan = plan_as_asked(self.session, world, policy, now_ns, part.whole)
-        if os.environ.get(VARIABLE):
+        if os.environ.get("RECONCILE_VERIFY"):
+            from reconcile.engine.verify import verify
+
             verify(self.session, self.known, plan, part.conversations)
         return Pass(without_moving(plan, moving), world, False, part.conversations, part.whole, moving)  # noqa: FBT003
 
@@ -321,6 +321,8 @@ class Engine:
 
     def empty_directories(self, pass_: Pass) -> list[Copy]:
         """Return the directories of a pass that hold neither a file nor another conversation."""
+        from reconcile.planning.diagnosis import empty_directories  # here: for listings alone
+
         empty = empty_directories(pass_.world.store, pass_.world.workspace)
         return [copy for copy in empty if not self.known.sides[copy.side].inside(copy.path)]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Item, Note, Plan
     from reconcile.planning.incremental.scope import Known
 
-VARIABLE = "RECONCILE_VERIFY"
-
 
 class VerificationError(ReconcileError):
     """The plan of a part is another than the plan of everything."""
@@ -55,7 +53,7 @@ def verify(session: Session, known: Known, plan: Plan, conversations: Collection
         ("notes", _about(plan.notes, conversations), _about(whole.notes, conversations)),
     ):
         if ours != theirs:
-            raise VerificationError(f"{VARIABLE}: {name}: of a part {ours}, of everything {theirs}")
+            raise VerificationError(f"RECONCILE_VERIFY: {name}: of a part {ours}, of everything {theirs}")
 
 
 def _is_as_known(known: Known, world: WorldState) -> bool:
