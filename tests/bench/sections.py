@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench import stores, trees
 from tests.bench.bench import RECONCILE, UNISON, Bench, if_installed, make_project, peer
+from tests.bench.commands import REFERENCE, commands
 from tests.bench.race import Contender, Job
 
 if TYPE_CHECKING:
@@ -152,9 +153,11 @@ USUAL = {
     "projection": Section("full projection into an empty workspace", "cp -a, sync -f", projection),
     "first": Section("first run: both sides full and equal, nothing remembered", "rsync -ac", first_run),
     "start": Section("start-up", "python -c pass", start),
+    "commands": Section("commands on both sides at rest", REFERENCE, commands),
 }
 GROWTH = {
     "growth-no-op": Section("growth: nothing changed, small files", "rsync -a --dry-run", no_op),
     "growth-one": Section("growth: one file changed, small files", "rsync -a", one_changed),
+    "growth-commands": Section("growth: commands on both sides at rest, small files", REFERENCE, commands),
 }
 SECTIONS = USUAL | GROWTH

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 LARGE = 10_000
 """Conversations from which the second limit counts."""
 
-RATIOS = {
+COMMANDS = {
+    "--json": 1.5,
+    **dict.fromkeys(("status", "status ID", "diff ID", "--only ID"), 2.0),
+    **dict.fromkeys(
+        ("ls", "ls --tree", "local ID", "project ID", "set-parent ID PARENT", "rm ID", "resolve ID", "undo"), 3.0
+    ),
+    "doctor": 4.0,
+}
+"""How many times as long as a run with nothing to do."""
+RATIOS: dict[tuple[str, str, str], tuple[float | None, float]] = {
     ("no-op", "reconcile", "rsync -a --dry-run"): (1.0, 0.5),
     ("no-op", "reconcile", "unison -batch -times"): (1.0, 0.45),
     ("one", "reconcile", "rsync -a"): (1.0, 0.5),
@@ -24,8 +33,13 @@ RATIOS = {
     ("projection", "reconcile", "cp -a, sync -f"): (1.0, 0.8),
     ("first", "reconcile", "rsync -ac"): (1.0, 0.8),
     ("start", "reconcile --version", "python -c pass"): (4.0, 4.0),
+    **{("commands", f"reconcile {words}", "reconcile"): (None, limit) for words, limit in COMMANDS.items()},
 }
-"""How many times as long as a peer, by section, contender and peer: with few conversations, and with many."""
+"""How many times as long as a peer, by section, contender and peer: with few conversations, and with many. None: no
+limit, because the start of the program is most of it.
+"""
+_COMMANDS = ("commands", "growth-commands")
+"""The sections of the commands, which are judged by their ratios alone."""
 MEMORY = 1.5
 """KB a conversation, above the start, with many conversations."""
 GROWTH_PER_SIZE = 1.1
@@ -54,17 +68,19 @@ def verdicts(found: Results) -> list[Verdict]:
 
 
 def _ratios(found: Results) -> Iterator[Verdict]:
-    for (section, label, reference), (few, many) in RATIOS.items():
-        by_size = found.sections.get(section, {})
-        for size in results.shown(by_size):
-            ratio = results.ratio(by_size[size], label, reference)
-            if ratio is not None:
-                work = f"{SECTIONS[section].title.partition(':')[0]}, to {reference}"
-                yield Verdict(work, f"{size:,}", many if size >= LARGE else few, ratio)
+    for (name, label, reference), (few, many) in RATIOS.items():
+        for section in _COMMANDS if name == "commands" else (name,):
+            by_size = found.sections.get(section, {})
+            for size in results.shown(by_size):
+                ratio = results.ratio(by_size[size], label, reference)
+                limit = many if size >= LARGE else few
+                if ratio is not None and limit is not None:
+                    work = label if name == "commands" else SECTIONS[section].title.partition(":")[0]
+                    yield Verdict(f"{work}, to {reference}", f"{size:,}", limit, ratio)
 
 
 def _growth(found: Results) -> Iterator[Verdict]:
-    for section in [name for name in GROWTH if name in found.sections]:
+    for section in [name for name in GROWTH if name in found.sections and name not in _COMMANDS]:
         by_size = found.sections[section]
         growth = results.growth(by_size, "reconcile")
         if growth is not None:
@@ -74,7 +90,8 @@ def _growth(found: Results) -> Iterator[Verdict]:
 
 def _memory(found: Results) -> Iterator[Verdict]:
     for section, by_size in found.sections.items():
-        each = results.memory_each(by_size, "reconcile", found.floor) if max(by_size) >= LARGE else None
+        judged = max(by_size) >= LARGE and section not in _COMMANDS
+        each = results.memory_each(by_size, "reconcile", found.floor) if judged else None
         if each is not None:
             work = f"KB a conversation, {SECTIONS[section].title.partition(',')[0]}"
             yield Verdict(work, f"{max(by_size):,}", MEMORY, each / 1000)

@@ -14,9 +14,10 @@ import pytest
 
 from reconcile.planning.planner import plan_by_rules
 from tests.bench import plot, results, rules, table, targets
+from tests.bench.commands import LABELS
 from tests.bench.race import Sample
 from tests.bench.results import START_COUNT, Results
-from tests.bench.sections import SECTIONS, USUAL
+from tests.bench.sections import GROWTH, SECTIONS, USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,17 +70,37 @@ def test_every_question_is_asked_and_kept(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     words = ("--sizes", "10", "--rounds", "1", "--dir", tmp_path, "--save", kept)
     bench("--only", "no-op", *words)
-    said = bench("--only", ",".join(name for name in USUAL if name != "no-op"), *words)
-    assert all(f"\n{section.title}\n" in said for section in USUAL.values())
-    assert set(results.load(kept).sections) == set(USUAL)
+    said = bench("--only", ",".join(name for name in USUAL if name not in ("no-op", "commands")), *words)
+    asked = USUAL.keys() - {"commands"}  # they have a test of their own
+    assert all(f"\n{USUAL[name].title}\n" in said for name in asked)
+    assert set(results.load(kept).sections) == asked
     assert list(tmp_path.iterdir()) == [kept]
     assert str(tmp_path) not in kept.read_text()
 
 
-def test_growth_is_measured_with_small_files(tmp_path: Path) -> None:
-    said = bench("--growth", "--sizes", "3", "--rounds", "1", "--dir", tmp_path)
-    assert "growth: nothing changed, small files" in said
-    assert "growth: one file changed, small files" in said
+def test_a_command_is_judged_by_its_ratio_to_a_run_with_nothing_to_do() -> None:
+    slow = {"reconcile status": 2.5, "reconcile doctor": 3.5}
+    labels = ["reconcile", *(f"reconcile {words}" for words in LABELS)]
+    samples = {label: [Sample(slow.get(label, 1.0), 1)] for label in labels}
+    found = Results([], 1, {"commands": {1_000: samples, 10_000: samples}, "growth-commands": {100_000: samples}})
+    judged = [(verdict.work, verdict.size, verdict.met) for verdict in targets.verdicts(found) if verdict.measured > 1]
+    assert judged == [
+        ("reconcile status, to reconcile", "10,000", False),
+        ("reconcile status, to reconcile", "100,000", False),
+        ("reconcile doctor, to reconcile", "10,000", True),
+        ("reconcile doctor, to reconcile", "100,000", True),
+    ]
+
+
+def test_growth_and_every_command_are_measured_with_small_files(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    said = bench("--growth", "--sizes", "10", "--rounds", "1", "--dir", tmp_path, "--save", kept)
+    assert all(f"\n{section.title}\n" in said for section in GROWTH.values())
+    measured = results.load(kept).sections["growth-commands"][10]
+    assert list(measured) == ["reconcile", *(f"reconcile {words}" for words in LABELS)]
+    assert sorted(LABELS) == sorted(targets.COMMANDS)
+    assert SECTIONS["commands"].measure is SECTIONS["growth-commands"].measure
+    assert "met" not in said, "so few conversations have no target"
 
 
 def test_a_ratio_is_that_inside_the_rounds(found: Results) -> None:
@@ -125,7 +146,7 @@ def test_the_targets_are_those_of_the_page() -> None:
         (float(few or 0), float(many or few)) for few, many in re.findall(r"\| ([\d.]*) ?\| ([\d.]*)[^|]*\|\n", page)
     ]
     others = (0.0, targets.MEMORY), (0.0, targets.GROWTH_PER_SIZE * 10)
-    assert limits == [*targets.RATIOS.values(), *others]
+    assert limits == [*((few or 0.0, many) for few, many in targets.RATIOS.values()), *others]
 
 
 def test_the_plot_has_a_line_for_every_tool_and_question(found: Results) -> None:
