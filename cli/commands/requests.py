@@ -211,7 +211,7 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         session = engine.session
-        in_lost_store = {lost.conversation for lost in lost_with_store(session, engine.known.there())}
+        in_lost_store = {lost.conversation for lost in lost_with_store(session, engine.known.present())}
         dropped = {text: id_ for text in ids if (id_ := session.format.parse_id(text)) in in_lost_store}
         if dropped and not session.readonly:
             session.state.remove_lost(dropped.values())

@@ -71,7 +71,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         if (wanted := named(board)) is not None:
             listed = tuple(each for each in listed if each.conversation in wanted)
         else:
-            listed += tuple(_lost(each) for each in lost_with_store(session, engine.known.there()))
+            listed += tuple(_lost(each) for each in lost_with_store(session, engine.known.present()))
             others = engine.states_besides(found)
         if options.json:
             _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in listed]})

@@ -25,7 +25,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, Side
 from reconcile.planning.filters import without_moving
 from reconcile.planning.incremental.merge import completed
-from reconcile.planning.incremental.scope import Known, concerned_by_run, named_by
+from reconcile.planning.incremental.scope import SnapshotIndex, concerned_by_run, named_by
 from reconcile.planning.incremental.side_index import without_events
 from reconcile.planning.rules.guards import has_lost_all
 from reconcile.planning.simulate import surprises
@@ -117,7 +117,7 @@ class Engine:
         self.index = index
         self.full_scan: WorldState | None = None
         """The full scan at both sides, where the last refresh was one."""
-        self._known: Known | None = None
+        self._known: SnapshotIndex | None = None
         self._policy: Policy | None = None
         """The last plan's: its settings decide what every conversation comes to."""
         self._others = Others(session.state, session.checkout, MOST)
@@ -156,11 +156,11 @@ class Engine:
             self._scan()
 
     @property
-    def known(self) -> Known:
+    def known(self) -> SnapshotIndex:
         """Both sides as they are known; there was a refresh."""
         if self._known is None:
             assert self.full_scan is not None  # noqa: S101 - see above
-            self._known = Known.seen(self.full_scan, self.session.rules)
+            self._known = SnapshotIndex.of_world(self.full_scan, self.session.rules)
         return self._known
 
     @property
@@ -200,7 +200,7 @@ class Engine:
         if others is None or sum(map(len, changes.values())) > self._most:
             return False
         programs = self._written_by_programs()
-        if programs and not programs <= self._known.there():
+        if programs and not programs <= self._known.present():
             return False
         taken = self._take_in(changes)
         taken = taken and self._take_in_others(replace(taken, changed=taken.changed | programs), changes)
@@ -226,7 +226,7 @@ class Engine:
             again = self.session.scanner.again(known, changes[side])
             if again is None:
                 return None
-            whole = {each for path in again.gone if known.has_whole(each := known.paths[path])}
+            whole = {each for path in again.gone if known.is_outside_trash(each := known.paths[path])}
             changed |= {known.paths[path] for path in again.gone}
             for path in again.gone:
                 known.drop(path)
@@ -234,7 +234,7 @@ class Engine:
                 before = known.put(copy)
                 if before != copy:
                     changed |= {copy.conversation} | ({before.conversation} if before else set())
-            left |= {each for each in whole if not known.has_whole(each)}
+            left |= {each for each in whole if not known.is_outside_trash(each)}
         return _Taken(changed, left)
 
     def _take_in_others(self, taken: _Taken, changes: Changes) -> _Taken | None:
@@ -272,7 +272,7 @@ class Engine:
         scope = self._scope(policy, also)
         if scope is not None and not scope and policy.is_unlimited:
             plan = Plan(layout=policy.layout.value, policy=self.session.surroundings(policy), quiet=True)
-            return Pass(plan, self.known.look((), Baseline()), full=False, conversations=frozenset())
+            return Pass(plan, self.known.world_of((), Baseline()), full=False, conversations=frozenset())
         # here: most processes find that nothing has changed
         from reconcile.engine.dispatch import plan_as_asked
 
@@ -299,7 +299,7 @@ class Engine:
         """The conversations of which the last run said more than a state, or nothing at all."""
         if self.index is None:
             return frozenset()
-        return self.index.spoken_of | (self.known.there() - self.index.before.counted.keys())
+        return self.index.spoken_of | (self.known.present() - self.index.before.counted.keys())
 
     def states_besides(self, pass_: Pass) -> dict[str, int]:
         """Return how many conversations that a pass is not about are in each state."""
@@ -383,7 +383,7 @@ class Engine:
         surprised |= met.beside(plan.concerned if pass_.full else pass_.concerned) if met is not None else frozenset()
         self._due = self._left(pass_, outcome) | (pass_.moving & pass_.conversations) | surprised
         if pass_.is_limited:
-            self._due |= before if not pass_.full else _conversations_of(after) - self.states_at_rest(None).keys()
+            self._due |= before if not pass_.full else _conversations_of(after) - self.clean_states(None).keys()
         self._open = any(item.conversation is None for item in plan.held)
         self._open = self._open or met is None or not surprised.isdisjoint(met.left)
         # Were a side that was empty emptied again, it would look as it did at the last full scan.
@@ -418,7 +418,7 @@ class Engine:
             plan, again = self.index.before, self._due | pass_.concerned
         else:
             plan, again = Plan(layout=plan.layout, policy=plan.policy), known.conversations()
-        rest = self.states_at_rest(again) if again else {}
+        rest = self.clean_states(again) if again else {}
         gone = rest.keys() if is_plain else again
         counted = {each: state for each, state in plan.counted.items() if is_plain or each not in again} | rest
         due = frozenset(each for each in (self._due | again) - rest.keys() if each in known)
@@ -443,12 +443,12 @@ class Engine:
         """Save what has been learned of the files since the last full pass."""
         self.session.scanner.save()
 
-    def states_at_rest(self, conversations: Collection[str] | None) -> dict[str, str]:
+    def clean_states(self, conversations: Collection[str] | None) -> dict[str, str]:
         """Return the states of those that are clean and in their place, or of all such: no plan says more of them."""
         assert self._policy is not None  # noqa: S101 - a plan was made
         baseline = self.session.state.load(self.session.checkout, conversations)
         chosen = self.known.conversations() if conversations is None else conversations
-        return self.known.states_at_rest(chosen, baseline, self._policy)
+        return self.known.clean_states(chosen, baseline, self._policy)
 
     def _carry_out(self, pass_: Pass, command: str, progress: Progress) -> tuple[Outcome, WorldState, _Taken | None]:
         """Carry out a pass, and know what is there then, and what is remembered.
@@ -465,12 +465,14 @@ class Engine:
             after = self._world_after(pass_, outcome)
             session.remember(plan, before, after, outcome)
             self._tell_lost(missed, after)
-            self._known = Known.seen(replace(after, baseline=session.state.load(session.checkout)), session.rules)
+            self._known = SnapshotIndex.of_world(
+                replace(after, baseline=session.state.load(session.checkout)), session.rules
+            )
             met = _met(before, after)
         else:
             after, met = self._take_in_touched(pass_)
             session.remember(plan, before, after, outcome, self.known.whole)
-            self.known.relate(pass_.concerned, self._remembered(pass_.concerned))
+            self.known.update_ancestry(pass_.concerned, self._remembered(pass_.concerned))
         close(session.site, outcome)
         return outcome, after, met
 
@@ -489,10 +491,10 @@ class Engine:
         met = self._take_in(touched)
         met = met and self._take_in_others(replace(met, changed=met.changed - conversations), touched)
         if met is None:
-            self._known = Known.seen(session.look(), session.rules)
+            self._known = SnapshotIndex.of_world(session.look(), session.rules)
         others = met.changed - conversations if met is not None else set()
-        self.known.relate(others, self._remembered(others))
-        return self.known.look(conversations, self._remembered(conversations)), met
+        self.known.update_ancestry(others, self._remembered(others))
+        return self.known.world_of(conversations, self._remembered(conversations)), met
 
     def _left(self, pass_: Pass, outcome: Outcome) -> frozenset[str]:
         """Return what a pass has left undone, with what is remembered although it is nowhere: that waits for it."""
@@ -502,7 +504,7 @@ class Engine:
         if not pass_.full:
             return pass_.concerned
         left = {action.conversation for action in pass_.plan.actions if action.id in undone}
-        return frozenset(left | self.known.nowhere())
+        return frozenset(left | self.known.absent())
 
     def _tell_lost(self, missed: Mapping[str, str | None], after: WorldState) -> None:
         """Name what was lost with the store, once; what is there again is missed no more."""

@@ -21,8 +21,8 @@ from reconcile.model.plan import Item, Note, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Foreign, Side
 from reconcile.planning.incremental.ancestry import Ancestry
-from reconcile.planning.incremental.scope import USUAL, Known
-from reconcile.planning.incremental.side_index import KnownSide
+from reconcile.planning.incremental.scope import ORDINARY, SnapshotIndex
+from reconcile.planning.incremental.side_index import SideIndex
 from reconcile.planning.rules.guards import Whole
 from reconcile.state.directory import generation
 
@@ -47,7 +47,7 @@ class LoadedIndex(NamedTuple):
 
     summary: LastAnswer
     saved: LastKnown
-    known: Known
+    known: SnapshotIndex
     before: Plan
     changes: Mapping[Side, Collection[str]] = MappingProxyType({})
     is_unchanged: bool = False
@@ -64,8 +64,8 @@ class LoadedIndex(NamedTuple):
             side: _known_side(session, side, was, frozenset(loose))
             for side, was, loose in zip(Side, saved.sides, summary.loose, strict=True)
         }
-        whole = Whole(USUAL, directories=0)
-        known = Known(sides, Ancestry(saved.above), saved.remembered, whole, session.rules, saved.inhabited)
+        whole = Whole(ORDINARY, directories=0)
+        known = SnapshotIndex(sides, Ancestry(saved.above), saved.remembered, whole, session.rules, saved.inhabited)
         before = replace(
             plan_of(summary.answer, policy, summary.made_ns), counted=_counted(saved.counted, summary.counted)
         )
@@ -106,7 +106,13 @@ class LoadedIndex(NamedTuple):
 
 
 def save(
-    session: Session, known: Known, plan: Plan, due: Collection[str], before: LoadedIndex | None, *, is_quiet: bool
+    session: Session,
+    known: SnapshotIndex,
+    plan: Plan,
+    due: Collection[str],
+    before: LoadedIndex | None,
+    *,
+    is_quiet: bool,
 ) -> None:
     """Save what is known after a pass; ``plan`` says it of everything but ``due``.
 
@@ -137,7 +143,7 @@ def save(
     )
 
 
-def _is_usual(session: Session, known: Known, plan: Plan) -> bool:
+def _is_usual(session: Session, known: SnapshotIndex, plan: Plan) -> bool:
     """Tell whether a next run could go on from here."""
     is_whole = any(item.conversation is None for item in plan.held)
     if session.messages or is_whole or plan.policy.git_busy or _is_to_be_asked_again(session):
@@ -193,7 +199,7 @@ def plan_of(answer: Answer, policy: Policy, now_ns: int) -> Plan:
 
 
 def _save_known(
-    session: Session, known: Known, plan: Plan, before: LastKnown | None
+    session: Session, known: SnapshotIndex, plan: Plan, before: LastKnown | None
 ) -> tuple[LastKnown, dict[str, str | None]]:
     """Save what is known, unless that was saved already but for a few states; return what is saved, and those."""
     if before is None or len(otherwise := _otherwise(plan.counted, before.counted)) > LOOSE:
@@ -233,19 +239,19 @@ def _otherwise(counted: Mapping[str, str], before: Mapping[str, str]) -> dict[st
     return changed
 
 
-def _known_side(session: Session, side: Side, was: LastKnownSide, loose: frozenset[str]) -> KnownSide:
+def _known_side(session: Session, side: Side, was: LastKnownSide, loose: frozenset[str]) -> SideIndex:
     build = session.scanner.copies_in_index(side)
-    known = KnownSide(side, was.identity, was.conversations, lambda path: None if path in loose else build(path))
-    known.know_foreign(Foreign(*entry) for entry in was.foreign)
-    known.arrange()
+    known = SideIndex(side, was.identity, was.conversations, lambda path: None if path in loose else build(path))
+    known.set_foreign(Foreign(*entry) for entry in was.foreign)
+    known.build_lookups()
     return known
 
 
-def _saved_side(known: KnownSide) -> LastKnownSide:
+def _saved_side(known: SideIndex) -> LastKnownSide:
     foreign = tuple((entry.path, entry.what, entry.link, entry.special) for entry in known.all_foreign())
     return LastKnownSide(known.identity, known.paths, foreign)
 
 
-def _loose(session: Session, known: KnownSide) -> tuple[str, ...]:
+def _loose(session: Session, known: SideIndex) -> tuple[str, ...]:
     rows = session.scanner.index(known.side).rows
-    return tuple(path for path in known.looked_at() if not is_whole(known.copy(path), rows.get(path)))
+    return tuple(path for path in known.loaded_paths() if not is_whole(known.copy(path), rows.get(path)))

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Item, Note, Plan
-    from reconcile.planning.incremental.scope import Known
+    from reconcile.planning.incremental.scope import SnapshotIndex
 
 
 class VerificationError(ReconcileError):
     """The plan of a part is another than the plan of everything."""
 
 
-def verify(session: Session, known: Known, plan: Plan, conversations: Collection[str]) -> None:
+def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Collection[str]) -> None:
     """Compare a plan about some conversations with the plan of everything.
 
     Where the sides have changed since they were looked at, there is nothing to compare.
@@ -56,7 +56,7 @@ def verify(session: Session, known: Known, plan: Plan, conversations: Collection
             raise VerificationError(f"RECONCILE_VERIFY: {name}: of a part {ours}, of everything {theirs}")
 
 
-def _is_as_known(known: Known, world: WorldState) -> bool:
+def _is_as_known(known: SnapshotIndex, world: WorldState) -> bool:
     for side, snapshot in ((Side.STORE, world.store), (Side.WORKSPACE, world.workspace)):
         scanned = {copy.path: without_events(copy) for copy in snapshot.copies}
         if {copy.path: copy for copy in known.sides[side].copies()} != scanned:

@@ -21,7 +21,7 @@ class LastKnownSide(NamedTuple):
 
 
 class LastKnown(NamedTuple):
-    """Both sides, the store's first; ``above`` and ``remembered`` as in `reconcile.planning.incremental.scope.Known`.
+    """Both sides, the store's first; ``above`` and ``remembered`` as in `SnapshotIndex`.
 
     ``counted``: the state that each conversation is counted under. ``key`` is that of the `LastAnswer` kept with it.
     """

@@ -39,7 +39,7 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     sides = ((Side.STORE, roots.store_conversations), (Side.WORKSPACE, roots.workspace_conversations))
     # Runs leave the lock files of conversations that they remove: JP's own cleanup deletes them
     # (docs/design/formats/jp.md#lock-files).
-    there = known.there()
+    there = known.present()
     ids = there | session.state.journal.concerned_since("").keys()
     # The library's staging directory exists while a program uses it; the next run finishes an interrupted run.
     identity = session.state.meta("identity") or ""

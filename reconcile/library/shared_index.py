@@ -20,8 +20,8 @@ from reconcile.library.tree import Tree, update_tree
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Metadata, Partition, Side
 from reconcile.planning.decide import decide
-from reconcile.planning.incremental.scope import Known
-from reconcile.planning.incremental.status import is_settled
+from reconcile.planning.incremental.scope import SnapshotIndex
+from reconcile.planning.incremental.status import is_clean
 from reconcile.scan.reader import Spot
 from reconcile.state.database import State
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reconcile.model.baseline import Baseline, WorldState
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
-    from reconcile.planning.incremental.side_index import KnownSide
+    from reconcile.planning.incremental.side_index import SideIndex
     from reconcile.planning.rules.guards import Whole
 
 _TRIES = 20
@@ -70,7 +70,7 @@ class SharedIndex:
         self._scans_begun = self._scans_done = 0
         """The number of full scans that have begun, and the number of the last one that has ended."""
         self._world: WorldState
-        self._snapshots: Known
+        self._snapshots: SnapshotIndex
         self._tree: Tree
         self._rescanned: set[str] = set()
         """Conversations that were rescanned during a full scan, which may hold an older state of them."""
@@ -102,7 +102,7 @@ class SharedIndex:
                     break
                 time.sleep(attempt / 1000)  # another process creates and removes directories all the time
                 world = self._scan()
-            known, tree = Known.seen(world, self.session.rules), self._build_tree(world)
+            known, tree = SnapshotIndex.of_world(world, self.session.rules), self._build_tree(world)
             with self._mutex:
                 self._adopt(world, known, tree)
             return world
@@ -119,13 +119,13 @@ class SharedIndex:
         planning = decide(world.store, world.workspace, world.baseline, self.policy, rules, time.time_ns())
         return Tree({id_: planning.parentage[id_].parent for id_ in planning.tree.walk()}, rules.format.order)
 
-    def _adopt(self, world: WorldState, known: Known, tree: Tree) -> None:
+    def _adopt(self, world: WorldState, known: SnapshotIndex, tree: Tree) -> None:
         """Replace the index by the result of a full scan, with the changes that were made during the scan."""
         for conversation in self._rescanned:
             for side in Side:
                 for copy in self._snapshots.sides[side].of(conversation):
                     known.sides[side].put(copy)
-        known.relate(self._rescanned, self._load_baseline(self._rescanned))
+        known.update_ancestry(self._rescanned, self._load_baseline(self._rescanned))
         for conversation, contents in self._written.items():
             update_tree(tree, self.session.format, conversation, contents)
         self._world, self._snapshots, self._tree, self._scans_done = world, known, tree, self._scans_begun
@@ -156,9 +156,9 @@ class SharedIndex:
         """Rescan one conversation, or both sides if that can't suffice; ``parent`` is the parent that it will get."""
         if not self._has_appeared(conversation) and self._rescan(conversation):
             with self._mutex:
-                self._snapshots.relate({conversation}, self._load_baseline({conversation}))
+                self._snapshots.update_ancestry({conversation}, self._load_baseline({conversation}))
                 closure = self._snapshots.above(conversation) | self._above(parent)
-                world = self._snapshots.look(closure, self._load_baseline(closure))
+                world = self._snapshots.world_of(closure, self._load_baseline(closure))
                 suffices = self._snapshots.suffices() and all(
                     self._differs_in_content_only(id_, world.baseline) for id_ in closure
                 )
@@ -174,8 +174,8 @@ class SharedIndex:
         """Scan both sides, and return the basis of one conversation with its ancestors and descendants."""
         self.refresh()
         with self._mutex:
-            closure = self._snapshots.around(conversation) | self._above(parent)
-            world, whole = self._snapshots.look(closure, self._load_baseline(closure)), self._snapshots.whole
+            closure = self._snapshots.closure_of(conversation) | self._above(parent)
+            world, whole = self._snapshots.world_of(closure, self._load_baseline(closure)), self._snapshots.whole
             is_clean = all(self._is_clean(id_, world.baseline) for id_ in self._snapshots.above(conversation))
         return PlanningBasis(self.session.with_events(world), whole, is_clean, complete=True)
 
@@ -189,9 +189,9 @@ class SharedIndex:
         if complete or not self._rescan(conversation, new_directories):
             return self.full_basis(conversation).world
         with self._mutex:
-            self._snapshots.relate({conversation}, self._load_baseline({conversation}))
+            self._snapshots.update_ancestry({conversation}, self._load_baseline({conversation}))
             closure = self._snapshots.above(conversation)
-            return self._snapshots.look(closure, self._load_baseline(closure))
+            return self._snapshots.world_of(closure, self._load_baseline(closure))
 
     def copies(self, side: Side, conversation: str) -> list[Copy]:
         """Return the indexed copies of a conversation on a side."""
@@ -214,7 +214,7 @@ class SharedIndex:
 
     def _is_clean(self, conversation: str, baseline: Baseline) -> bool:
         kept, here = (side.of(conversation) for side in self._snapshots.sides.values())
-        settled = is_settled(conversation, kept, here, baseline, self.session.rules)
+        settled = is_clean(conversation, kept, here, baseline, self.session.rules)
         return settled and not any(self._awaits_rename(copy, baseline) for copy in (*kept, *here))
 
     def _awaits_rename(self, copy: Copy, baseline: Baseline) -> bool:
@@ -273,7 +273,7 @@ class SharedIndex:
         return True
 
 
-def _location_of(known: KnownSide, path: str, conversation: str) -> Spot:
+def _location_of(known: SideIndex, path: str, conversation: str) -> Spot:
     """Return the location of a directory by its path; a new directory is live."""
     if path in known.paths:
         there = known.copy(path)

@@ -12,7 +12,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Place, Side, joined
 from reconcile.model.units import units_of
-from reconcile.planning.incremental.status import adoption, by_conversation, unsettled
+from reconcile.planning.incremental.status import adoption, by_conversation, dirty_conversations
 from reconcile.planning.rules.guards import whole_of
 from reconcile.planning.rules.views import PLACE, views_of
 
@@ -69,7 +69,7 @@ def update_baseline(
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     touched = {action.conversation for action in plan.actions} | baseline.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
-    changed = unsettled(store, workspace, baseline, rules) | (touched & there)
+    changed = dirty_conversations(store, workspace, baseline, rules) | (touched & there)
     others = {conversation for conversation in changed if not _is_about(plan, conversation)}
     left = _adopt(store, workspace, changed - others, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}

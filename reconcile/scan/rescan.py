@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reconcile.index.stat_cache import Index
     from reconcile.index.stat_table import Sweep
     from reconcile.model.format import Format
-    from reconcile.planning.incremental.side_index import KnownSide
+    from reconcile.planning.incremental.side_index import SideIndex
 
 _TRIES = 3
 
@@ -42,7 +42,7 @@ class Again(NamedTuple):
 
 
 def look_again(
-    known: KnownSide, conversations_dir: str, fmt: Format, index: Index, paths: Collection[str]
+    known: SideIndex, conversations_dir: str, fmt: Format, index: Index, paths: Collection[str]
 ) -> Again | None:
     """Look at some directories of a known side, and have the index know what was found; None: that can't suffice.
 
@@ -66,7 +66,7 @@ def look_again(
 
 
 def look_at(
-    known: KnownSide, conversations_dir: str, fmt: Format, index: Index, spots: Collection[Spot]
+    known: SideIndex, conversations_dir: str, fmt: Format, index: Index, spots: Collection[Spot]
 ) -> tuple[Copy, ...] | None:
     """Look at single directories of a known side, and not at what is inside them; None: that can't suffice."""
     walk = Walk(known.side, fmt, index, frozenset(), time.time_ns())
@@ -102,7 +102,7 @@ def _keep(index: Index, walk: Walk, paths: Iterable[str]) -> None:
 class _Relook(Walk):
     """A walk that looks only at what was named, and at what isn't known."""
 
-    def __init__(self, known: KnownSide, fmt: Format, index: Index) -> None:
+    def __init__(self, known: SideIndex, fmt: Format, index: Index) -> None:
         super().__init__(known.side, fmt, index, frozenset(), time.time_ns())
         self.gone: set[str] = set()
         self.in_doubt = False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconcile.index.stat_cache import Row
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Place, Snapshot
-    from reconcile.planning.incremental.side_index import KnownSide
+    from reconcile.planning.incremental.side_index import SideIndex
     from reconcile.scan.rescan import Again
     from reconcile.scan.scan import Scanned
 
@@ -74,7 +74,7 @@ class Scanner:
         self._found = found
         return found
 
-    def again(self, known: KnownSide, paths: Collection[str]) -> Again | None:
+    def again(self, known: SideIndex, paths: Collection[str]) -> Again | None:
         """Look at some directories of a side once more; None: that can't suffice (`reconcile.scan.rescan`)."""
         side = known.side
         found = look_again(known, self._where[side], self._format, self._indexes[side], paths)
@@ -85,7 +85,7 @@ class Scanner:
                 looks.gone |= found.gone
         return found
 
-    def at(self, known: KnownSide, spots: Collection[Spot]) -> tuple[Copy, ...] | None:
+    def at(self, known: SideIndex, spots: Collection[Spot]) -> tuple[Copy, ...] | None:
         """Look at single directories of a side, without what is inside them; None: that can't suffice."""
         found = look_at(known, self._where[known.side], self._format, self._indexes[known.side], spots)
         if found is not None:

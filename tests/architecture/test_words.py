@@ -49,7 +49,6 @@ OLD_NAMES: dict[str, str] = {
     "cli/commands": "each found standing",
     "reconcile/engine": "asked each found look loose met tell usual",
     "reconcile/index": "asked found look looked looks made settled sweep",
-    "reconcile/planning": "each look looked settled standing unsettled",
     "reconcile/scan": "each found hear heard look looks relook spot sweep swept told usual",
 }
 """By package, the old words that names still have."""
@@ -58,7 +57,6 @@ HARD_TO_READ: set[str] = {
     "cli",
     "reconcile/engine",
     "reconcile/index",
-    "reconcile/planning",
     "reconcile/scan",
 }
 """The packages with docstrings that are not written anew yet."""

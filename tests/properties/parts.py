@@ -17,7 +17,7 @@ from reconcile.model.snapshot import Side, Stream
 from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_git
-from reconcile.planning.incremental.scope import Known, Part, concerned_by_run, named_by
+from reconcile.planning.incremental.scope import Part, SnapshotIndex, concerned_by_run, named_by
 from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.fork import plan_branch
 from reconcile.planning.requests.undo import plan_undo
@@ -53,7 +53,7 @@ def restricted(baseline: Baseline, conversations: Collection[str]) -> Baseline:
 class Kept:
     """What is kept of one checkout from run to run."""
 
-    known: Known
+    known: SnapshotIndex
     baseline: Baseline
     foreign: tuple[object, ...]
     identities: tuple[str, str]
@@ -87,7 +87,7 @@ class PartLevel(PureLevel):
         kept = self.kept.get(self.at)
         if self.learned and kept is not None:
             kept.baseline = self.memories.of(self.at)
-            kept.known.relate(self.learned, kept.baseline)
+            kept.known.update_ancestry(self.learned, kept.baseline)
         return outcome
 
     def _plan(self, store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy) -> Plan:
@@ -167,7 +167,7 @@ class PartLevel(PureLevel):
                 self._check_learned(store, workspace, baseline, plan, undone, changes)
             return changes
         if self.part is None:
-            known = Known.seen(_without_events(WorldState(store, workspace, baseline)), RULES)
+            known = SnapshotIndex.of_world(_without_events(WorldState(store, workspace, baseline)), RULES)
             self.learned = {*_ids(baseline), *(copy.conversation for copy in (*store.copies, *workspace.copies))}
         else:
             known = self.kept[self.at].known
@@ -197,7 +197,7 @@ class PartLevel(PureLevel):
         kept.due |= _take_in(kept, WorldState(store, workspace, baseline))
         ids = self.part.conversations | {action.conversation for action in plan.actions}
         self.learned = set(ids)
-        look = _with_events(known.look(ids, restricted(baseline, ids)), store, workspace)
+        look = _with_events(known.world_of(ids, restricted(baseline, ids)), store, workspace)
         mine = update_baseline(look.store, look.workspace, look.baseline, plan, RULES, undone, known.whole)
         # What a plan decides ahead of a parent may be taken back by what is learned, in every run.
         again = {key for key, parent in changes.parents.items() if self.before.parents.get(key) == parent} - ids

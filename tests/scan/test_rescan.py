@@ -11,7 +11,7 @@ import pytest
 from reconcile.formats import get_format
 from reconcile.index.stat_cache import settled
 from reconcile.model.snapshot import Side
-from reconcile.planning.incremental.side_index import KnownSide
+from reconcile.planning.incremental.side_index import SideIndex
 from reconcile.scan import rescan
 from reconcile.scan.rescan import look_again
 from reconcile.scan.scan import scan
@@ -34,7 +34,7 @@ class Seen:
         self.root = root
         self.until_settled()
         scanned = scan(Side.WORKSPACE, str(root), FORMAT, None)
-        self.known, self.index = KnownSide.seen(scanned.snapshot), scanned.index
+        self.known, self.index = SideIndex.of_snapshot(scanned.snapshot), scanned.index
 
     def until_settled(self) -> None:
         """Wait for a moment later than the file system's last: what changed right now is read again next time."""

@@ -1,4 +1,4 @@
-"""A plan about a part, completed by what an earlier one said of everything else: what a plan about all would say."""
+"""Merges the plan of a part with the last plan of everything; the result equals a new plan of everything."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T", Item, Note)
 
 
 def completed(plan: Plan, about: Collection[str], before: Plan) -> Plan:
-    """Return a plan about some conversations with what ``before``, which was about everything, says of the others.
+    """Return a plan of some conversations, completed with the entries of ``before`` for all others.
 
-    What is said of a conversation again stays where it was said before.
+    ``before`` is a plan of everything. An entry for a conversation that already had one keeps its position.
     """
     counted = dict(before.counted)
-    for each in about:
-        counted.pop(each, None)
+    for conversation in about:
+        counted.pop(conversation, None)
     counted.update(plan.counted)
     return replace(
         plan,
@@ -37,7 +37,7 @@ def completed(plan: Plan, about: Collection[str], before: Plan) -> Plan:
 
 
 def _of_conversations(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return what is noted of conversations; what concerns a side is as it was, or everything would be looked at."""
+    """Return the notes on conversations; notes on a side are unchanged, since a change of those causes a full scan."""
     return tuple(note for note in notes if note.conversation is not None)
 
 
@@ -45,12 +45,12 @@ def _in_place(items: Iterable[T], about: Collection[str], before: Iterable[T]) -
     now: dict[str | None, list[T]] = {}
     for item in items:
         now.setdefault(item.conversation, []).append(item)
-    found: list[T] = []
+    merged: list[T] = []
     for item in before:
         if item.conversation in about:
-            found += now.pop(item.conversation, ())
+            merged += now.pop(item.conversation, ())
         else:
-            found.append(item)
+            merged.append(item)
     for left in now.values():
-        found += left
-    return tuple(found)
+        merged += left
+    return tuple(merged)

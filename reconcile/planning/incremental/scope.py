@@ -1,6 +1,6 @@
-"""A part of both sides that a run can be about, and comes to the same plan for it as a run about everything.
+"""The index of both snapshots, and the part of them that a plan must cover to equal the plan of everything.
 
-Both sides are known from a full scan or from the saved index, and kept up to date (`Known`). A change of some
+`SnapshotIndex` is built from a full scan or from the saved index, and updated by each rescan. A change of some
 conversations concerns their closure (`reconcile.planning.incremental.ancestry.closure`).
 """
 
@@ -26,9 +26,9 @@ from reconcile.model.policy import (
 )
 from reconcile.model.snapshot import Metadata, Side
 from reconcile.planning.incremental.ancestry import Ancestry, above, ancestry_of, closure
-from reconcile.planning.incremental.remaining import state_of
-from reconcile.planning.incremental.side_index import KnownSide
-from reconcile.planning.incremental.status import is_settled
+from reconcile.planning.incremental.dirty_part import state_of
+from reconcile.planning.incremental.side_index import SideIndex
+from reconcile.planning.incremental.status import is_clean
 from reconcile.planning.rules.guards import Sides, holds_any, whole_of
 
 if TYPE_CHECKING:
@@ -43,36 +43,36 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.guards import Whole
 
     LoadBaseline = Callable[[Collection[str]], Baseline]
-    """Loads what is remembered of some conversations."""
+    """Loads the baseline of some conversations."""
 
 
-USUAL = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
+ORDINARY = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
 
 
 class Part(Struct, frozen=True):
-    """What a plan of a part is made from. ``conversations`` may be on neither side: a parent that is nowhere."""
+    """The input of a plan of a part. ``conversations`` may be on neither side: for example a missing parent."""
 
     world: WorldState
     whole: Whole
     conversations: frozenset[str]
 
 
-class Known:
-    """Both sides as they are known, and who is above whom; made from a look at everything, and kept up to date.
+class SnapshotIndex:
+    """The indexes of both sides, and the ancestry of all conversations.
 
-    ``unusual``: a side as a whole gave cause to look closer, and what is below was true of that moment alone.
+    ``needs_full_scan``: a side as a whole had a problem at the last full scan, so that rescans can't update the index.
     """
 
     def __init__(
         self,
-        sides: Mapping[Side, KnownSide],
+        sides: Mapping[Side, SideIndex],
         ancestry: Ancestry,
         remembered: frozenset[str],
         whole: Whole,
         rules: Rules,
         inhabited: tuple[bool, bool] | None = None,
     ) -> None:
-        """Take over what was known; ``remembered``: what was agreed on at the last look at everything.
+        """Create the index; ``remembered`` are the conversations in the baseline at the last full scan.
 
         ``inhabited``: whether the store and the workspace held any conversation then.
         """
@@ -82,74 +82,76 @@ class Known:
         self.remembered = remembered
         self._whole = whole
         self.inhabited = inhabited or self._are_inhabited()
-        self.unusual = False
+        self.needs_full_scan = False
 
     @classmethod
-    def seen(cls, world: WorldState, rules: Rules) -> Known:
-        """Take over what a look at everything has found."""
+    def of_world(cls, world: WorldState, rules: Rules) -> SnapshotIndex:
+        """Return the index of a full scan."""
         whole = whole_of(world.store, world.workspace, world.baseline, rules.format)
-        sides = {Side.STORE: KnownSide.seen(world.store), Side.WORKSPACE: KnownSide.seen(world.workspace)}
+        sides = {Side.STORE: SideIndex.of_snapshot(world.store), Side.WORKSPACE: SideIndex.of_snapshot(world.workspace)}
         ancestry = ancestry_of((*world.store.copies, *world.workspace.copies), world.baseline)
         known = cls(sides, ancestry, frozenset(world.baseline.agreed), whole, rules)
-        known.unusual = _is_unusual(world, whole.sides)
+        known.needs_full_scan = _needs_full_scan(world, whole.sides)
         return known
 
     @property
     def is_ordinary(self) -> bool:
-        """Neither side as a whole says anything that isn't usual."""
-        return self._whole.sides == USUAL and self.suffices()
+        """Neither side as a whole was emptied, replaced or unreadable."""
+        return self._whole.sides == ORDINARY and self.suffices()
 
     def __contains__(self, conversation: object) -> bool:
         """Tell whether an id belongs to a conversation already."""
         return conversation in self.remembered or any(conversation in side for side in self.sides.values())
 
     def conversations(self) -> frozenset[str]:
-        """Return what is on either side, or was agreed on at the look at everything."""
+        """Return the conversations on either side, or in the baseline at the last full scan."""
         return self.remembered.union(*(side.conversations() for side in self.sides.values()))
 
-    def there(self) -> frozenset[str]:
-        """Return what is on either side."""
+    def present(self) -> frozenset[str]:
+        """Return the conversations on either side."""
         return frozenset().union(*(side.conversations() for side in self.sides.values()))
 
-    def nowhere(self) -> frozenset[str]:
-        """Return what was agreed on, and is on neither side."""
+    def absent(self) -> frozenset[str]:
+        """Return the conversations in the baseline that are on neither side."""
         return self.remembered.difference(*(side.conversations() for side in self.sides.values()))
 
-    def relate(self, conversations: Iterable[str], baseline: Baseline) -> None:
-        """Know anew what these are below."""
-        for each in conversations:
-            self.ancestry.put(each, above(each, self._copies(each), baseline))
+    def update_ancestry(self, conversations: Iterable[str], baseline: Baseline) -> None:
+        """Update the ancestors of these conversations."""
+        for conversation in conversations:
+            self.ancestry.put(conversation, above(conversation, self._copies(conversation), baseline))
 
     def above(self, conversation: str) -> frozenset[str]:
-        """Return a conversation with everything that it may be below."""
+        """Return a conversation and all that may be above it."""
         return frozenset(self.ancestry.with_above({conversation}))
 
-    def around(self, conversation: str) -> frozenset[str]:
-        """Return a conversation with everything that may be below it, and all that any of those may be below."""
+    def closure_of(self, conversation: str) -> frozenset[str]:
+        """Return a conversation, all that may be below it, and all that may be above any of these."""
         return frozenset(self.ancestry.with_above(self.ancestry.with_below({conversation})))
 
     def suffices(self) -> bool:
-        """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
-        return not self.unusual and self.inhabited == self._are_inhabited()
+        """Tell whether rescans suffice: no side had a problem as a whole, was emptied or got its first copy."""
+        return not self.needs_full_scan and self.inhabited == self._are_inhabited()
 
-    def states_at_rest(self, conversations: Iterable[str], baseline: Baseline, policy: Policy) -> dict[str, str]:
-        """Return the states of the conversations that are clean and lie where the layout puts them.
+    def clean_states(self, conversations: Iterable[str], baseline: Baseline, policy: Policy) -> dict[str, str]:
+        """Return the states of the conversations that are clean and at the place that the layout defines.
 
-        No plan says anything of one of these, unless another one that has changed concerns it.
+        A plan changes none of these, unless a conversation in its closure has changed.
         """
         states = {}
         store, workspace = self.sides[Side.STORE], self.sides[Side.WORKSPACE]
-        unsettled = {each for each, _ in baseline.asides} | {each for _, each in baseline.renames}
-        for each in conversations:
-            kept, here = store.of(each), workspace.of(each)
+        dirty = {conversation for conversation, _ in baseline.asides}
+        dirty |= {conversation for _, conversation in baseline.renames}
+        for conversation in conversations:
+            kept, here = store.of(conversation), workspace.of(conversation)
             state = state_of(kept, here, baseline, policy, self._rules)
-            is_there = state is not None and each not in unsettled and not self._is_circular(each)
-            if is_there and state is not None and all(self._is_placed(kept[0], copy, policy) for copy in here):
-                states[each] = state
+            if state is None or conversation in dirty or self._is_circular(conversation):
+                continue
+            if all(self._is_placed(kept[0], copy, policy) for copy in here):
+                states[conversation] = state
         return states
 
     def _is_circular(self, conversation: str) -> bool:
-        """Tell whether a conversation, as the store states parents, is its own ancestor."""
+        """Tell whether a conversation is its own ancestor by the store's metadata."""
         above = self._parent_of(conversation)
         seen = {conversation}
         while above is not None and above not in seen:
@@ -158,12 +160,12 @@ class Known:
         return above is not None
 
     def _is_placed(self, kept: Copy, here: Copy, policy: Policy) -> bool:
-        """Tell whether a workspace's directory lies where the layout puts it."""
+        """Tell whether a directory of the workspace is at the place that the layout defines."""
         flat = policy.layout is Layout.FLAT or kept.archived
         return here.container == (None if flat else self._parent_of(kept.conversation))
 
     def _parent_of(self, conversation: str) -> str | None:
-        """Return the live parent that the store states for a live conversation."""
+        """Return the live parent of a live conversation by the store's metadata."""
         copies = self.sides[Side.STORE].of(conversation)
         metadata = copies[0].metadata if len(copies) == 1 and not copies[0].archived else None
         parent = metadata.parent.id if isinstance(metadata, Metadata) else None
@@ -171,34 +173,34 @@ class Known:
         return parent if len(above) == 1 and not above[0].archived else None
 
     def part(self, changed: Collection[str], load: LoadBaseline) -> Part:
-        """Return the part that a change of these conversations concerns."""
-        left = frozenset().union(*(self.ancestry.parents(each) for each in changed))
-        self.relate(changed, load(changed))
+        """Return the part that a change of these conversations concerns: their closure."""
+        left = frozenset().union(*(self.ancestry.parents(conversation) for conversation in changed))
+        self.update_ancestry(changed, load(changed))
 
-        def unsettled(ancestors: Collection[str]) -> set[str]:
+        def dirty(ancestors: Collection[str]) -> set[str]:
             baseline = load(ancestors)
-            return {each for each in ancestors if not self._is_settled(each, baseline)}
+            return {ancestor for ancestor in ancestors if not self._is_clean(ancestor, baseline)}
 
-        near = closure(changed, left, self.ancestry, unsettled)
-        return Part(self.look(near, load(near)), self.whole, near)
+        near = closure(changed, left, self.ancestry, dirty)
+        return Part(self.world_of(near, load(near)), self.whole, near)
 
     @property
     def whole(self) -> Whole:
-        """What there is to know of both sides besides a part.
+        """The properties of both sides as wholes.
 
-        It leads back here, so that it isn't kept: of a circle, the memory is not free before the collector comes.
+        The value refers to this index, so that it isn't stored here: only the garbage collector frees a cycle.
         """
         store, workspace = (len(self.sides[side].paths) for side in (Side.STORE, Side.WORKSPACE))
         return replace(self._whole, directories=workspace, stored=store, taken=self)
 
-    def look(self, conversations: Collection[str], baseline: Baseline) -> WorldState:
-        """Return both sides as if they held these conversations alone."""
+    def world_of(self, conversations: Collection[str], baseline: Baseline) -> WorldState:
+        """Return a world state that holds only these conversations."""
         store, workspace = (side.part(conversations, self._rules.format.order) for side in self.sides.values())
         return WorldState(store, workspace, baseline)
 
-    def _is_settled(self, conversation: str, baseline: Baseline) -> bool:
+    def _is_clean(self, conversation: str, baseline: Baseline) -> bool:
         kept, here = (side.of(conversation) for side in self.sides.values())
-        return is_settled(conversation, kept, here, baseline, self._rules)
+        return is_clean(conversation, kept, here, baseline, self._rules)
 
     def _copies(self, conversation: str) -> list[Copy]:
         return [copy for side in self.sides.values() for copy in side.of(conversation)]
@@ -209,10 +211,10 @@ class Known:
 
 
 def named_by(policy: Policy) -> frozenset[str] | None:
-    """Return the conversations that a command names; None: what it asks for may concern any.
+    """Return the conversations that a command names; None: its request may concern any.
 
-    A plan of the part around these, and around what is due, equals the plan of everything (`Known.part`). The
-    conversations of an earlier run (`undo`) are in its steps (`concerned_by_run`).
+    A plan of the closure of these and of the due conversations equals the plan of everything (`SnapshotIndex.part`).
+    For `undo`, `concerned_by_run` returns the conversations in the steps of the earlier run.
     """
     chosen = policy.only | policy.below | policy.decisions.keys()
     match policy.request:
@@ -232,20 +234,20 @@ def named_by(policy: Policy) -> frozenset[str] | None:
 
 def concerned_by_run(past: PastRun, fmt: Format) -> frozenset[str]:
     """Return the conversations of an earlier run, and those whose directories its paths pass through."""
-    found = {*past.remembered, *past.since.changed, *past.since.undone}
+    conversations = {*past.remembered, *past.since.changed, *past.since.undone}
     for action in past.steps:
-        found.update((action.conversation, *action.touches))
+        conversations.update((action.conversation, *action.touches))
         places = (action.source, action.target, *(write.target for write in action.writes), *action.removes)
         names = {name for place in places if place is not None for name in place.path.split("/")}
-        found.update(each for name in names if (each := fmt.id_of(name)) is not None)
-    for known in past.remembered.values():
-        agreed = known.agreed
-        above = (known.parent, *(() if agreed is None else (agreed.parent, agreed.container)))
-        found.update(conversation for conversation in above if conversation is not None)
-    return frozenset(found)
+        conversations.update(conversation for name in names if (conversation := fmt.id_of(name)) is not None)
+    for record in past.remembered.values():
+        agreed = record.agreed
+        above = (record.parent, *(() if agreed is None else (agreed.parent, agreed.container)))
+        conversations.update(conversation for conversation in above if conversation is not None)
+    return frozenset(conversations)
 
 
-def _is_unusual(world: WorldState, sides: Sides) -> bool:
+def _needs_full_scan(world: WorldState, sides: Sides) -> bool:
     there = world.store.exists and world.workspace.exists
     problems = world.store.problems or world.workspace.problems
     return not there or bool(problems) or sides.store_renewed or sides.workspace_emptied

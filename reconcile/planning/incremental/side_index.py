@@ -1,4 +1,4 @@
-"""One side as the looks at it have found it: what is looked at again takes the place of what was there before."""
+"""The index of one side's copies: built from a scan or a saved index, and updated by each rescan."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Copy, Foreign, Side
 
     Build = Callable[[str], Copy | None]
-    """Makes the copy that is known to be at a path; None where it has to be looked at before it is asked for."""
+    """Builds the copy at a path from the index's rows; None if a rescan has to read it first."""
 
 _BELOW = f"/{CHILDREN}/"
 
 
-class KnownSide:
-    """The copies by path and by conversation; a change costs what it changes, whatever else the side holds.
+class SideIndex:
+    """The copies of one side by path and by conversation; an update costs no more than what it changes.
 
-    What isn't a conversation is as it was in the snapshot: only a look at the whole side may change that.
+    Foreign entries stay as they were in the full scan: only another full scan may change them.
     """
 
     def __init__(self, side: Side, identity: str, conversations: Mapping[str, str], build: Build) -> None:
-        """Know which conversation has a copy at which path; a copy is built when it is asked for."""
+        """Create the index; ``conversations`` maps the path of each copy to its conversation.
+
+        ``build`` builds a copy when it is needed for the first time.
+        """
         self.side, self.exists, self.identity = side, True, identity
         self._conversations = dict(conversations)
         self._copies: dict[str, Copy] = {}
@@ -37,8 +40,8 @@ class KnownSide:
         self._foreign: dict[str, list[Foreign]] = {}
 
     @classmethod
-    def seen(cls, snapshot: Snapshot) -> KnownSide:
-        """Take over what a look at the whole side has found."""
+    def of_snapshot(cls, snapshot: Snapshot) -> SideIndex:
+        """Return the index of a full scan of the side."""
         copies = {copy.path: without_events(copy) for copy in snapshot.copies}
         known = cls(
             snapshot.side,
@@ -47,41 +50,41 @@ class KnownSide:
             copies.get,
         )
         known.exists, known._copies = snapshot.exists, copies
-        known.know_foreign(snapshot.foreign)
-        known.arrange()
+        known.set_foreign(snapshot.foreign)
+        known.build_lookups()
         return known
 
-    def arrange(self) -> None:
-        """Do now what a pass about a part would have to do."""
+    def build_lookups(self) -> None:
+        """Build the lookup tables now, which the first plan of a part would build otherwise."""
         self.conversations(), self.inside("")
 
-    def know_foreign(self, entries: Iterable[Foreign]) -> None:
-        """Know what is nobody's."""
+    def set_foreign(self, entries: Iterable[Foreign]) -> None:
+        """Add foreign entries: files and directories that belong to no conversation."""
         for foreign in entries:
             self._foreign.setdefault(self._owner(foreign.path), []).append(foreign)
 
     def __contains__(self, conversation: object) -> bool:
-        """Tell whether the side has any directory of a conversation."""
+        """Tell whether the side has a copy of a conversation."""
         return conversation in self._of
 
     @property
     def paths(self) -> Mapping[str, str]:
-        """The path of each copy, with its conversation."""
+        """The conversation of each copy, by path."""
         return self._conversations
 
     @property
     def live_paths(self) -> Iterator[str]:
-        """The paths of the copies that are in no partition."""
+        """The paths of the copies that are neither archived nor in the trash."""
         return (path for path in self._conversations if not path.startswith((f"{ARCHIVE}/", f"{TRASH}/")))
 
     def copy(self, path: str) -> Copy:
-        """Return the copy at a path; it is there, and has been looked at."""
-        found = self._known(path)
-        assert found is not None  # noqa: S101 - see above
-        return found
+        """Return the copy at a path; it exists, and was scanned."""
+        copy = self._find(path)
+        assert copy is not None  # noqa: S101 - see above
+        return copy
 
-    def looked_at(self) -> Collection[str]:
-        """Return the paths of the copies that somebody has asked for, or put here."""
+    def loaded_paths(self) -> Collection[str]:
+        """Return the paths of the copies that were built or updated in this process."""
         return self._copies.keys()
 
     def copies(self) -> Iterator[Copy]:
@@ -89,7 +92,7 @@ class KnownSide:
         return map(self.copy, self._conversations)
 
     def conversations(self) -> Collection[str]:
-        """Return those that have a directory here."""
+        """Return the conversations that have a copy on this side."""
         return self._of.keys()
 
     def of(self, conversation: str) -> list[Copy]:
@@ -100,38 +103,38 @@ class KnownSide:
         """Return the paths of the copies of a conversation."""
         return self._of.get(conversation, ())
 
-    def has_whole(self, conversation: str) -> bool:
-        """Tell whether a directory of it is there outside of the trash."""
+    def is_outside_trash(self, conversation: str) -> bool:
+        """Tell whether a conversation has a copy outside of the trash."""
         return any(f"/{TRASH}/" not in f"/{path}/" for path in self._of.get(conversation, ()))
 
     def inside(self, path: str) -> AbstractSet[str]:
-        """Return the copies right inside a copy's directory, or of those inside none; an empty path is the side's.
+        """Return the paths of the copies directly inside a copy's directory; an empty path: those inside no other copy.
 
-        As they are just now: it changes with what is put and dropped.
+        The returned set is live: `put` and `drop` change it.
         """
         return self._inside.get(path, frozenset())
 
     def within(self, path: str) -> list[str]:
-        """Return the path, where a copy is there, and all copies inside it, at any depth."""
-        found = []
+        """Return the path, if a copy is there, and the paths of all copies inside it, at any depth."""
+        paths = []
         stack = [path]
         while stack:
-            each = stack.pop()
-            if each in self._conversations:
-                found.append(each)
-            stack += self._inside.get(each, ())
-        return found
+            inner = stack.pop()
+            if inner in self._conversations:
+                paths.append(inner)
+            stack += self._inside.get(inner, ())
+        return paths
 
     def foreign(self, path: str) -> tuple[Foreign, ...]:
-        """Return what lies in a copy's directory and is nobody's; an empty path is what lies in none."""
+        """Return the foreign entries in a copy's directory; an empty path: those in no copy's directory."""
         return tuple(self._foreign.get(path, ()))
 
     def all_foreign(self) -> Iterator[Foreign]:
-        """Return all that is nobody's."""
-        return (each for entries in self._foreign.values() for each in entries)
+        """Return all foreign entries."""
+        return (entry for entries in self._foreign.values() for entry in entries)
 
     def put(self, copy: Copy) -> Copy | None:
-        """Know a copy, without its events, and return the one that was at its path."""
+        """Add or replace a copy, without its events, and return the one that was at its path."""
         copy = without_events(copy)
         before = self.drop(copy.path)
         self._conversations[copy.path] = copy.conversation
@@ -141,48 +144,48 @@ class KnownSide:
         return before
 
     def drop(self, path: str) -> Copy | None:
-        """Know no copy at a path any more; those inside it are dropped one by one."""
+        """Remove the copy at a path, and return it; copies inside it stay, and are dropped separately."""
         if path not in self._conversations:
             return None
-        copy, conversation = self._known(path), self._conversations[path]
-        there = tuple(each for each in self._of.pop(conversation) if each != path)
-        if there:
-            self._of[conversation] = there
+        copy, conversation = self._find(path), self._conversations[path]
+        others = tuple(other for other in self._of.pop(conversation) if other != path)
+        if others:
+            self._of[conversation] = others
         self._inside[_enclosing(path)].discard(path)
         del self._conversations[path]
         self._copies.pop(path, None)
         return copy
 
-    def _known(self, path: str) -> Copy | None:
-        found = self._copies.get(path) or self._build(path)
-        if found is not None:
-            self._copies[path] = found
-        return found
+    def _find(self, path: str) -> Copy | None:
+        copy = self._copies.get(path) or self._build(path)
+        if copy is not None:
+            self._copies[path] = copy
+        return copy
 
     @cached_property
     def _of(self) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        paths: dict[str, tuple[str, ...]] = {}
         for path, conversation in self._conversations.items():
-            found[conversation] = (*found[conversation], path) if conversation in found else (path,)
-        return found
+            paths[conversation] = (*paths[conversation], path) if conversation in paths else (path,)
+        return paths
 
     @cached_property
     def _inside(self) -> dict[str, set[str]]:
-        found = {"": {path for path in self._conversations if _BELOW not in path}}
-        for path in self._conversations.keys() - found[""]:
-            found.setdefault(_enclosing(path), set()).add(path)
-        return found
+        inside = {"": {path for path in self._conversations if _BELOW not in path}}
+        for path in self._conversations.keys() - inside[""]:
+            inside.setdefault(_enclosing(path), set()).add(path)
+        return inside
 
     def part(self, conversations: Iterable[str], order: Callable[[str], tuple[int, str]]) -> Snapshot:
-        """Return the side as if it held these conversations alone."""
+        """Return a snapshot of the side that holds only these conversations."""
         copies = [copy for conversation in sorted(conversations, key=order) for copy in self.of(conversation)]
-        foreign = [each for copy in copies for each in self.foreign(copy.path)]
+        foreign = [entry for copy in copies for entry in self.foreign(copy.path)]
         return Snapshot(
             self.side,
             exists=self.exists,
             identity=self.identity,
             copies=tuple(copies),
-            foreign=tuple(sorted(foreign, key=lambda each: each.path)),
+            foreign=tuple(sorted(foreign, key=lambda entry: entry.path)),
         )
 
     def _owner(self, path: str) -> str:
@@ -192,12 +195,12 @@ class KnownSide:
 
 
 def _enclosing(path: str) -> str:
-    """Return the path of the copy that another one lies in, empty for none."""
+    """Return the path of the copy that contains another one; empty: none does."""
     return path.rpartition(_BELOW)[0]
 
 
 def without_events(copy: Copy) -> Copy:
-    """Return a copy as it is known: of its stream, the events are read where they are needed."""
+    """Return a copy without the events of its stream, as the index holds it; events are read when they are needed."""
     if isinstance(copy.stream, Stream) and copy.stream.events is not None:
         return replace(copy, stream=Stream(copy.stream.count, copy.stream.last))
     return copy

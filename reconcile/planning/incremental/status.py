@@ -1,6 +1,6 @@
-"""The one classifier: how a conversation stands, at a glance, by what was agreed on.
+"""The fast classifier of conversations: clean, adoptable or dirty, by comparison with the baseline.
 
-It only says what the rules would find too; in any doubt a conversation is dirty, and the rules look at it.
+Its verdict never differs from that of the rules. In any doubt a conversation is dirty, and the rules plan it.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ if TYPE_CHECKING:
     from reconcile.model.units import Rules
 
 
-class Standing(Enum):
-    """What a run has to do about a conversation."""
+class Verdict(Enum):
+    """The verdict on one conversation: how much work it needs."""
 
     CLEAN = auto()
-    """Nothing: it is as it was agreed on."""
+    """None: it equals its baseline."""
     ADOPT = auto()
-    """It is equal on both sides, and to be agreed on."""
+    """It is equal on both sides; a run adds it to the baseline."""
     DIRTY = auto()
-    """The rules must look at it."""
+    """The rules must plan it."""
 
 
 class Status(NamedTuple):
-    """How a conversation stands, and the state to count it under; None where that is for the rules to say."""
+    """The verdict on a conversation, and its state in the summary; None if the rules have to decide that."""
 
-    standing: Standing
+    verdict: Verdict
     state: str | None = None
 
 
-_DIRTY = Status(Standing.DIRTY)
+_DIRTY = Status(Verdict.DIRTY)
 
 
 def classify(kept: Sequence[Copy], here: Sequence[Copy], baseline: Baseline, rules: Rules) -> Status:
-    """Return the status of a conversation that the store has: ``kept`` are its copies there, ``here`` the workspace's.
+    """Return the status of a conversation in the store; ``kept`` are its copies there, ``here`` the workspace's.
 
-    Several directories of one are never told at a glance.
+    A conversation with several directories on a side is always dirty.
     """
     if len(kept) != 1 or len(here) > 1:
         return _DIRTY
     other = here[0] if here else None
     state = _state_of(kept[0], other, baseline, rules)
     if state is not None:
-        return Status(Standing.CLEAN, state)
+        return Status(Verdict.CLEAN, state)
     if other is not None and rules.format.places is None and adoption(kept[0], other, baseline, rules) is not None:
-        return Status(Standing.ADOPT, "in-sync")
+        return Status(Verdict.ADOPT, "in-sync")
     return _DIRTY
 
 
-def unsettled(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> set[str]:
-    """Return the conversations that aren't clean; a run may have something to learn."""
+def dirty_conversations(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> set[str]:
+    """Return the conversations that are not clean: a run may have to update their baseline."""
     kept, here = by_conversation(store), by_conversation(workspace)
-    found = (here.keys() | baseline.agreed.keys()) - kept.keys()
+    dirty = (here.keys() | baseline.agreed.keys()) - kept.keys()
     for conversation, copies in kept.items():
-        if not is_settled(conversation, copies, here.get(conversation, ()), baseline, rules):
-            found.add(conversation)
-    return found
+        if not is_clean(conversation, copies, here.get(conversation, ()), baseline, rules):
+            dirty.add(conversation)
+    return dirty
 
 
-def is_settled(conversation: str, kept: Sequence[Copy], here: Sequence[Copy], baseline: Baseline, rules: Rules) -> bool:
-    """Tell whether a conversation is clean, or nowhere and not remembered either."""
+def is_clean(conversation: str, kept: Sequence[Copy], here: Sequence[Copy], baseline: Baseline, rules: Rules) -> bool:
+    """Tell whether a conversation is clean, or on neither side and not in the baseline."""
     if not kept and not here:
         return conversation not in baseline.agreed
     if len(kept) != 1 or len(here) > 1:
@@ -78,9 +78,9 @@ def is_settled(conversation: str, kept: Sequence[Copy], here: Sequence[Copy], ba
 
 
 def adoption(copy: Copy, other: Copy, baseline: Baseline, rules: Rules) -> BaselineEntry | None:
-    """Return what is to be agreed on of a conversation that nothing was agreed on and that is equal on both sides.
+    """Return the baseline entry of a conversation that has none and is equal on both sides.
 
-    None where that isn't certain at a glance, or where it isn't all that there is to do.
+    None if that is not certain, or if the conversation needs more than this entry.
     """
     metadata, conversation = copy.metadata, copy.conversation
     if not (is_sound(copy) and is_sound(other)) or copy.container is not None:
@@ -90,17 +90,17 @@ def adoption(copy: Copy, other: Copy, baseline: Baseline, rules: Rules) -> Basel
     assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
     if conversation in baseline.parents and not states(metadata, baseline.parents[conversation]):
         return None
-    ours, found = digests_of(copy, rules), {}
-    theirs = ours if other.files is copy.files else digests_of(other, rules)
-    for name, digest in theirs.items():
-        if digest is None or ours.get(name) != digest:
+    store_digests, units = digests_of(copy, rules), {}
+    workspace_digests = store_digests if other.files is copy.files else digests_of(other, rules)
+    for name, digest in workspace_digests.items():
+        if digest is None or store_digests.get(name) != digest:
             return None
-        found[name] = digest
-    return BaselineEntry(found, metadata.parent.id, metadata.title, other.container, other.path)
+        units[name] = digest
+    return BaselineEntry(units, metadata.parent.id, metadata.title, other.container, other.path)
 
 
 def is_sound(copy: Copy) -> bool:
-    """Tell whether a copy is live and has both managed units, and nothing odd about it."""
+    """Tell whether a copy is live, not local, and has both managed units, without a fault."""
     metadata = copy.metadata
     return (
         isinstance(metadata, Metadata)
@@ -113,14 +113,14 @@ def is_sound(copy: Copy) -> bool:
 
 def by_conversation(side: Snapshot) -> dict[str, tuple[Copy, ...]]:
     """Return the copies of each conversation of a side."""
-    found: dict[str, tuple[Copy, ...]] = {}
+    copies: dict[str, tuple[Copy, ...]] = {}
     for copy in side.copies:
-        found[copy.conversation] = (*found.get(copy.conversation, ()), copy)
-    return found
+        copies[copy.conversation] = (*copies.get(copy.conversation, ()), copy)
+    return copies
 
 
 def _state_of(copy: Copy, other: Copy | None, baseline: Baseline, rules: Rules) -> str | None:
-    """Return the state of what is clean, None for all else."""
+    """Return the state of a clean conversation; None: it is not clean."""
     metadata = copy.metadata
     agreed = baseline.agreed.get(copy.conversation)
     known = baseline.parents.get(copy.conversation)
@@ -129,7 +129,7 @@ def _state_of(copy: Copy, other: Copy | None, baseline: Baseline, rules: Rules) 
     intent = baseline.intents.get(copy.conversation)
     if other is not None and (agreed is None or intent is not None or copy.archived != other.archived):
         return None
-    if copy.conversation in baseline.tombstones:  # that it is there again is still to be remembered
+    if copy.conversation in baseline.tombstones:  # it exists again, so that a run must remove its tombstone
         return None
     sound = isinstance(metadata, Metadata) and isinstance(copy.stream, Stream) and not metadata.local
     flat = copy.path.rpartition("/")[0] == (ARCHIVE if copy.archived else "")
@@ -144,7 +144,7 @@ def _state_of(copy: Copy, other: Copy | None, baseline: Baseline, rules: Rules) 
 
 
 def _state_of_record(copy: Copy, other: Copy | None, baseline: Baseline, rules: Rules) -> str | None:
-    """Return the same for a record that has one place."""
+    """Return the state of a clean record with a fixed place; None: it is not clean."""
     agreed, intent = baseline.agreed.get(copy.conversation), baseline.intents.get(copy.conversation)
     if isinstance(copy.metadata, Fault) or agreed is None or intent is not None or other is None:
         return None
@@ -153,7 +153,10 @@ def _state_of_record(copy: Copy, other: Copy | None, baseline: Baseline, rules: 
 
 
 def _state_alone(archived: bool, title: str | None, agreed: BaselineEntry | None, intent: Intent | None) -> str | None:
-    """Return the state of what is in the store alone; a new title gives its directory another name."""
+    """Return the state of a clean conversation that only the store has; None: it is not clean.
+
+    A changed title makes it dirty, since its directory gets another name.
+    """
     if agreed is not None and agreed.title != title:
         return None
     if intent is not None and intent.kind is IntentKind.LOCAL:
@@ -167,7 +170,7 @@ def _state_alone(archived: bool, title: str | None, agreed: BaselineEntry | None
 
 
 def _agrees(copy: Copy, other: Copy, agreed: BaselineEntry, known: str | None, rules: Rules) -> bool:
-    """Tell whether both copies hold what was agreed on, in the place that was agreed on."""
+    """Tell whether both copies equal the baseline, in content and in place."""
     metadata = copy.metadata
     return (
         isinstance(metadata, Metadata)
@@ -181,7 +184,7 @@ def _agrees(copy: Copy, other: Copy, agreed: BaselineEntry, known: str | None, r
 
 
 def digests_of(copy: Copy, rules: Rules) -> dict[str, str | None]:
-    """Name the content of each unit by the bytes as they are."""
+    """Return the digest of each unit, by the raw bytes of its files."""
     fmt = rules.format
     metadata, names = fmt.metadata_file, fmt.stream_files
     units: dict[str, str | None] = {STREAM: None} if names else {}

@@ -1,8 +1,8 @@
 """Classifies all conversations of two full snapshots, and returns the part that the rules have to plan.
 
-Clean conversations, and those that are equal on both sides, need no rules. The rest is planned with all that it
-concerns (`reconcile.planning.incremental.ancestry.closure`), and gives the same plan as everything. Where a side as a
-whole is in doubt, the part is everything.
+Clean conversations, and those that are equal on both sides, need no rules. The others are planned with their closure
+(`reconcile.planning.incremental.ancestry.closure`); the result equals the plan of everything. If a side as a whole has
+changed in a way that the rules must see, the part is everything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import states_of
 from reconcile.model.snapshot import Metadata
 from reconcile.planning.incremental.ancestry import ancestry_of, closure
-from reconcile.planning.incremental.status import Standing, by_conversation, classify
+from reconcile.planning.incremental.status import Verdict, by_conversation, classify
 from reconcile.planning.rules.guards import compare_sides, has_lost_all, whole_of
 from reconcile.planning.rules.tree import TreeIndex
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.guards import Whole
 
 MOST = 2
-"""Where more than one in so many conversations is dirty, the rules plan all."""
+"""The rules plan everything if more than one conversation in so many is dirty."""
 
 
 class DirtyPart(Struct, frozen=True):
-    """The snapshots and the baseline of what the rules have to plan, and the states of all others.
+    """The snapshots and the baseline of the part that the rules plan, and the states of all other conversations.
 
-    ``is_quiet``: all conversations are clean, and nothing is to be remembered of a side as a whole.
+    ``is_quiet``: all conversations are clean, and the baseline of both sides as wholes is up to date.
     """
 
     store: Snapshot
@@ -50,7 +50,7 @@ class DirtyPart(Struct, frozen=True):
     is_quiet: bool
 
     def joined(self, plan: Plan) -> Plan:
-        """Return the plan of everything, from that of the part."""
+        """Return the plan of everything from the plan of the part."""
         counted = {**self.counted, **plan.counted}
         return replace(
             plan,
@@ -63,48 +63,48 @@ class DirtyPart(Struct, frozen=True):
 def dirty_part(
     store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules
 ) -> DirtyPart | None:
-    """Classify every conversation, and return the part that the rules have to plan; None where that is everything.
+    """Classify every conversation, and return the part that the rules have to plan; None: everything.
 
-    Of a format with fixed places, derived data follows from everything: the part is nothing, or everything.
+    In a format with fixed places, derived data depends on all records: the part is empty, or everything.
     """
     if not is_plain(store, workspace, baseline, policy, rules):
         return None
     places = rules.format.places
     kept, here = by_conversation(store), by_conversation(workspace)
     everything = kept.keys() | here.keys() | baseline.agreed.keys()
-    derived = [each for each in here if places.is_derived(each)] if places is not None else []
-    # Several directories of one derived record are never clean; one of it needs no copy in the store.
-    counted = dict.fromkeys((each for each in derived if len(here[each]) == 1), "derived")
+    derived = [record for record in here if places.is_derived(record)] if places is not None else []
+    # A derived record needs no copy in the store. With several directories it is never clean.
+    counted = dict.fromkeys((record for record in derived if len(here[record]) == 1), "derived")
     clean = len(counted)
     for conversation, copies in kept.items():
         status = classify(copies, here.get(conversation, ()), baseline, rules)
         state = _counted_state(status, here.get(conversation, ()), policy)
         if state is not None:
             counted[conversation] = state
-            clean += status.standing is Standing.CLEAN
+            clean += status.verdict is Verdict.CLEAN
     is_clean = clean == len(everything)
     if len(counted) * MOST < len(everything) or (places is not None and not is_clean):
         return None
     ancestry = ancestry_of((*store.copies, *workspace.copies), baseline)
     near = closure(everything - counted.keys(), (), ancestry)
-    rest = counted.keys() - near
-    theirs = {key: here[key][0] for key in rest if key in here and key in kept}
+    clean_keys = counted.keys() - near
+    placed = {key: here[key][0] for key in clean_keys if key in here and key in kept}
     tree = tree_of({key: kept[key][0] for key in counted if key in kept}, rules)
-    if tree is None or not are_placed(theirs, tree, policy):
+    if tree is None or not are_placed(placed, tree, policy):
         return None
     return DirtyPart(
         store=_part(store, near),
         workspace=_part(workspace, near),
         baseline=_baseline_of(baseline, near),
         whole=replace(whole_of(store, workspace, baseline, rules.format), taken=everything),
-        counted={key: counted[key] for key in rest},
-        places={key: copy.path for key, copy in theirs.items() if not copy.archived},
+        counted={key: counted[key] for key in clean_keys},
+        places={key: copy.path for key, copy in placed.items() if not copy.archived},
         is_quiet=is_clean and not _has_side_changes(store, baseline, policy, rules),
     )
 
 
 def is_plain(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules) -> bool:
-    """Tell whether neither a side as a whole, nor the user, gives cause to look closer."""
+    """Tell whether neither a side as a whole nor a request of the user requires the rules for everything."""
     sides = compare_sides(store, workspace, baseline, rules.format)
     return not (
         policy.decisions
@@ -125,7 +125,7 @@ def is_plain(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: P
 def state_of(
     kept: Sequence[Copy], here: Sequence[Copy], baseline: Baseline, policy: Policy, rules: Rules
 ) -> str | None:
-    """Return the state to count a conversation under; None: the rules must look at it."""
+    """Return the state of a conversation in the summary; None: the rules must plan it."""
     return _counted_state(classify(kept, here, baseline, rules), here, policy)
 
 
@@ -136,14 +136,14 @@ def _counted_state(status: Status, here: Sequence[Copy], policy: Policy) -> str 
 
 
 def _has_side_changes(store: Snapshot, baseline: Baseline, policy: Policy, rules: Rules) -> bool:
-    """Tell whether something is to be remembered of a side as a whole: the layout, the store, or that it is lost."""
-    # Other checkouts may still believe in what a lost store had, where this one has agreed on nothing.
+    """Tell whether the baseline of a side as a whole changes: its layout, its store, or that the store is lost."""
+    # Other checkouts may still expect the content of a lost store, even if this one has no baseline of it.
     is_lost = not baseline.agreed and baseline.history and has_lost_all(store, baseline, rules.format)
     return bool(is_lost or baseline.layout != policy.layout.value or baseline.store_identity != store.identity)
 
 
 def tree_of(kept: Mapping[str, Copy], rules: Rules) -> TreeIndex | None:
-    """Return the tree of the store's conversations as they state it; None where parents form a cycle."""
+    """Return the tree of the store's conversations by their metadata; None if parents form a cycle."""
     parents = {
         conversation: copy.metadata.parent.id
         for conversation, copy in kept.items()
@@ -154,7 +154,7 @@ def tree_of(kept: Mapping[str, Copy], rules: Rules) -> TreeIndex | None:
 
 
 def are_placed(here: Mapping[str, Copy], tree: TreeIndex, policy: Policy) -> bool:
-    """Tell whether every directory lies where the layout puts it."""
+    """Tell whether every directory is at the place that the layout defines."""
     if policy.layout is Layout.FLAT:
         return all(copy.container is None for copy in here.values())
     return all(
@@ -168,9 +168,9 @@ def _part(side: Snapshot, conversations: Collection[str]) -> Snapshot:
 
 
 def _baseline_of(baseline: Baseline, conversations: Collection[str]) -> Baseline:
-    """Return the memory as if it were of these alone; what is asked for by its key may stay."""
+    """Return the baseline of these conversations; maps that are only queried by key stay complete."""
     return replace(
         baseline,
-        agreed={key: each for key, each in baseline.agreed.items() if key in conversations},
-        intents={key: each for key, each in baseline.intents.items() if key in conversations},
+        agreed={key: entry for key, entry in baseline.agreed.items() if key in conversations},
+        intents={key: intent for key, intent in baseline.intents.items() if key in conversations},
     )

@@ -12,8 +12,8 @@ from reconcile.model.options import Prefer
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Fault, Foreign, Problem, Side, Stream
 from reconcile.planning.incremental.ancestry import Ancestry, above
-from reconcile.planning.incremental.scope import USUAL, Known
-from reconcile.planning.incremental.side_index import KnownSide
+from reconcile.planning.incremental.scope import ORDINARY, SnapshotIndex
+from reconcile.planning.incremental.side_index import SideIndex
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.guards import whole_of
 from tests.properties.parts import restricted
@@ -32,8 +32,8 @@ NESTED = (A, f"1-a/conversations/{B}", f"1-a/conversations/2-b/conversations/{C}
 FLAT = (A, B, C, D, E)
 
 
-def known_of(store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Known:
-    return Known.seen(WorldState(store, workspace, baseline), RULES)
+def known_of(store: Snapshot, workspace: Snapshot, baseline: Baseline) -> SnapshotIndex:
+    return SnapshotIndex.of_world(WorldState(store, workspace, baseline), RULES)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def ids(*numbers: int) -> frozenset[str]:
     return frozenset(f"jp-c{number}" for number in numbers)
 
 
-def part_of(known: Known, baseline: Baseline, *numbers: int) -> frozenset[str]:
+def part_of(known: SnapshotIndex, baseline: Baseline, *numbers: int) -> frozenset[str]:
     part = known.part(ids(*numbers), lambda wanted: restricted(baseline, wanted))
     look = part.world
     there = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
@@ -62,9 +62,9 @@ def test_what_lies_above_and_around(
     baseline: Baseline, number: int, above: tuple[int, ...], around: tuple[int, ...]
 ) -> None:
     known = known_of(stored(*FLAT), here(*NESTED), baseline)
-    assert known.there() == ids(1, 2, 3, 4, 5)
+    assert known.present() == ids(1, 2, 3, 4, 5)
     assert known.above(f"jp-c{number}") == ids(*above)
-    assert known.around(f"jp-c{number}") == ids(*around)
+    assert known.closure_of(f"jp-c{number}") == ids(*around)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_is_above_and_not_at_rest_concerns_all_that_is_below_it(baseline: B
 
 def test_what_was_above_until_now_belongs_to_it(baseline: Baseline) -> None:
     known = known_of(stored(*FLAT), here(*NESTED), baseline)
-    known.relate(ids(5), replace(baseline, parents={"jp-c5": "jp-c4"}))
+    known.update_ancestry(ids(5), replace(baseline, parents={"jp-c5": "jp-c4"}))
     assert part_of(known, baseline, 5) == ids(1, 4, 5)
     assert part_of(known, baseline, 5) == ids(5)
 
@@ -154,13 +154,13 @@ def test_ids_are_taken_that_a_part_is_not_about(baseline: Baseline) -> None:
     assert "jp-c1" in whole.taken
     assert "jp-c9" not in whole.taken
     assert whole.directories == 0
-    assert known_of(stored(), here(), baseline).nowhere() == ids(1, 2, 3, 4, 5)
+    assert known_of(stored(), here(), baseline).absent() == ids(1, 2, 3, 4, 5)
     assert known.conversations() == ids(1, 2, 3, 4, 5)
-    assert not known.nowhere()
+    assert not known.absent()
 
 
 def test_a_copy_takes_the_place_of_the_one_at_its_path() -> None:
-    side = KnownSide.seen(here(*NESTED))
+    side = SideIndex.of_snapshot(here(*NESTED))
     *_, copy = here(f"1-a/conversations/{B}").copies
     before = side.put(copy)
     assert before is not None
@@ -169,20 +169,20 @@ def test_a_copy_takes_the_place_of_the_one_at_its_path() -> None:
     assert side.drop(copy.path) is not None
     assert side.drop(copy.path) is None
     assert "jp-c2" not in side
-    assert not side.has_whole("jp-c2")
-    assert side.has_whole("jp-c3")
+    assert not side.is_outside_trash("jp-c2")
+    assert side.is_outside_trash("jp-c3")
     assert side.put(copy) is None
     assert side.of("jp-c2") == [side.copy(copy.path)]
 
 
 def test_what_is_in_the_trash_is_not_there() -> None:
-    side = KnownSide.seen(here(f".trash/{A}"))
+    side = SideIndex.of_snapshot(here(f".trash/{A}"))
     assert "jp-c1" in side
-    assert not side.has_whole("jp-c1")
+    assert not side.is_outside_trash("jp-c1")
 
 
 def test_what_lies_within_and_what_is_nobodys() -> None:
-    side = KnownSide.seen(
+    side = SideIndex.of_snapshot(
         here(*NESTED, f".archive/{E.replace('5', '6')}", '1-a/conversations/other/x  09:00 "x"', 'top  09:00 "x"')
     )
     assert side.inside("") == {"1-a", "5-e", ".archive/6-e"}
@@ -204,7 +204,7 @@ def test_metadata_that_nobody_can_read_says_nothing() -> None:
 
 
 def test_one_of_two_directories_goes() -> None:
-    side = KnownSide.seen(stored(E, E.replace("5-e", "5-other")))
+    side = SideIndex.of_snapshot(stored(E, E.replace("5-e", "5-other")))
     (bare,) = (copy for copy in side.of("jp-c5") if copy.path == "5-e")
     assert side.put(bare) is bare
     assert side.copy("5-e") is bare
@@ -227,22 +227,22 @@ def test_a_parent_that_is_nowhere_is_no_cause_for_more() -> None:
 
 
 def test_what_was_kept_is_built_when_it_is_asked_for() -> None:
-    seen = KnownSide.seen(here(*NESTED, 'top  09:00 "x"'))
+    seen = SideIndex.of_snapshot(here(*NESTED, 'top  09:00 "x"'))
     built: list[str] = []
 
     def build(path: str) -> Copy | None:
         built.append(path)
         return None if path == "5-e" else seen.copy(path)
 
-    side = KnownSide(Side.WORKSPACE, seen.identity, seen.paths, build)
-    side.know_foreign(seen.all_foreign())
+    side = SideIndex(Side.WORKSPACE, seen.identity, seen.paths, build)
+    side.set_foreign(seen.all_foreign())
     assert [each.path for each in side.foreign("")] == ["top"]
-    assert side.has_whole("jp-c5")
-    assert not side.looked_at()
+    assert side.is_outside_trash("jp-c5")
+    assert not side.loaded_paths()
     assert side.exists
     assert side.of("jp-c1") == side.of("jp-c1") == seen.of("jp-c1")
     assert built == ["1-a"]
-    assert list(side.looked_at()) == ["1-a"]
+    assert list(side.loaded_paths()) == ["1-a"]
     assert side.put(seen.copy("5-e")) is None  # it had to be looked at first
     assert sorted(map(str, side.copies())) == sorted(map(str, seen.copies()))
 
@@ -272,25 +272,25 @@ def test_where_something_came_or_went_as_a_whole_nothing_is_ordinary(baseline: B
 
 def test_what_is_taken_over_from_an_earlier_run(baseline: Baseline) -> None:
     seen = known_of(stored(*FLAT), here(), Baseline())
-    whole = replace(seen.whole, sides=USUAL)
-    known = Known(seen.sides, seen.ancestry, ids(9), whole, RULES)
+    whole = replace(seen.whole, sides=ORDINARY)
+    known = SnapshotIndex(seen.sides, seen.ancestry, ids(9), whole, RULES)
     assert known.inhabited == (True, False)
     assert known.is_ordinary
     assert "jp-c9" in known
     assert "jp-c1" in known
     assert "jp-c8" not in known
-    assert Known(seen.sides, seen.ancestry, ids(9), whole, RULES, (True, True)).inhabited == (True, True)
+    assert SnapshotIndex(seen.sides, seen.ancestry, ids(9), whole, RULES, (True, True)).inhabited == (True, True)
 
 
 def test_what_waits_is_below_what_it_waits_for_wherever_it_is(baseline: Baseline) -> None:
     waits = replace(baseline, intents={"jp-c9": Intent(IntentKind.PROJECTED, waits_for="jp-c5")})
-    assert known_of(stored(*FLAT), here(*NESTED), waits).around("jp-c5") == ids(5, 9)
+    assert known_of(stored(*FLAT), here(*NESTED), waits).closure_of("jp-c5") == ids(5, 9)
 
 
 def test_what_was_above_and_is_not_at_rest_concerns_what_is_below_it_as_well(baseline: Baseline) -> None:
     edited = D.replace("[1]", "[1 2]")
     known = known_of(stored(A, B, C, edited, E), here(*NESTED), baseline)
-    known.relate(ids(5), replace(baseline, parents={"jp-c5": "jp-c4"}))
+    known.update_ancestry(ids(5), replace(baseline, parents={"jp-c5": "jp-c4"}))
     assert part_of(known, baseline, 5) == ids(1, 4, 5)
 
 
@@ -303,7 +303,7 @@ def test_what_only_the_workspace_has_is_not_at_rest() -> None:
 
 def test_the_sides_of_a_part_and_how_many_directories_there_are(baseline: Baseline) -> None:
     known = known_of(stored(*FLAT), here(*NESTED[:4]), baseline)
-    look = known.look(ids(1), baseline)
+    look = known.world_of(ids(1), baseline)
     assert (look.store.side, look.workspace.side) == (Side.STORE, Side.WORKSPACE)
     assert known.whole.directories == 4
     known.sides[Side.WORKSPACE].drop("1-a/conversations/4-d")
@@ -314,7 +314,7 @@ def test_a_side_is_known_in_order() -> None:
     nine, ten = E.replace("5-e", "9-e"), E.replace("5-e", "10-e")
     inner = ['9-e/conversations/x/y  09:00 "x"', '10-e/conversations/x/y  09:00 "x"']
     doubles = [E.replace("5-e", f"5-{letter}") for letter in "gbfcead"]
-    side = KnownSide.seen(here(ten, nine, *doubles, *inner))
+    side = SideIndex.of_snapshot(here(ten, nine, *doubles, *inner))
     assert side.side is Side.WORKSPACE
     assert side.identity == "workspace:0"
     side.put(side.copy("5-b"))
@@ -325,17 +325,17 @@ def test_a_side_is_known_in_order() -> None:
 
 
 def test_what_comes_and_goes_is_known_by_its_place() -> None:
-    side = KnownSide.seen(here(A))
+    side = SideIndex.of_snapshot(here(A))
     (other,) = here(E).copies
     side.put(other)
     assert side.inside("") == {"1-a", "5-e"}
     side.drop("5-e")
     assert side.inside("") == {"1-a"}
-    assert list(side.looked_at()) == ["1-a"]
+    assert list(side.loaded_paths()) == ["1-a"]
 
 
 def test_a_stream_that_nobody_can_read_stays_as_it_is() -> None:
-    side = KnownSide.seen(here("5-e  metadata 09:00", '5-e/events.json  09:00 "["'))
+    side = SideIndex.of_snapshot(here("5-e  metadata 09:00", '5-e/events.json  09:00 "["'))
     (copy,) = side.of("jp-c5")
     assert isinstance(copy.stream, Fault)
 

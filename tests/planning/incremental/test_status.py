@@ -9,7 +9,7 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, I
 from reconcile.model.options import Layout, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
-from reconcile.planning.incremental.status import is_settled, unsettled
+from reconcile.planning.incremental.status import dirty_conversations, is_clean
 from tests.support.scenarios.building import Lines, agreed_on, here, plan_of, quiet_plan, seen, stored
 from tests.support.scenarios.pure_level import RULES
 
@@ -45,8 +45,8 @@ def test_as_agreed_on() -> None:
 
 
 def test_what_is_nowhere_is_settled_where_it_is_not_remembered() -> None:
-    assert is_settled("jp-c1", [], [], Baseline(), RULES)
-    assert not is_settled("jp-c1", [], [], KNOWN, RULES)
+    assert is_clean("jp-c1", [], [], Baseline(), RULES)
+    assert not is_clean("jp-c1", [], [], KNOWN, RULES)
 
 
 def test_what_is_in_the_store_alone_is_quiet() -> None:
@@ -133,7 +133,7 @@ UNSETTLED: dict[str, tuple[Lines, Lines, set[str]]] = {
 
 @pytest.mark.parametrize(("store", "workspace", "found"), UNSETTLED.values(), ids=UNSETTLED)
 def test_of_whom_a_run_may_have_something_to_learn(store: Lines, workspace: Lines, found: set[str]) -> None:
-    assert unsettled(stored(*store), here(*workspace), KNOWN, RULES) == found
+    assert dirty_conversations(stored(*store), here(*workspace), KNOWN, RULES) == found
 
 
 LOUD: dict[str, tuple[Lines, Lines]] = {
