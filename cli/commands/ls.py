@@ -171,7 +171,7 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        rows = list_records(session.planning_context(session.look(), policy_of(options, settings)).views.values())
+        rows = list_records(session.planning_context(session.scan(), policy_of(options, settings)).views.values())
     if options.json:
         click.echo(json.dumps({"format": "reconcile.records/1", "records": to_builtins(rows)}, indent=2))
     elif not rows:

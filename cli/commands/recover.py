@@ -54,7 +54,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     roots = _locate(options, source)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        world = session.look()
+        world = session.scan()
         records = session.records(None if source is None else os.path.join(cwd, source))
         if source is not None and not records:
             raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")

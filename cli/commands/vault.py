@@ -112,7 +112,7 @@ def _name(version: Version) -> str:
 def _warn_of_sides(session: Session, chosen: tuple[Holding, ...]) -> None:
     """Print the places on both sides that still have the same content."""
     removed = {version.xxh3 for holding in chosen for version in holding.versions}
-    world = session.look()
+    world = session.scan()
     for place, state in listing_of(world.store, world.workspace).items():
         if state.digest in removed:
             click.echo(f"  still there: {clean(str(place))}")

@@ -188,7 +188,7 @@ class Engine:
     def _scan(self) -> None:
         self._since = self.session.site.since
         self._others.begin()
-        self.full_scan, self._known, self.index = self.session.look(), None, None
+        self.full_scan, self._known, self.index = self.session.scan(), None, None
 
     def _take_in_changes(self, changes: Changes) -> bool:
         """Know what is there now; False where that can't be told without looking at everything."""
@@ -223,7 +223,7 @@ class Engine:
             if not changes[side]:
                 continue
             known = self.known.sides[side]
-            again = self.session.scanner.again(known, changes[side])
+            again = self.session.scanner.rescan(known, changes[side])
             if again is None:
                 return None
             whole = {each for path in again.gone if known.is_outside_trash(each := known.paths[path])}
@@ -482,8 +482,8 @@ class Engine:
         if not plan.actions:
             return replace(before, baseline=session.state.load(session.checkout))
         copies = (*before.store.copies, *before.workspace.copies)
-        session.scanner.know(rows_of(outcome.new_files, plan.actions, copies, session.format))
-        return session.look({action.target.side for action in plan.actions})
+        session.scanner.add_rows(rows_of(outcome.new_files, plan.actions, copies, session.format))
+        return session.scan({action.target.side for action in plan.actions})
 
     def _take_in_touched(self, pass_: Pass) -> tuple[WorldState, _Taken | None]:
         """Look again at what a pass about a part has touched, and load what is remembered by then."""
@@ -491,7 +491,7 @@ class Engine:
         met = self._take_in(touched)
         met = met and self._take_in_others(replace(met, changed=met.changed - conversations), touched)
         if met is None:
-            self._known = SnapshotIndex.of_world(session.look(), session.rules)
+            self._known = SnapshotIndex.of_world(session.scan(), session.rules)
         others = met.changed - conversations if met is not None else set()
         self.known.update_ancestry(others, self._remembered(others))
         return self.known.world_of(conversations, self._remembered(conversations)), met

@@ -75,7 +75,7 @@ class LoadedIndex(NamedTuple):
         """Return it with what has changed since; by side, the paths that have another status than the summary knows."""
         changes, summary = {}, self.summary
         for side, paths, sweep, loose in zip(Side, changed, summary.sweeps, summary.loose, strict=True):
-            session.scanner.resume(side, sweep, paths)
+            session.scanner.restore(side, sweep, paths)
             changes[side] = {"" if path == "." else path for path in paths} | set(loose)
         return self._replace(changes=changes, is_unchanged=not any(changed))
 
@@ -134,7 +134,7 @@ def save(
         return
     saved, counted = _save_known(session, known, plan, before.saved if before is not None else None)
     roots = session.roots.store_conversations, session.roots.workspace_conversations
-    sweeps = session.scanner.swept(Side.STORE), session.scanner.swept(Side.WORKSPACE)
+    sweeps = session.scanner.stat_table(Side.STORE), session.scanner.stat_table(Side.WORKSPACE)
     key = request_key(session.roots, plan.policy, session.ignore)
     indexes = session.scanner.index(Side.STORE).saved, session.scanner.index(Side.WORKSPACE).saved
     answer, now_ns = answer_of(plan), session.now_ns()

@@ -135,14 +135,14 @@ class Session:
         """Close the state; more than once does nothing."""
         self.state.close()
 
-    def look(self, touched: Collection[Side] = tuple(Side)) -> WorldState:
+    def scan(self, touched: Collection[Side] = tuple(Side)) -> WorldState:
         """Scan both sides, with the events of the streams that differ.
 
         ``touched`` are those that this run has written to since the last look. Of another one, the status of every path
         tells whether anybody has.
         """
         baseline = self.state.load(self.checkout)
-        found = self.scanner.look(touched)
+        found = self.scanner.scan(touched)
         return self.with_events(WorldState(found[Side.STORE], found[Side.WORKSPACE], baseline))
 
     def with_events(self, world: WorldState) -> WorldState:

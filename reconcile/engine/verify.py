@@ -39,7 +39,7 @@ def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Co
     with Session(
         session.roots, session.directory, readonly=True, ignore=session.ignore, clock=lambda: plan.now_ns
     ) as other:
-        world = other.look()
+        world = other.scan()
         if not _is_as_known(known, world):
             return
         whole = plan_as_asked(other, world, replace(plan.policy, git_busy=None), plan.now_ns)

@@ -22,7 +22,7 @@ from reconcile.model.snapshot import Metadata, Partition, Side
 from reconcile.planning.decide import decide
 from reconcile.planning.incremental.scope import SnapshotIndex
 from reconcile.planning.incremental.status import is_clean
-from reconcile.scan.reader import Spot
+from reconcile.scan.reader import CopyLocation
 from reconcile.state.database import State
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class SharedIndex:
             return world
 
     def _scan(self) -> WorldState:
-        world = self.session.look()
+        world = self.session.scan()
         for snapshot in (world.store, world.workspace):
             if any(not problem.path for problem in snapshot.problems):
                 refuse_link(self.session.site.conversations(snapshot.side))
@@ -256,8 +256,9 @@ class SharedIndex:
                 locations = {
                     side: [_location_of(known[side], path, conversation) for path in paths[side]] for side in Side
                 }
+            scanner = self.session.scanner
             scanned = [
-                self.session.scanner.at(known[side], locations[side]) if locations[side] else () for side in Side
+                scanner.rescan_locations(known[side], locations[side]) if locations[side] else () for side in Side
             ]
             copies = [copy for part in scanned if part is not None for copy in part]
             if None in scanned:
@@ -273,9 +274,9 @@ class SharedIndex:
         return True
 
 
-def _location_of(known: SideIndex, path: str, conversation: str) -> Spot:
+def _location_of(known: SideIndex, path: str, conversation: str) -> CopyLocation:
     """Return the location of a directory by its path; a new directory is live."""
     if path in known.paths:
         there = known.copy(path)
-        return Spot(path, conversation, there.partition, there.container)
-    return Spot(path, conversation, Partition.LIVE, known.paths.get(path.rpartition(f"/{CHILDREN}/")[0]))
+        return CopyLocation(path, conversation, there.partition, there.container)
+    return CopyLocation(path, conversation, Partition.LIVE, known.paths.get(path.rpartition(f"/{CHILDREN}/")[0]))

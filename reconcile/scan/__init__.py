@@ -1,1 +1,1 @@
-"""From directories to snapshots: reading a side, in whole or in part."""
+"""Scans directories into snapshots: a whole side, or a part of it."""

@@ -1,12 +1,11 @@
-"""Which of two contents in doubt is the older one, by the history of the repository that the workspace lies in.
+"""Decides which of two differing contents is older, by the git history of the workspace's repository.
 
-git is only run where there is a doubt, and then for all doubts of a look together. Its whole history is only asked for
-where a file of the workspace is a committed one. There is no order where git has no answer (`reconcile.fs.git`),
-where a file was never committed, where git keeps other bytes than the file has (a filter, line ends), and where commits
-speak for both orders.
+git runs only if there is a doubt, once for all doubts of a scan. The whole history is read only if a file of the
+workspace is committed. There is no order if git fails (`reconcile.fs.git`), or if a file was never committed. There
+is none either if git stores other bytes than the file has (a filter, line ends), or if commits support both orders.
 
-The store's version was never committed where somebody has gone on with it. It is newer than all that were in sync
-before: what is older than one of those is older than the store's.
+The store's version may never have been committed. It is newer than all versions that were in sync before, so that
+content older than one of these is older than that of the store.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.views import View
 
 LARGE = 64 << 20
-"""Bytes of a file from which on git isn't asked about it."""
+"""Bytes up to which a file is compared with git's history."""
 _ALGORITHMS = {40: "sha1", 64: "sha256"}
-"""How a repository names its objects, by the length of the names."""
+"""The hash algorithms of repositories, by the length of an object's name."""
 _PARTITIONS = {ARCHIVE: Partition.ARCHIVE, TRASH: Partition.TRASH}
 
 
 def outdated_of(
     doubts: Sequence[Doubt], conversations: Mapping[Side, str], fmt: Format, kept: KeptHistory
 ) -> dict[tuple[str, str], OutdatedContent]:
-    """Return the older sides of those that git knows, by conversation and unit.
+    """Return the older side of each doubt that git's history decides, by conversation and unit.
 
     ``conversations`` are the directories of both sides.
     """
@@ -55,7 +54,7 @@ def outdated_of(
         return {}
     try:
         top = checkout_top(conversations[Side.WORKSPACE])
-        return {} if top is None else _Witness(top, conversations, fmt, kept).hear(doubts)
+        return {} if top is None else _Repository(top, conversations, fmt, kept).outdated_contents(doubts)
     except (GitError, OSError):
         return {}
 
@@ -63,9 +62,9 @@ def outdated_of(
 def committed_of(
     split: Sequence[View], conversations: str, fmt: Format, kept: KeptHistory
 ) -> dict[str, CommittedPlace]:
-    """Return what git says of directories that the store has in another partition, of those that HEAD has there.
+    """Return the committed place of conversations that are in different partitions on both sides.
 
-    HEAD has a directory where it has its metadata. ``conversations`` is the workspace's directory of them.
+    Only directories whose metadata is in HEAD are returned. ``conversations`` is the workspace's directory.
     """
     if not split:
         return {}
@@ -77,16 +76,16 @@ def committed_of(
         git = Git(top)
         below = os.path.relpath(os.path.realpath(conversations), top)
         paths = {key: os.path.normpath(os.path.join(below, place, fmt.metadata_file)) for key, place in places.items()}
-        asked = [key for key, path in paths.items() if "\n" not in path]
-        found = dict(zip(asked, git.names([f"HEAD:{paths[key]}" for key in asked]), strict=True))
-        if not any(found.values()):
+        keys = [key for key, path in paths.items() if "\n" not in path]
+        names = dict(zip(keys, git.names([f"HEAD:{paths[key]}" for key in keys]), strict=True))
+        if not any(names.values()):
             return {}
         commits = history_of(git, below, fmt, kept)
     except (GitError, OSError):
         return {}
     older = {Order.OLDER: Side.WORKSPACE, Order.NEWER: Side.STORE}
     committed = {}
-    for key in (each for each in asked if found[each]):
+    for key in (key for key in keys if names[key]):
         here, there = Partition.LIVE, Partition.ARCHIVE
         if is_archived(places[key]):
             here, there = there, here
@@ -97,15 +96,15 @@ def committed_of(
 
 
 class _Pair(Struct, frozen=True):
-    """A file of both sides, with the names that git has for the contents; ``at_head``: HEAD has the workspace's."""
+    """The git object names of a file's contents on both sides; ``at_head``: HEAD has the workspace's."""
 
     workspace: str
     store: str
     at_head: bool
 
 
-class _Witness:
-    """The history of one repository, for the doubts of one look."""
+class _Repository:
+    """The history of one repository, for the doubts of one scan."""
 
     def __init__(self, top: str, conversations: Mapping[Side, str], fmt: Format, kept: KeptHistory) -> None:
         self._git = Git(top)
@@ -115,54 +114,55 @@ class _Witness:
         self._kept = kept
         self._digests: dict[str, Digest] = {}
 
-    def hear(self, doubts: Sequence[Doubt]) -> dict[tuple[str, str], OutdatedContent]:
+    def outdated_contents(self, doubts: Sequence[Doubt]) -> dict[tuple[str, str], OutdatedContent]:
+        """Return the older side of each doubt that the history decides, by conversation and unit."""
         committed = self._committed(doubts)
         if not committed:
             return {}
         commits = history_of(self._git, self._below, self._format, self._kept)
-        found = {}
+        outdated = {}
         for doubt in doubts:
             pairs = {key: committed.get(key) for key in _differing(doubt)}
             orders = {self._compared(commits, pair, key, doubt) for key, pair in pairs.items()}
             if doubt.at_rest and orders != {Order.NEWER} and all(pair and pair.at_head for pair in pairs.values()):
-                # Nobody has edited what git put here, and git has the store's version too: git is to bring that.
+                # The workspace has unedited content of HEAD, and git has the store's version too: a checkout brings it.
                 order: Order | None = Order.OLDER
             else:
-                # A file that was put back says nothing of the others, one that isn't known does.
+                # A reverted file decides nothing; a file without an order prevents a decision.
                 orders.discard(Order.EITHER)
                 order = orders.pop() if len(orders) == 1 else None
             if order is not None:
                 side = Side.WORKSPACE if order is Order.OLDER else Side.STORE
                 assert doubt.store.raw and doubt.workspace.raw  # noqa: S101, PT018 - they are valid
-                found[doubt.key] = OutdatedContent(side, doubt.store.raw, doubt.workspace.raw)
-        return found
+                outdated[doubt.key] = OutdatedContent(side, doubt.store.raw, doubt.workspace.raw)
+        return outdated
 
     def _committed(self, doubts: Sequence[Doubt]) -> dict[FileOf, _Pair]:
-        """Return the files in doubt that git may know an order of, by conversation and name."""
-        asked: dict[FileOf, tuple[Doubt, str, dict[str, str], dict[str, str]]] = {}
+        """Return the files in doubt that git may have an order for, by conversation and name."""
+        candidates: dict[FileOf, tuple[Doubt, str, dict[str, str], dict[str, str]]] = {}
         for doubt in doubts:
             keys = _differing(doubt)
-            mine, stored = self._names(doubt.workspace, keys), self._names(doubt.store, keys)
-            for key in mine.keys() & stored.keys():
+            here, stored = self._names(doubt.workspace, keys), self._names(doubt.store, keys)
+            for key in here.keys() & stored.keys():
                 path = os.path.normpath(os.path.join(self._below, joined(doubt.workspace.copy.path, key[1])))
                 if "\n" not in path:
-                    asked[key] = doubt, path, mine[key], stored[key]
+                    candidates[key] = doubt, path, here[key], stored[key]
         queries = {"HEAD": None}
-        for doubt, path, here, there in asked.values():
-            # What the workspace was given is only in question where git may give it the store's version, too.
-            others = there.values() if doubt.at_rest else ()
-            queries |= dict.fromkeys((f"HEAD:{path}", *here.values(), *others))
+        for doubt, path, workspace_names, store_names in candidates.values():
+            # An unedited workspace only matters if git can give it the store's version too.
+            others = store_names.values() if doubt.at_rest else ()
+            queries |= dict.fromkeys((f"HEAD:{path}", *workspace_names.values(), *others))
         names = dict(zip(queries, self._git.names(tuple(queries)), strict=True))
         head = names["HEAD"]
         if head is None:
             return {}
         algorithm = _ALGORITHMS[len(head)]
-        found = {}
-        for key, (doubt, path, here, there) in asked.items():
-            blob, other = here[algorithm], there[algorithm]
+        pairs = {}
+        for key, (doubt, path, workspace_names, store_names) in candidates.items():
+            blob, other = workspace_names[algorithm], store_names[algorithm]
             if names[blob] and (not doubt.at_rest or names[other]):
-                found[key] = _Pair(blob, other, names[f"HEAD:{path}"] == blob)
-        return found
+                pairs[key] = _Pair(blob, other, names[f"HEAD:{path}"] == blob)
+        return pairs
 
     def _names(self, unit: Unit, keys: Iterable[FileOf]) -> dict[FileOf, dict[str, str]]:
         return {
@@ -171,14 +171,14 @@ class _Witness:
         }
 
     def _compared(self, commits: Commits, pair: _Pair | None, key: FileOf, doubt: Doubt) -> Order | None:
-        """Return how the workspace's version of a file relates to the store's."""
+        """Return the order of the workspace's version of a file relative to the store's."""
         if pair is None:
             return None
         known = commits.contents(key)
         order = commits.order(key, pair.workspace, pair.store, at_head=pair.at_head)
         if order is Order.OLDER or doubt.at_rest:
             return order
-        # The store's, or one that it had, may have come before, and again by a revert: what followed counts.
+        # A revert may have restored a version that the store has or had: then the later commits decide.
         past = self._committed_before(key[1], known, doubt)
         later = pair.at_head and any(commits.replaced_at_head(key, pair.workspace, blob) for blob in past)
         if order is None:
@@ -186,16 +186,17 @@ class _Witness:
         return Order.OLDER if later else order
 
     def _committed_before(self, name: str, known: Iterable[str], doubt: Doubt) -> list[str]:
-        """Return the committed contents of a file among those that were in sync before."""
+        """Return the committed contents of a file that were in sync before."""
         wanted = [blob for blob in known if blob not in self._digests] if doubt.past else []
         self._digests |= {blob: digest(content) for blob, content in self._git.blobs(wanted).items()}
         names = [file.name for file in doubt.store.files]
-        # A version that has fewer files has the last of them.
-        parts = [dict(zip(reversed(names), reversed(each.split("+")), strict=False)).get(name) for each in doubt.past]
+        # A version with fewer files than the unit has the last of them.
+        versions = [version.split("+") for version in doubt.past]
+        parts = [dict(zip(reversed(names), reversed(version), strict=False)).get(name) for version in versions]
         return [blob for blob in known if self._digests.get(blob) in parts]
 
     def _read(self, unit: Unit, names: Container[str]) -> Iterator[tuple[File, bytes]]:
-        """Read files of a unit, those that are still as they were seen."""
+        """Yield the files of a unit that are unchanged since the scan, with their content."""
         files = [file for file in unit.files if file.name in names and file.size <= LARGE]
         try:
             with (
@@ -211,13 +212,13 @@ class _Witness:
 
 
 def history_of(git: Git, directory: str, fmt: Format, kept: KeptHistory) -> Commits:
-    """Return the history of the conversations in a directory of a repository, relative to the top of that.
+    """Return the history of the conversations in a directory, which is relative to the repository's top.
 
-    Of each file of a conversation `Commits.order` tells which of two contents is older, and of the conversation itself
-    (`PARTITION`, by where its metadata lies) which of two partitions it was in before.
+    `Commits.order` compares two contents of a file, or two partitions of a conversation (`PARTITION`, by the place of
+    its metadata).
 
     Raises:
-        GitError: git has none.
+        GitError: git has no history.
     """
     history = kept.of(git, directory)
     above = "" if directory == "." else f"{directory}/"
@@ -226,27 +227,28 @@ def history_of(git: Git, directory: str, fmt: Format, kept: KeptHistory) -> Comm
         came: dict[FileOf, set[str]] = {}
         went: dict[FileOf, set[str]] = {}
         for path, before, after in entries:
-            found = file_at(os.fsdecode(path).removeprefix(above), fmt)
-            if found is None:
+            file = file_at(os.fsdecode(path).removeprefix(above), fmt)
+            if file is None:
                 continue
-            conversation, name, partition = found
+            conversation, name, partition = file
             for contents, blob in ((went, before), (came, after)):
                 if blob.strip("0"):
                     contents.setdefault((conversation, name), set()).add(blob)
                     if name == fmt.metadata_file:
                         contents.setdefault((conversation, PARTITION), set()).add(partition)
-        for file in came.keys() | went.keys():
-            new, old = came.get(file, set()), went.get(file, set())
+        for key in came.keys() | went.keys():
+            new, old = came.get(key, set()), went.get(key, set())
             if new != old:
-                changes.append(Change(commit, file, frozenset(new - old), frozenset(old - new)))
+                changes.append(Change(commit, key, frozenset(new - old), frozenset(old - new)))
     return Commits(history.parents, changes, history.behind_head)
 
 
 def file_at(path: str, fmt: Format) -> tuple[str, str, Partition] | None:
-    """Return the conversation that a path is of, the file's name in its directory, and the partition that is in: what
-    an archived one carries along is not archived by that.
+    """Return the conversation of a path, the file's name in its directory, and the partition; None: it has none.
+
+    A conversation inside an archived one is not archived itself.
     """
-    found, partition, names = None, Partition.LIVE, path.split("/")
+    file, partition, names = None, Partition.LIVE, path.split("/")
     while names:
         inner = names[1:] if names[0] in _PARTITIONS else names
         conversation = fmt.id_of(inner[0]) if len(inner) > 1 else None
@@ -254,19 +256,19 @@ def file_at(path: str, fmt: Format) -> tuple[str, str, Partition] | None:
             break
         if partition is not Partition.TRASH:
             partition = _PARTITIONS.get(names[0], Partition.LIVE)
-        found = conversation, "/".join(inner[1:]), partition
+        file = conversation, "/".join(inner[1:]), partition
         names = inner[2:] if inner[1] == CHILDREN else []
-    return found
+    return file
 
 
 def _differing(doubt: Doubt) -> list[FileOf]:
-    """Return the files that both versions have, with other contents."""
-    theirs = {file.name: file.digest for file in doubt.workspace.files}
-    names = [file.name for file in doubt.store.files if theirs.get(file.name, file.digest) != file.digest]
+    """Return the files that both versions have, with different contents."""
+    digests = {file.name: file.digest for file in doubt.workspace.files}
+    names = [file.name for file in doubt.store.files if digests.get(file.name, file.digest) != file.digest]
     return [(doubt.key[0], name) for name in names]
 
 
 def _names_of(content: bytes) -> dict[str, str]:
-    """Return the names that git may have for a content, by the algorithm."""
+    """Return the object names that git may have for a content, by algorithm."""
     whole = b"blob %d\0" % len(content) + content
     return {name: hashlib.new(name, whole, usedforsecurity=False).hexdigest() for name in _ALGORITHMS.values()}

@@ -1,4 +1,4 @@
-"""Both sides at once: a second process looks at one of them, where there is enough to look at."""
+"""Scans both sides in parallel: a helper process scans the workspace if both sides are large enough."""
 
 from __future__ import annotations
 
@@ -17,84 +17,84 @@ if TYPE_CHECKING:
 
     from reconcile.index.stat_cache import Row
     from reconcile.model.format import Format
-    from reconcile.scan.content_cache import Facts
+    from reconcile.scan.contents import ContentCache
 
-WORTH = 400
-"""Entries of a side from which on a second process saves time."""
+MIN_ENTRIES = 400
+"""Entries of a side from which on a helper process saves time."""
 _LENGTH = 8
 
 
-class Where(NamedTuple):
-    """A side's directory, and what an earlier scan left of it."""
+class ScanInput(NamedTuple):
+    """A side's directory of conversations, and its index of an earlier scan."""
 
     conversations: str
     known: Index
 
 
-def scan_both(sides: Mapping[Side, Where], fmt: Format, facts: Facts) -> dict[Side, Scanned]:
-    """Look at both sides, as `scan` does at one."""
+def scan_both(sides: Mapping[Side, ScanInput], fmt: Format, cache: ContentCache) -> dict[Side, Scanned]:
+    """Scan both sides; `scan` scans one."""
     store, workspace = sides[Side.STORE], sides[Side.WORKSPACE]
 
     def here(side: Side) -> Scanned:
-        return scan(side, sides[side].conversations, fmt, sides[side].known, facts=facts)
+        return scan(side, sides[side].conversations, fmt, sides[side].known, cache=cache)
 
-    if not is_possible() or min(_entries(store.conversations), _entries(workspace.conversations)) < WORTH:
+    if not is_possible() or min(_entries(store.conversations), _entries(workspace.conversations)) < MIN_ENTRIES:
         return {side: here(side) for side in Side}
-    with HelperProcess.start(lambda: told(here(Side.WORKSPACE))) as child:
-        kept = here(Side.STORE)
-        there = heard(Side.WORKSPACE, child.result(), workspace.known, kept)
-    # Where it didn't get to the end, this process looks itself.
-    return {Side.STORE: kept, Side.WORKSPACE: there or here(Side.WORKSPACE)}
+    with HelperProcess.start(lambda: encode(here(Side.WORKSPACE))) as child:
+        stored = here(Side.STORE)
+        decoded = decode(Side.WORKSPACE, child.result(), workspace.known, stored)
+    # If the helper process has failed, this process scans the workspace.
+    return {Side.STORE: stored, Side.WORKSPACE: decoded or here(Side.WORKSPACE)}
 
 
-def told(scanned: Scanned) -> bytes:
-    """Return what was found as bytes. Of an index that is as it was, nothing is said."""
+def encode(scanned: Scanned) -> bytes:
+    """Return a scan's result as bytes; an unchanged index is left out."""
     snapshot, rows = scanned.snapshot, scanned.index.rows
-    spots: list[tuple[str, str, str, str | None] | None] = []
+    locations: list[tuple[str, str, str, str | None] | None] = []
     others: list[Copy] = []
     for copy in snapshot.copies:
         if is_whole(copy, rows.get(copy.path)) and not _has_events(copy):
-            spots.append((copy.path, copy.conversation, copy.partition.value, copy.container))
+            locations.append((copy.path, copy.conversation, copy.partition.value, copy.container))
         else:
-            spots.append(None)
+            locations.append(None)
             others.append(copy)
-    import pickle  # here, as below: most looks are one process's
+    import pickle  # here and below: most scans need no helper process
 
-    about = (others, snapshot.foreign, snapshot.problems)
+    rest = (others, snapshot.foreign, snapshot.problems)
     values = (
         (snapshot.exists, snapshot.identity, scanned.changed, scanned.read),
-        spots,
-        pickle.dumps(about, pickle.HIGHEST_PROTOCOL),
-        scanned.sweep.pieces,
+        locations,
+        pickle.dumps(rest, pickle.HIGHEST_PROTOCOL),
+        scanned.stats.pieces,
     )
     first = marshal.dumps(values)
     return len(first).to_bytes(_LENGTH, "little") + first + (scanned.index.encode() if scanned.changed else b"")
 
 
-def heard(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Scanned | None:
-    """Return what was told, if it was; ``before`` is the index that was passed to the scan.
+def decode(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Scanned | None:
+    """Return a scan's result from bytes, None if there are none; ``before`` is the index that was passed to the scan.
 
-    What is the same on the ``other`` side is in memory once.
+    Values that equal those of the ``other`` side are shared with it to save memory.
     """
     if blob is None:
         return None
     end = _LENGTH + int.from_bytes(blob[:_LENGTH], "little")
     view = memoryview(blob)
-    (exists, identity, changed, read), spots, about, pieces = marshal.loads(view[_LENGTH:end])  # noqa: S302 - our own
-    index = Index.decode(bytes(view[end:])) if changed else before  # a view would keep all of it in memory
+    (exists, identity, changed, read), locations, rest, pieces = marshal.loads(view[_LENGTH:end])  # noqa: S302 - our own
+    index = Index.decode(bytes(view[end:])) if changed else before  # a view would keep the whole blob in memory
     del view, blob
     import pickle
 
-    others, foreign, problems = pickle.loads(about)  # noqa: S301 - as above
-    rest, copies, like = iter(others), [], {copy.conversation: copy for copy in other.snapshot.copies}
-    for spot in spots:
-        if spot is None:
-            copies.append(next(rest))
+    pickled, foreign, problems = pickle.loads(rest)  # noqa: S301 - as above
+    others, copies, twins = iter(pickled), [], {copy.conversation: copy for copy in other.snapshot.copies}
+    for location in locations:
+        if location is None:
+            copies.append(next(others))
             continue
-        path, conversation, partition, container = spot
+        path, conversation, partition, container = location
         row, twin, place = (
             index.rows[path],
-            like.get(conversation),
+            twins.get(conversation),
             (conversation, path, Partition(partition), container),
         )
         if twin is not None and _describes(row, twin, other.index.rows.get(twin.path)):
@@ -107,14 +107,14 @@ def heard(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Scan
     return Scanned(snapshot, index, changed, read, KeptSweep(pieces))
 
 
-def _describes(row: Row, copy: Copy, its: Row | None) -> bool:
-    """Tell whether a row that says all of a copy says the same as another copy, whose row is ``its``."""
+def _describes(row: Row, copy: Copy, twin: Row | None) -> bool:
+    """Tell whether a complete row equals another copy, whose row is ``twin``."""
     return (
-        its is not None
-        and row.names == its.names
-        and row[2:] == its[2:]
+        twin is not None
+        and row.names == twin.names
+        and row[2:] == twin[2:]
         and row.sizes_and_times() == [(file.size, file.mtime_ns) for file in copy.files]
-        and is_whole(copy, its)
+        and is_whole(copy, twin)
         and not _has_events(copy)
     )
 

@@ -1,8 +1,7 @@
-"""A part of one side, looked at again: directories in which something has happened, and whatever is new in them.
+"""Rescans a part of one side: directories that have changed, and everything that is new in them.
 
-Who names them may have missed something, so that nothing is concluded from what isn't there: where a conversation seems
-to have left the side, where something that is none has come or gone, or where anything is in doubt, the answer is that
-the whole side has to be looked at.
+The caller's list of changes may be incomplete, so that a missing directory proves nothing. A full scan is required if a
+conversation seems to have left the side, if foreign entries have appeared or gone, or in any other doubt.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Copy, Partition
-from reconcile.scan.reader import Spot
+from reconcile.scan.reader import CopyLocation
 from reconcile.scan.walker import PARTITIONS, Level, Walk
 
 if TYPE_CHECKING:
@@ -30,139 +29,139 @@ if TYPE_CHECKING:
 _TRIES = 3
 
 
-class Again(NamedTuple):
-    """What is there now, of what was looked at, and the paths at which no copy is any more.
+class Rescanned(NamedTuple):
+    """The result of a rescan: the copies that exist now, and the paths whose copy is gone.
 
-    ``sweep``: everything that was looked at, with its status.
+    ``stats``: the status of every scanned path.
     """
 
     copies: tuple[Copy, ...]
     gone: frozenset[str]
-    sweep: Sweep
+    stats: Sweep
 
 
-def look_again(
+def rescan(
     known: SideIndex, conversations_dir: str, fmt: Format, index: Index, paths: Collection[str]
-) -> Again | None:
-    """Look at some directories of a known side, and have the index know what was found; None: that can't suffice.
+) -> Rescanned | None:
+    """Rescan some directories of a side, and update the index; None: only a full scan suffices.
 
-    ``paths`` are those of conversations' directories and of directories of conversations, below the side's. In a
-    directory of conversations only what is new is looked at; a conversation's is looked at with all that is inside it.
+    ``paths`` are relative to the side's directory. The directory of a conversation is scanned with all that is inside
+    it. In a directory that holds conversations, only new entries are scanned.
     """
     for _ in range(_TRIES):
-        walk = _Relook(known, fmt, index)
+        walk = _PartialWalk(known, fmt, index)
         try:
-            settled = walk.again(conversations_dir, paths)
+            is_stable = walk.rescan(conversations_dir, paths)
         except OSError:
             return None
-        if walk.in_doubt:
+        if walk.needs_full_scan:
             return None
-        if settled:
+        if is_stable:
             gone = frozenset(walk.gone - {copy.path for copy in walk.copies})
-            found = Again(tuple(walk.copies), gone, walk.reader.sweep)
-            _keep(index, walk, (*found.gone, *(copy.path for copy in found.copies)))
-            return found
+            _update_index(index, walk, (*gone, *(copy.path for copy in walk.copies)))
+            return Rescanned(tuple(walk.copies), gone, walk.reader.stats)
     return None
 
 
-def look_at(
-    known: SideIndex, conversations_dir: str, fmt: Format, index: Index, spots: Collection[Spot]
+def rescan_locations(
+    known: SideIndex, conversations_dir: str, fmt: Format, index: Index, locations: Collection[CopyLocation]
 ) -> tuple[Copy, ...] | None:
-    """Look at single directories of a known side, and not at what is inside them; None: that can't suffice."""
+    """Rescan single copies of a side, without the copies inside them; None: only a full scan suffices."""
     walk = Walk(known.side, fmt, index, frozenset(), time.time_ns())
     try:
         with walk.opened(conversations_dir) as root:
-            for spot in spots:
+            for location in locations:
                 pending: list[Level] = []
-                with root.below(spot.path.rpartition("/")[0]) as level:
-                    walk.copy(level, spot, pending)
+                with root.below(location.path.rpartition("/")[0]) as level:
+                    walk.add_copy(level, location, pending)
                 for below in pending:
                     if below.opened is not None:
                         below.opened.close()
     except OSError:
         return None
-    whole = walk.identity == known.identity and len(walk.copies) == len(spots) and not walk.has_problems
-    if not whole:
+    is_complete = walk.identity == known.identity and len(walk.copies) == len(locations) and not walk.has_problems
+    if not is_complete:
         return None
-    _keep(index, walk, [copy.path for copy in walk.copies])
+    _update_index(index, walk, [copy.path for copy in walk.copies])
     return tuple(walk.copies)
 
 
-def _keep(index: Index, walk: Walk, paths: Iterable[str]) -> None:
+def _update_index(index: Index, walk: Walk, paths: Iterable[str]) -> None:
     new = walk.reader.index
     for path in paths:
         if path not in new.rows:
             index.rows.pop(path, None)
         index.copies.pop(path, None)
-    # What is as it was isn't stored once more.
+    # Unchanged rows are not stored again.
     index.rows.update((path, row) for path, row in new.rows.items() if index.rows.get(path) != row)
     index.copies.update(new.copies)
 
 
-class _Relook(Walk):
-    """A walk that looks only at what was named, and at what isn't known."""
+class _PartialWalk(Walk):
+    """A walk that scans only the named directories, and directories that are not in the index."""
 
     def __init__(self, known: SideIndex, fmt: Format, index: Index) -> None:
         super().__init__(known.side, fmt, index, frozenset(), time.time_ns())
         self.gone: set[str] = set()
-        self.in_doubt = False
+        self.needs_full_scan = False
         self._known = known
         self._listed: dict[str, AbstractSet[str]] = {}
-        """By the path of a directory of conversations that was named, the copies that are there."""
+        """The paths of the copies in each named directory of conversations, by its path."""
         self._named: set[str] = set()
-        """The conversations' directories that were named."""
+        """The named directories of single conversations."""
 
-    def again(self, conversations_dir: str, paths: Iterable[str]) -> bool:
-        """Look; False where something changed on the way. Raises `OSError` where something can't be looked at."""
+    def rescan(self, conversations_dir: str, paths: Iterable[str]) -> bool:
+        """Scan; return False if a directory changed during the walk. Raises `OSError` if one can't be read."""
         with self.opened(conversations_dir) as root:
-            self.in_doubt = self.identity != self._known.identity
-            for path in sorted(set(paths), key=lambda each: (each.count("/"), each)):
-                place = place_of(path, self.fmt)
+            self.needs_full_scan = self.identity != self._known.identity
+            for path in sorted(set(paths), key=lambda path: (path.count("/"), path)):
+                place = location_at(path, self.fmt)
                 if place is None:
-                    self.in_doubt = True
+                    self.needs_full_scan = True
                 elif isinstance(place, Level):
-                    self._look_into(root, place)
+                    self._rescan_level(root, place)
                 else:
-                    self._look_at(root, place)
+                    self._rescan_copy(root, place)
             self._note_gone()
-            self.in_doubt = self.in_doubt or self.has_problems or self._has_other_things()
-            return self.at_rest(root, conversations_dir)
+            self.needs_full_scan = self.needs_full_scan or self.has_problems or self._has_foreign_changes()
+            return self.is_unchanged(root, conversations_dir)
 
     def entries_of(self, directory: Directory, level: Level) -> Iterable[os.DirEntry[str]]:
-        """What is new in a directory of conversations, or inside what was named."""
+        """Return the new entries of a directory of conversations; all, if it is inside a named one."""
         if self._is_named(level.path):
             return directory.entries()
         entries, above = list(directory.entries()), f"{level.path}/" if level.path else ""
-        there = {above + entry.name: entry for entry in entries if entry.is_dir(follow_symlinks=False)}
-        new = there.keys() - self._known.paths | self._named.intersection(there)
-        self._listed[level.path] = there.keys() - new if new else there.keys()
-        return [*(there[path] for path in new), *(each for each in entries if not each.is_dir(follow_symlinks=False))]
+        directories = {above + entry.name: entry for entry in entries if entry.is_dir(follow_symlinks=False)}
+        files = [entry for entry in entries if not entry.is_dir(follow_symlinks=False)]
+        new = directories.keys() - self._known.paths | self._named.intersection(directories)
+        self._listed[level.path] = directories.keys() - new if new else directories.keys()
+        return [*(directories[path] for path in new), *files]
 
-    def _look_into(self, root: Directory, level: Level) -> None:
-        """Look at what is new in a directory of conversations."""
+    def _rescan_level(self, root: Directory, level: Level) -> None:
+        """Scan the new entries of a directory of conversations."""
         if self._is_named(level.path):
             return
         self._listed[level.path] = frozenset()
         if self._status(root, level.path) is not None:
             self.walk(root, [level])
 
-    def _look_at(self, root: Directory, spot: Spot) -> None:
-        """Look at a conversation's directory, with all that is inside it."""
-        if self._is_named(spot.path):
+    def _rescan_copy(self, root: Directory, location: CopyLocation) -> None:
+        """Scan a conversation's directory, with all that is inside it."""
+        if self._is_named(location.path):
             return
-        self._named.add(spot.path)
-        self.gone.update(self._known.within(spot.path))
-        status = self._status(root, spot.path)
+        self._named.add(location.path)
+        self.gone.update(self._known.within(location.path))
+        status = self._status(root, location.path)
         if status is not None and stat.S_ISDIR(status.st_mode):
             pending: list[Level] = []
-            with root.below(spot.path.rpartition("/")[0]) as level:
-                self.copy(level, spot, pending)
+            with root.below(location.path.rpartition("/")[0]) as level:
+                self.add_copy(level, location, pending)
             self.walk(root, pending)
         elif status is not None:
-            self.in_doubt = True
+            self.needs_full_scan = True
 
     def _is_named(self, path: str) -> bool:
-        """Tell whether a path is that of a conversation's directory that was named, or inside one."""
+        """Tell whether a path is a named directory of a conversation, or inside one."""
         while path:
             if path in self._named:
                 return True
@@ -170,7 +169,7 @@ class _Relook(Walk):
         return False
 
     def _status(self, root: Directory, path: str) -> os.stat_result | None:
-        """The status of a directory, None where there is none; the one around it must stay as it is meanwhile."""
+        """Return the status of a directory, None if it is missing; its parent must not change during the walk."""
         above = path.rpartition("/")[0]
         try:
             around = root.stat(above) if above else root.status()
@@ -180,31 +179,34 @@ class _Relook(Walk):
             return None
 
     def _note_gone(self) -> None:
-        """Note what isn't any more in the directories that were listed, nor in partitions of theirs that are gone."""
-        for listed, there in self._listed.items():
+        """Note the copies that are gone from the listed directories, and from partitions of these that are gone."""
+        for listed, present in self._listed.items():
             owner = _owner(listed)
             base = f"{owner}/{CHILDREN}" if owner else ""
-            for path in self._known.inside(owner) - there:
+            for path in self._known.inside(owner) - present:
                 at = path.rpartition("/")[0]
                 if at == listed or (listed == base and at not in self._listed):
                     self.gone.update(self._known.within(path))
 
-    def _has_other_things(self) -> bool:
-        """Tell whether something that is no conversation is there that wasn't, or isn't any more."""
-        before = {each for path in self.gone for each in self._known.foreign(path)}
+    def _has_foreign_changes(self) -> bool:
+        """Tell whether a foreign entry has appeared, changed or gone."""
+        before = {entry for path in self.gone for entry in self._known.foreign(path)}
         for listed in self._listed:
-            there = self._known.foreign(_owner(listed))
-            before.update(each for each in there if each.path.rpartition("/")[0] == listed)
+            entries = self._known.foreign(_owner(listed))
+            before.update(entry for entry in entries if entry.path.rpartition("/")[0] == listed)
         return before != set(self.reader.foreign)
 
 
 def _owner(level: str) -> str:
-    """Return the path of the copy that a directory of conversations lies in, empty for none."""
+    """Return the path of the copy that contains a directory of conversations; empty: none does."""
     return f"{level}/".rpartition(f"/{CHILDREN}/")[0]
 
 
-def place_of(path: str, fmt: Format) -> Spot | Level | None:
-    """Return what a path is by its names; what lies in a conversation's directory stands for that. None: neither."""
+def location_at(path: str, fmt: Format) -> CopyLocation | Level | None:
+    """Return the location of a copy or a directory of conversations by its path; None: it is neither.
+
+    A path inside a conversation's directory gives that directory.
+    """
     level, names = Level("", "", None, Partition.LIVE), path.split("/") if path else []
     while names:
         name = names.pop(0)
@@ -216,7 +218,7 @@ def place_of(path: str, fmt: Format) -> Spot | Level | None:
         if conversation is None:
             return None
         if names[:1] != [CHILDREN]:
-            return Spot(at, conversation, level.partition, level.container)
+            return CopyLocation(at, conversation, level.partition, level.container)
         names.pop(0)
         level = Level(f"{at}/{CHILDREN}", at, conversation, level.partition)
     return level

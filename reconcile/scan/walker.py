@@ -1,8 +1,12 @@
-"""One pass over one side, in which every directory of conversations is listed once."""
+"""Walks over one side: lists every directory of conversations once, and reads the copies in it.
+
+`Walk` finds directories by their names; `FixedWalk` reads the fixed places that a format defines.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,38 +14,39 @@ from msgspec.structs import replace
 
 from reconcile.fs.dirfd import Directory, is_special, kind_of
 from reconcile.fs.files import error_text
+from reconcile.model.format import Entry
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git
-from reconcile.scan.content_cache import Facts
-from reconcile.scan.reader import SYMLINK, Reader, Spot
+from reconcile.scan.contents import ContentCache
+from reconcile.scan.reader import SYMLINK, CopyLocation, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reconcile.index.stat_cache import Index
-    from reconcile.model.format import Format
+    from reconcile.model.format import Format, Places
 
 _TRIES = 2
 _OPEN = 64
-"""Directories of conversations that are kept open until they are looked at."""
+"""Directories of conversations that are kept open until they are scanned."""
 PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
 # Releases of JP from 2026-04 to 2026-06 swapped whole directories (docs/design/formats/jp.md#temporary-files).
 _LEFTOVERS = (".staging-", ".old-")
 
 
 class Level(NamedTuple):
-    """A directory of conversations; ``owner`` is the path of the copy that it lies in, empty at the top."""
+    """A directory of conversations; ``owner`` is the path of the copy that contains it, empty at the top."""
 
     path: str
     owner: str
     container: str | None
     partition: Partition
     opened: Directory | None = None
-    """Itself, where few enough are open: a chain isn't walked down from the root again for each of its links."""
+    """The open directory, unless too many are open: opening it later would start at the root again."""
 
 
 class Walk:
-    """One pass over a side, without recursion: trees may be as deep as the file system allows."""
+    """One walk over a side, without recursion: trees may be as deep as the file system allows."""
 
     def __init__(
         self,
@@ -50,12 +55,12 @@ class Walk:
         known: Index,
         events_for: frozenset[str],
         now_ns: int,
-        facts: Facts | None = None,
+        cache: ContentCache | None = None,
     ) -> None:
         self.side = side
         self.fmt = fmt
         self.identity = ""
-        self.reader = Reader(side, fmt, known, events_for, now_ns, facts or Facts())
+        self.reader = Reader(side, fmt, known, events_for, now_ns, cache or ContentCache())
         self.copies: list[Copy] = []
         self._stamps: list[tuple[str, tuple[int, int]]] = []
         self._open = 0
@@ -63,17 +68,17 @@ class Walk:
         self._problems: list[Problem] = []
 
     def run(self, conversations_dir: str) -> bool:
-        """Look at everything; False where a directory of conversations changed on the way.
+        """Scan the whole side; return False if a directory of conversations changed during the walk.
 
         Raises `OSError` only where the root itself can't be opened.
         """
         with self.opened(conversations_dir) as root:
             self.walk(root, [Level("", "", None, Partition.LIVE)])
-            return self.at_rest(root, conversations_dir)
+            return self.is_unchanged(root, conversations_dir)
 
     @contextmanager
     def opened(self, conversations_dir: str) -> Iterator[Directory]:
-        """Open the root, and say whose index is good for it. Raises `OSError` where it can't be opened."""
+        """Open the root, and bind the reader to it. Raises `OSError` if it can't be opened."""
         with Directory.open_root(conversations_dir) as root:
             status = root.status()
             self.identity = f"{status.st_dev}:{status.st_ino}"
@@ -81,7 +86,7 @@ class Walk:
             yield root
 
     def walk(self, root: Directory, pending: list[Level]) -> None:
-        """Look at directories of conversations, and at those inside them."""
+        """Scan directories of conversations, and those inside them."""
         try:
             while pending:
                 self._level(root, pending.pop(), pending)
@@ -92,11 +97,11 @@ class Walk:
 
     @property
     def has_problems(self) -> bool:
-        """Something could not be looked at."""
+        """Some entry could not be read."""
         return bool(self.reader.problems or self._problems)
 
     def snapshot(self) -> Snapshot:
-        """What was found, in order."""
+        """Return the snapshot, in the format's order of ids."""
         orders = {copy.conversation: self.fmt.order(copy.conversation) for copy in self.copies}
         copies = sorted(self.copies, key=lambda copy: (orders[copy.conversation], copy.path))
         if self._blocked:
@@ -111,29 +116,29 @@ class Walk:
         )
 
     def _level(self, root: Directory, level: Level, pending: list[Level]) -> None:
-        """Look at one directory of conversations with its copies; what else is in it is foreign, or a partition."""
+        """Scan one directory of conversations with its copies; its other entries are foreign, or partitions."""
         try:
             with level.opened or root.below(level.path) as directory:
                 self._open -= level.opened is not None
                 status = directory.status()
                 self.note_stamp(level.path, status)
-                self.reader.sweep.note(level.path, status, self.reader.now_ns)
+                self.reader.stats.note(level.path, status, self.reader.now_ns)
                 here = level._replace(opened=directory)
                 entries = (self.entry_of(entry, here, pending) for entry in self.entries_of(directory, level))
-                for spot in [spot for spot in entries if spot is not None]:
-                    self.copy(directory, spot, pending)
+                for location in [location for location in entries if location is not None]:
+                    self.add_copy(directory, location, pending)
         except FileNotFoundError:
-            self._lost(level.path)
+            self._note_lost(level.path)
         except OSError as error:
             self._blocked.add(level.owner)
             self._problems.append(Problem(level.path, f"it can't be read ({error_text(error)})"))
 
     def entries_of(self, directory: Directory, level: Level) -> Iterable[os.DirEntry[str]]:  # noqa: ARG002
-        """What has to be looked at of a directory of conversations: all that is in it."""
+        """Return the entries of a directory of conversations to scan: all of them."""
         return directory.entries()
 
-    def entry_of(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> Spot | None:
-        """What one entry of a directory of conversations is."""
+    def entry_of(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> CopyLocation | None:
+        """Return the location of the copy that an entry is; None: it is none, and was noted if that matters."""
         name = entry.name
         path = f"{level.path}/{name}" if level.path else name
         if name == GIT and level.owner:
@@ -142,7 +147,7 @@ class Walk:
             if not name.startswith("."):
                 conversation = self.fmt.id_of(name)
                 if conversation is not None:
-                    return Spot(path, conversation, level.partition, level.container)
+                    return CopyLocation(path, conversation, level.partition, level.container)
                 self.reader.foreign.append(Foreign(path, "a directory whose name is no id"))
             elif name in PARTITIONS:
                 pending.append(level._replace(path=path, partition=PARTITIONS[name], opened=None))
@@ -165,8 +170,9 @@ class Walk:
         self.reader.foreign.append(nested_git(path, directory=not entry.is_file(follow_symlinks=False)))
 
     def _note_unkept(self, level: Level, name: str) -> None:
-        """Note repositories, and what the vault can't keep, in a directory among a conversation's children that is none
-        of them: it is removed and moved with the conversation's.
+        """Note repositories and special files in a hidden directory among a conversation's children.
+
+        It is moved and removed together with the conversation's directory, and the vault can't keep such entries.
         """
         assert level.opened is not None  # noqa: S101 - it is being listed
         pending = [name]
@@ -175,7 +181,7 @@ class Walk:
             above = f"{level.path}/{inside}"
             try:
                 with level.opened.below(inside) as directory:
-                    self.reader.sweep.note(above, directory.status(), self.reader.now_ns)
+                    self.reader.stats.note(above, directory.status(), self.reader.now_ns)
                     for entry in directory.entries():
                         if entry.name == GIT:
                             self._note_git(f"{above}/{GIT}", entry)
@@ -184,55 +190,100 @@ class Walk:
                         elif is_special(mode := entry.stat(follow_symlinks=False).st_mode):
                             self.reader.foreign.append(Foreign(f"{above}/{entry.name}", kind_of(mode), special=True))
             except FileNotFoundError:
-                self._lost(above)
+                self._note_lost(above)
             except OSError as error:
                 self.reader.note_unread(level.opened, inside, above, error)
 
-    def copy(self, level: Directory, spot: Spot, pending: list[Level]) -> None:
-        """One copy, and its children for later."""
+    def add_copy(self, level: Directory, location: CopyLocation, pending: list[Level]) -> None:
+        """Read one copy, and add its directory of children to ``pending``."""
         for _ in range(_TRIES):
             try:
-                self.look(level, spot, pending)
+                self.read_copy(level, location, pending)
             except FileNotFoundError:
-                continue  # the directory went, or a file of it between two looks
+                continue  # the directory, or a file in it, was removed in the meantime
             except OSError as error:
-                self.copies.append(self.reader.closed(spot, error))
+                self.copies.append(self.reader.closed(location, error))
             return
-        self._lost(spot.path)
+        self._note_lost(location.path)
 
-    def look(self, level: Directory, spot: Spot, pending: list[Level]) -> None:
-        """One copy; raises `OSError`, after which nothing of it has been noted."""
-        with level.below(spot.path.rpartition("/")[2]) as directory:
-            copy, children = self.reader.look(directory, spot)
+    def read_copy(self, level: Directory, location: CopyLocation, pending: list[Level]) -> None:
+        """Read one copy. Raises `OSError`; then nothing of the copy was noted."""
+        with level.below(location.path.rpartition("/")[2]) as directory:
+            copy, children = self.reader.read_copy(directory, location)
             below = self._children(directory) if children else None
         self.copies.append(copy)
         if children:
-            path = f"{spot.path}/{CHILDREN}"
-            pending.append(Level(path, spot.path, spot.conversation, spot.partition, below))
+            path = f"{location.path}/{CHILDREN}"
+            pending.append(Level(path, location.path, location.conversation, location.partition, below))
 
     def _children(self, directory: Directory) -> Directory | None:
-        """The directory of children, kept open; None where it can't be, or where enough are open."""
+        """Return the open directory of children; None if it can't be opened, or if too many are open."""
         if self._open == _OPEN:
             return None
         try:
-            found = directory.below(CHILDREN)
-        except OSError:  # it is said when it is looked at
+            children = directory.below(CHILDREN)
+        except OSError:  # reported when the directory itself is scanned
             return None
         self._open += 1
-        return found
+        return children
 
-    def _lost(self, path: str) -> None:
+    def _note_lost(self, path: str) -> None:
         self._stamps.append((path, (0, 0)))
 
     def note_stamp(self, path: str, status: os.stat_result) -> None:
-        """Note how a directory of conversations is that must not change while it is looked at."""
+        """Note the stamp of a directory of conversations, which must not change during the walk."""
         self._stamps.append((path, _stamp(status)))
 
-    def at_rest(self, root: Directory, conversations_dir: str) -> bool:
-        """Whether every directory of conversations is as it was when it was listed."""
-        unsettled = [path for path, stamp in self._stamps if _stamp_now(root, conversations_dir, path) != stamp]
-        self._problems += [Problem(path, "it kept changing while it was looked at") for path in unsettled]
-        return not unsettled
+    def is_unchanged(self, root: Directory, conversations_dir: str) -> bool:
+        """Tell whether every directory of conversations has the stamp that it had when it was listed."""
+        changed = [path for path, stamp in self._stamps if _stamp_now(root, conversations_dir, path) != stamp]
+        self._problems += [Problem(path, "it kept changing while it was looked at") for path in changed]
+        return not changed
+
+
+class FixedWalk(Walk):
+    """A walk over fixed places: enters the directories that the format names.
+
+    A record is a file, or a directory with all that is in it.
+    """
+
+    @property
+    def places(self) -> Places:
+        """The format's definition of places."""
+        assert self.fmt.places is not None  # noqa: S101 - such formats alone are walked like this
+        return self.fmt.places
+
+    def entry_of(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> CopyLocation | None:
+        """Return the location of the record that an entry is by the format; None: it is none."""
+        path = f"{level.path}/{entry.name}" if level.path else entry.name
+        directory = entry.is_dir(follow_symlinks=False)
+        kind = self.places.entry(path, directory=directory)
+        if kind is Entry.IGNORED:
+            return None
+        try:
+            mode = entry.stat(follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            return None
+        if kind is Entry.ENTER and directory:
+            pending.append(level._replace(path=path, opened=None))
+        elif kind is Entry.RECORD and (directory or stat.S_ISREG(mode)):
+            return CopyLocation(path, path, Partition.LIVE, None)
+        else:
+            link = stat.S_ISLNK(mode)
+            description = SYMLINK if link else "a directory" if directory else kind_of(mode)
+            self.reader.foreign.append(Foreign(path, description, link, is_special(mode)))
+        return None
+
+    def read_copy(self, level: Directory, location: CopyLocation, pending: list[Level]) -> None:  # noqa: ARG002
+        """Read one record; a directory without a file that the format knows is none."""
+        name = location.path.rpartition("/")[2]
+        if stat.S_ISREG(level.stat(name).st_mode):
+            self.copies.append(self.reader.read_file_copy(level, name, location))
+            return
+        with level.below(name) as directory:
+            copy, _ = self.reader.read_copy(directory, location)
+        if copy.files:
+            self.copies.append(copy)
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int]:
@@ -240,7 +291,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int]:
 
 
 def _stamp_now(root: Directory, conversations_dir: str, path: str) -> tuple[int, int] | None:
-    """The stamp of a directory; the root's is asked for by its own path, where another may be by now."""
+    """Return the current stamp of a directory; the root is looked up by path, since it may have been replaced."""
     try:
         return _stamp(root.stat(path) if path else os.stat(conversations_dir))
     except OSError:

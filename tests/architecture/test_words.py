@@ -47,9 +47,8 @@ RIGHT = {"mend"}
 OLD_NAMES: dict[str, str] = {
     "cli": "worded",
     "cli/commands": "each found standing",
-    "reconcile/engine": "asked each found look loose met tell usual",
+    "reconcile/engine": "asked each found loose met tell usual",
     "reconcile/index": "asked found look looked looks made settled sweep",
-    "reconcile/scan": "each found hear heard look looks relook spot sweep swept told usual",
 }
 """By package, the old words that names still have."""
 
@@ -57,7 +56,6 @@ HARD_TO_READ: set[str] = {
     "cli",
     "reconcile/engine",
     "reconcile/index",
-    "reconcile/scan",
 }
 """The packages with docstrings that are not written anew yet."""
 

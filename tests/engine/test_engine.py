@@ -173,9 +173,9 @@ def test_a_side_that_was_not_there_may_be_by_the_next_look(it: Watched) -> None:
     away = it.workspace.with_name("away")
     it.workspace.rename(away)
     with another_session(it) as session:
-        assert not session.look().workspace.exists
+        assert not session.scan().workspace.exists
         away.rename(it.workspace)
-        assert len(session.look(touched=()).workspace.copies) == 10
+        assert len(session.scan(touched=()).workspace.copies) == 10
 
 
 @pytest.fixture
@@ -291,7 +291,7 @@ def test_where_a_side_keeps_changing_after_a_run_everything_is_looked_at(
 ) -> None:
     append(it.store / ALONE, 1, "b", LATER)
     found = planned(it.engine, POLICY, {Side.STORE: {ALONE}})
-    monkeypatch.setattr(it.engine.session.scanner, "again", lambda *_: None)
+    monkeypatch.setattr(it.engine.session.scanner, "rescan", lambda *_: None)
     outcome = it.engine.apply(found, "watch")
     assert not outcome.undone()
     monkeypatch.undo()

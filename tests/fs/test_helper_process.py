@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.scan.parallel import WORTH
+from reconcile.scan.parallel import MIN_ENTRIES
 from tests.support.projects.world import SCRIPT, events, make_project, write_conversation
 
 if TYPE_CHECKING:
@@ -92,11 +92,11 @@ def test_who_is_not_told_of_processes_that_end_begins_none(
     """Whoever starts a program may have it ignore them: then they can't be waited for."""
     monkeypatch.setenv("RECONCILE_MISSING", "reproject")
     world = make_project(tmp_path / "project", run)
-    for number in range(WORTH + 1):
+    for number in range(MIN_ENTRIES + 1):
         for side in (getattr(world, side) for side in sides):
             write_conversation(side / f"{17528832000 + number}-it", "It", events(1))
     command = [sys.executable, "-c", IGNORING, str(SCRIPT), "-w", str(world.project)]
     for _ in range(2):
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
-    assert f"{WORTH + 1} in-sync" in ran.stdout
+    assert f"{MIN_ENTRIES + 1} in-sync" in ran.stdout

@@ -50,7 +50,7 @@ def side(tmp_path: Path) -> Path:
 
 
 def swept(root: Path) -> KeptSweep:
-    return scan(Side.STORE, str(root), FORMAT, None, now_ns=time.time_ns() + LATER).sweep
+    return scan(Side.STORE, str(root), FORMAT, None, now_ns=time.time_ns() + LATER).stats
 
 
 def in_place(path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_change_is_seen(side: Path, change: Callable[[Path], object]) -> None:
 
 
 def test_what_was_just_written_counts_as_changed(side: Path) -> None:
-    known = scan(Side.STORE, str(side), FORMAT, None).sweep
+    known = scan(Side.STORE, str(side), FORMAT, None).stats
     assert set(known.changed(str(side))) == set(whole(known).names)
 
 
@@ -195,7 +195,7 @@ def test_what_the_other_process_took_and_has_not_told_is_looked_at_here(
 
 
 def test_what_was_just_written_and_is_gone_has_changed(side: Path) -> None:
-    known = scan(Side.STORE, str(side), FORMAT, None).sweep
+    known = scan(Side.STORE, str(side), FORMAT, None).stats
     (side / A / "events.json").unlink()
     assert f"{A}/events.json" in known.changed(str(side))
 

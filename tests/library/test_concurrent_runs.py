@@ -32,7 +32,7 @@ def test_what_a_pass_saw_before_is_not_remembered(
     world: World, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(directory(world.store, THIRD), 1, "s", LONG_AGO + SECOND)
-    looked = Session.look
+    looked = Session.scan
 
     def late(session: Session, *args: object) -> WorldState:
         found = looked(session, *args)  # type: ignore[arg-type]
@@ -44,9 +44,9 @@ def test_what_a_pass_saw_before_is_not_remembered(
         engine = Engine(session)
         found = planned(engine, Policy())
         with monkeypatch.context() as patched:
-            patched.setattr(Session, "look", late)
+            patched.setattr(Session, "scan", late)
             engine.apply(found, "reconcile")
-        now = session.look()
+        now = session.scan()
         (copy,) = (each for each in now.store.copies if each.conversation == f"jp-c{FIRST}")
         digests = {file.digest for file in copy.files}
         assert set(now.baseline.agreed[f"jp-c{FIRST}"].units["stream"].split("+")) <= digests

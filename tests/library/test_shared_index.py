@@ -32,17 +32,17 @@ class Looks:
         seen, self._may_end = threading.Event(), threading.Event()
         storage: Any = workspace._opened
         session = storage._index.session
-        look = session.look
+        scan = session.scan
 
         def hold() -> Any:
             self.count += 1
-            found = look()
+            found = scan()
             if not seen.is_set():
                 seen.set()
                 assert self._may_end.wait(PATIENCE_S)
             return found
 
-        monkeypatch.setattr(session, "look", hold)
+        monkeypatch.setattr(session, "scan", hold)
         self._first = pool.submit(workspace.refresh)
         assert seen.wait(PATIENCE_S)
 

@@ -83,7 +83,7 @@ class ResumingLevel(DiskLevel):
     def _meant(self, roots: Roots, directory: str, policy: Policy) -> Plan:
         """Plan from a look at everything."""
         with Session(roots, directory, readonly=True, clock=self._now) as session:
-            return plan_as_asked(session, session.look(), policy)
+            return plan_as_asked(session, session.scan(), policy)
 
     def _check_known(self, engine: Engine) -> None:
         for side, name in SIDES.items():

@@ -16,8 +16,8 @@ from reconcile.fs.helper_process import HelperProcess
 from reconcile.index.stat_cache import Index
 from reconcile.model.snapshot import Side
 from reconcile.scan import parallel as scanning
-from reconcile.scan.content_cache import Facts
-from reconcile.scan.parallel import Where, heard, scan_both, told
+from reconcile.scan.contents import ContentCache
+from reconcile.scan.parallel import ScanInput, decode, encode, scan_both
 from tests.support.projects.mixed_side import FIRST, fill
 from tests.support.projects.world import events, write_conversation
 
@@ -44,26 +44,26 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Side, Path]:
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own process has more threads, none of which holds anything."""
-    monkeypatch.setattr(scanning, "WORTH", 1)
+    monkeypatch.setattr(scanning, "MIN_ENTRIES", 1)
     monkeypatch.setattr(helper_process, "is_possible", lambda: True)
     monkeypatch.setattr(scanning, "is_possible", lambda: True)
 
 
 def looked(sides: dict[Side, Path], known: dict[Side, Index] | None = None) -> dict[Side, Scanned]:
-    where = {side: Where(str(root), known[side] if known else Index()) for side, root in sides.items()}
-    return scan_both(where, FORMAT, Facts())
+    where = {side: ScanInput(str(root), known[side] if known else Index()) for side, root in sides.items()}
+    return scan_both(where, FORMAT, ContentCache())
 
 
 def comparable(found: Scanned) -> tuple[object, ...]:
     rows = dict(Index.decode(found.index.encode()).rows.items())  # what is kept of them
-    return found.snapshot, rows, found.changed, found.read, found.sweep.pieces
+    return found.snapshot, rows, found.changed, found.read, found.stats.pieces
 
 
 @pytest.mark.usefixtures("shared")
 def test_two_processes_see_what_one_sees(sides: dict[Side, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     both = looked(sides)
     again = looked(sides, {side: found.index for side, found in both.items()})
-    monkeypatch.setattr(scanning, "WORTH", 10**6)
+    monkeypatch.setattr(scanning, "MIN_ENTRIES", 10**6)
     alone = looked(sides)
     alone_again = looked(sides, {side: found.index for side, found in alone.items()})
     for side in Side:
@@ -91,7 +91,7 @@ def test_of_an_index_that_stays_as_it_is_nothing_is_told(tmp_path: Path) -> None
 def test_what_is_told_is_heard(sides: dict[Side, Path]) -> None:
     both = looked(sides)
     for side, found in both.items():
-        known = heard(side, told(found), Index(), both[side.other])
+        known = decode(side, encode(found), Index(), both[side.other])
         assert known is not None
         assert comparable(known) == comparable(found)
 
@@ -123,7 +123,7 @@ def test_a_second_process_that_comes_to_no_end_is_done_without(
 
     expected = {side: comparable(found) for side, found in looked(sides).items()}
     before = set(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(scanning, "told", ending)
+    monkeypatch.setattr(scanning, "encode", ending)
     if how == "refused":
         monkeypatch.setattr(os, "fork", refused)
     assert {side: comparable(found) for side, found in looked(sides).items()} == expected

@@ -10,7 +10,7 @@ import pytest
 from reconcile.formats import get_format
 from reconcile.model.snapshot import Side
 from reconcile.scan import reader
-from reconcile.scan.content_cache import Facts
+from reconcile.scan.contents import ContentCache
 from reconcile.scan.scan import scan
 from tests.support.projects.mixed_side import FIRST, fill
 from tests.support.projects.stat_rows import whole
@@ -42,11 +42,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def looked(root: Path, now_ns: int | None) -> Scanned:
-    return scan(Side.STORE, str(root), FORMAT, None, now_ns=now_ns, facts=Facts())
+    return scan(Side.STORE, str(root), FORMAT, None, now_ns=now_ns, cache=ContentCache())
 
 
 def comparable(found: Scanned) -> tuple[object, ...]:
-    sweep = whole(found.sweep)
+    sweep = whole(found.stats)
     seen = {name: tuple(sweep.prints[4 * at : 4 * at + 4]) for at, name in enumerate(sweep.names)}
     return found.snapshot, dict(found.index.rows.items()), found.changed, found.read, seen
 
@@ -65,7 +65,7 @@ def test_what_is_read_at_once_comes_out_as_what_is_read_with_care(
             path.write_bytes(path.read_bytes())
     at_once = looked(root, now_ns)
     calls: list[str] = []
-    monkeypatch.setattr(reader, "look_at_usual", lambda _reader, _directory, spot: calls.append(spot.path))
+    monkeypatch.setattr(reader, "read_common_copy", lambda _reader, _directory, location: calls.append(location.path))
     assert comparable(looked(root, now_ns)) == comparable(at_once)
     assert len(calls) == len(at_once.snapshot.copies)
     assert any(row.content for row in at_once.index.rows.values()) == (age != "just written")

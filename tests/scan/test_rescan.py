@@ -12,8 +12,8 @@ from reconcile.formats import get_format
 from reconcile.index.stat_cache import settled
 from reconcile.model.snapshot import Side
 from reconcile.planning.incremental.side_index import SideIndex
-from reconcile.scan import rescan
-from reconcile.scan.rescan import look_again
+from reconcile.scan import rescan as rescanning
+from reconcile.scan.rescan import rescan
 from reconcile.scan.scan import scan
 from tests.support.projects.world import LONG_AGO, append, events, write_conversation
 
@@ -45,7 +45,7 @@ class Seen:
     def again(self, *paths: str) -> bool:
         """Look again and take it in; tell whether that was enough, and then is the same as a scan."""
         self.until_settled()
-        found = look_again(self.known, str(self.root), FORMAT, self.index, paths)
+        found = rescan(self.known, str(self.root), FORMAT, self.index, paths)
         if found is None:
             return False
         for path in found.gone:
@@ -194,14 +194,14 @@ def test_what_is_no_conversation_is_looked_at_with_everything(side: Seen, change
 def test_what_changes_on_the_way_is_looked_at_once_more(
     side: Seen, monkeypatch: pytest.MonkeyPatch, times: int, enough: bool
 ) -> None:
-    real, left = rescan._Relook.copy, [times]
+    real, left = rescanning._PartialWalk.add_copy, [times]
 
-    def rename(self: rescan._Relook, *args: object) -> None:
+    def rename(self: rescanning._PartialWalk, *args: object) -> None:
         real(self, *args)  # type: ignore[arg-type]
         if left[0]:
             left[0] -= 1
             os.rename(side.root / "17500000004-d", side.root / "17500000004-e")
             os.rename(side.root / "17500000004-e", side.root / "17500000004-d")
 
-    monkeypatch.setattr(rescan._Relook, "copy", rename)
+    monkeypatch.setattr(rescanning._PartialWalk, "add_copy", rename)
     assert side.again(ONE) is enough

@@ -380,7 +380,7 @@ def test_a_conversation_renamed_during_the_scan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, problems: int
 ) -> None:
     make(tmp_path / f"{A}-0")
-    real, done = walker.Walk.copy, [0]
+    real, done = walker.Walk.add_copy, [0]
 
     def rename(self: walker.Walk, *args: object) -> None:
         if done[0] < times:
@@ -388,7 +388,7 @@ def test_a_conversation_renamed_during_the_scan(
             done[0] += 1
         real(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(walker.Walk, "copy", rename)
+    monkeypatch.setattr(walker.Walk, "add_copy", rename)
     snapshot = look(tmp_path)
     assert [copy.path for copy in snapshot.copies] == ([] if problems else [f"{A}-1"])
     assert any(problem.path == "" for problem in snapshot.problems) == bool(problems)
@@ -422,13 +422,13 @@ def test_inspect_loads_the_bytes_of_what_was_scanned_where_they_can_be_held(
         make(root / number)
     before = look(root, f"jp-c{A}")
     for limit, held in ((len(EVENTS), EVENTS), (len(EVENTS) - 1, None)):
-        monkeypatch.setattr("reconcile.scan.streams.LARGE", limit)
+        monkeypatch.setattr("reconcile.scan.contents.LARGE", limit)
         after = inspect(before, str(root), FORMAT, [f"jp-c{A}"], contents=True)
         first, second = (copy.stream for copy in after.copies)
         assert isinstance(first, Stream)
         assert isinstance(second, Stream)
         assert (first.content, first.events is None, second.content) == (held, False, None)
-    monkeypatch.setattr("reconcile.scan.streams.LARGE", len(EVENTS))
+    monkeypatch.setattr("reconcile.scan.contents.LARGE", len(EVENTS))
     after = inspect(before, str(root), FORMAT, [f"jp-c{A}"], contents=True)
     assert inspect(after, str(root), FORMAT, [f"jp-c{A}"], contents=True) is after
     (root / A / "events.json").write_bytes(b"[]")

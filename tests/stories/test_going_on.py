@@ -34,7 +34,7 @@ def known(world: World) -> World:
 
 @contextmanager
 def no_look_at_everything() -> Iterator[None]:
-    with mock.patch.object(Session, "look", side_effect=AssertionError("everything is looked at")):
+    with mock.patch.object(Session, "scan", side_effect=AssertionError("everything is looked at")):
         yield
 
 

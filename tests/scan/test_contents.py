@@ -10,7 +10,7 @@ import pytest
 from reconcile.formats import get_format
 from reconcile.formats.jp.format import JpFormat
 from reconcile.model.snapshot import Fault, Side
-from reconcile.scan.content_cache import Facts
+from reconcile.scan.contents import ContentCache
 from reconcile.scan.scan import scan
 
 if TYPE_CHECKING:
@@ -39,46 +39,46 @@ def write(side: Path, metadata: bytes, events: bytes) -> None:
     (directory / "events.json").write_bytes(events)
 
 
-def look(side: Path, facts: Facts, *events_for: str) -> Copy:
-    found = scan(Side(side.name), str(side), FORMAT, None, facts=facts, events_for=events_for)
+def look(side: Path, cache: ContentCache, *events_for: str) -> Copy:
+    found = scan(Side(side.name), str(side), FORMAT, None, cache=cache, events_for=events_for)
     (copy,) = found.snapshot.copies
     return copy
 
 
 def test_the_same_bytes_are_read_once(sides: tuple[Path, Path]) -> None:
-    facts = Facts()
-    first = look(sides[0], facts)
+    cache = ContentCache()
+    first = look(sides[0], cache)
     with mock.patch.object(JpFormat, "read_stream"), mock.patch.object(JpFormat, "read_metadata"):
-        other = look(sides[1], facts)
+        other = look(sides[1], cache)
     assert (other.metadata, other.stream) == (first.metadata, first.stream)
     assert other.files[0].digest == first.files[0].digest
 
 
 def test_other_bytes_are_read(sides: tuple[Path, Path]) -> None:
-    facts = Facts()
-    first = look(sides[0], facts)
+    cache = ContentCache()
+    first = look(sides[0], cache)
     write(sides[1], METADATA.replace(b"T", b"U"), EVENTS.replace(b"]", b", " + EVENTS[1:-1] + b"]"))
-    other = look(sides[1], facts)
+    other = look(sides[1], cache)
     assert first.metadata != other.metadata
     assert first.stream != other.stream
     (sides[1] / "17528832001-t" / "base_config.json").unlink()
-    assert isinstance(look(sides[1], facts).stream, Fault), "without its base, the same events are another stream"
+    assert isinstance(look(sides[1], cache).stream, Fault), "without its base, the same events are another stream"
 
 
 def test_with_events_they_are_read_again(sides: tuple[Path, Path]) -> None:
-    facts = Facts()
-    assert look(sides[0], facts).stream == look(sides[1], facts).stream
-    stream = look(sides[1], facts, "jp-c17528832001").stream
+    cache = ContentCache()
+    assert look(sides[0], cache).stream == look(sides[1], cache).stream
+    stream = look(sides[1], cache, "jp-c17528832001").stream
     assert not isinstance(stream, Fault)
     assert stream is not None
     assert stream.events is not None
 
 
 def test_what_is_wrong_is_told_on_both_sides(sides: tuple[Path, Path]) -> None:
-    facts = Facts()
+    cache = ContentCache()
     for side in sides:
         write(side, b"{", b"[1]")
     for side in sides:
-        copy = look(side, facts)
+        copy = look(side, cache)
         assert isinstance(copy.metadata, Fault)
         assert isinstance(copy.stream, Fault)
