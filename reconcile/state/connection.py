@@ -40,14 +40,15 @@ class StateError(ReconcileError):
 class LiveConnection(sqlite3.Connection):
     """A connection for one thread at a time. In a forked child, every method except `close` raises `StateError`."""
 
-    def __init__(self, path: str, timeout: float) -> None:
+    def __init__(self, path: str, timeout: float, *, readonly: bool = False) -> None:
         """Open an existing database. Raises `StateError`, `OSError`, `sqlite3.Error`."""
         self._path, self._forks = path, _process.forks
         self._file = _file_at(path)
         if any(file == self._file and forks != self._forks for file, forks in _process.open.values()):
             raise self._of_the_parent()
         # Only `schema.transaction` begins transactions. Different threads use a connection, one at a time.
-        super().__init__(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+        where = f"{as_uri(path)}?mode=ro" if readonly else path
+        super().__init__(where, timeout=timeout, isolation_level=None, check_same_thread=False, uri=readonly)
         _process.open[id(self)] = (self._file, self._forks)
         self.check_path()
 
@@ -111,6 +112,11 @@ class _Process:
 _process = _Process()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_process.count_fork)
+
+
+def as_uri(path: str) -> str:
+    """Return the URI of a file as SQLite reads it, without parameters."""
+    return f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}"
 
 
 def _file_at(path: str) -> tuple[int, int]:

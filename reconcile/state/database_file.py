@@ -12,7 +12,7 @@ from reconcile.fs.durability import fsync_file
 from reconcile.fs.paths import is_not_regular, open_regular
 from reconcile.fs.posix import process_lives
 from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
-from reconcile.state.connection import LiveConnection, StateError
+from reconcile.state.connection import LiveConnection, StateError, as_uri
 from reconcile.state.directory import GENERATION, NAME, OVERRIDE, generation, read_mark
 from reconcile.state.local_list import NAME as LIST
 from reconcile.state.local_list import has_revoked, import_list, list_number, mark_for_rewrite, read_head
@@ -40,7 +40,6 @@ _FILES = (NAME, *(f"{NAME}{suffix}" for suffix in ("-wal", "-shm", "-journal")),
 _LEFT_BY_RUNS = ("index-", "vault")
 _LOST = "undo, and parents that JP stripped, are gone; nothing is removed or published because of that"
 _LOG_HEADER = 32
-_READ_ATTEMPTS = 5
 _READ_PAUSES = (0.05, 0.2, 0)
 """Seconds to wait after each attempt to read a database that is older than the list of private conversations."""
 
@@ -356,20 +355,50 @@ def _move_aside(path: str) -> str:
 
 
 def _copied(path: str) -> sqlite3.Connection:
-    """Copy a database with its logs into memory, again if it changed meanwhile."""
-    for _ in range(_READ_ATTEMPTS):
-        before = _fingerprint(path)
+    """Return a copy of a database with its logs in memory, also while other processes write all the time.
+
+    The first attempt writes nothing. If the database changed meanwhile, SQLite copies it beside the writers.
+    """
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        before, copy = _fingerprint(path), None
         try:
-            connection = _copied_once(path)
+            copy = _copied_once(path)
         except _Damaged:
             if _fingerprint(path) == before:
                 raise
-            continue  # it was copied during a write
-        if _fingerprint(path) == before:
-            migrate(connection, path)
-            return connection
-        connection.close()
-    raise StateError(f"{path}: it kept changing while it was read", hint="let the running reconcile finish")
+        if copy is not None and _fingerprint(path) != before:
+            copy.close()
+            copy = None
+        copy = copy or _copied_beside_writers(path)
+        if copy is not None:
+            migrate(copy, path)
+            return copy
+        if time.monotonic() > end:
+            raise StateError(f"{path}: it kept changing while it was read", hint="let the running reconcile finish")
+
+
+def _copied_beside_writers(path: str) -> sqlite3.Connection | None:
+    """Return a copy that SQLite makes in one transaction; None if no writer has the database open any more.
+
+    A writer waits for it only before it shortens the log. SQLite notes the reader in the writers' shared memory, and
+    writes nothing else. RACE: if the last writer closes the database between the check of its companions and the
+    opening, SQLite may create them again. Worst case: an empty log and shared memory stay, which the next run uses.
+    """
+    if not all(_exists(f"{path}{suffix}") for suffix in _COMPANIONS):
+        return None
+    copy = _connect(":memory:")
+    try:
+        with contextlib.closing(LiveConnection(path, BUSY_SECONDS, readonly=True)) as source, _finding_damage():
+            source.backup(copy)
+        _check(copy, path)
+    except sqlite3.OperationalError:  # the writers ended, or one of them has it for itself
+        copy.close()
+        return None
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 def _copied_once(path: str) -> sqlite3.Connection:
@@ -410,8 +439,7 @@ def connect_to_file_alone(path: str) -> sqlite3.Connection:
     Even reading the bytes of a database in use needs SQLite. The system drops all POSIX locks of a process on a file
     when the process closes any descriptor of it, so SQLite keeps such descriptors open. The logs carry no locks.
     """
-    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(f"file:{quoted}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    return sqlite3.connect(f"{as_uri(path)}?mode=ro&immutable=1", uri=True, isolation_level=None)
 
 
 def has_logs(path: str) -> bool:

@@ -323,6 +323,34 @@ def test_reading_after_a_kill_sees_the_log_too(place: Path) -> None:
         assert [run.command for run in writing.journal.open_runs()] == ["run"]
 
 
+def test_reading_beside_processes_that_write_all_the_time(place: Path) -> None:
+    """One commits without a pause, one shortens the log as watchers do, and one opens and closes it for each commit."""
+    State.open(str(place)).close()
+    script = (
+        "import itertools, sys\nfrom reconcile.state.database import State\n"
+        "how, state = sys.argv[2], State.open(sys.argv[1])\nprint(flush=True)\n"
+        "for number in itertools.count():\n"
+        "    with state.transaction():\n"
+        "        for name in 'ab': state.set_meta(how + name, str(number))\n"
+        "    if how == 'shortens': state.checkpoint()\n"
+        "    if how == 'opens': state.close(); state = State.open(sys.argv[1])\n"
+    )
+    with contextlib.ExitStack() as stack:
+        for how in ("commits", "shortens", "opens"):
+            command = [sys.executable, "-c", script, str(place), how]
+            writer = stack.enter_context(subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE))
+            stack.callback(writer.kill)
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"\n"
+        for _ in range(20):
+            with State.open(str(place), readonly=True) as reading:
+                assert reading.messages == ()
+                for how in ("commits", "shortens", "opens"):
+                    assert reading.meta(f"{how}a") == reading.meta(f"{how}b"), "half a transaction"
+    with State.open(str(place)) as writing:
+        assert writing.meta("commitsa") == writing.meta("commitsb")
+
+
 @pytest.mark.parametrize("log", [False, True])
 def test_reading_from_a_directory_that_may_not_be_written(place: Path, log: bool) -> None:
     script = (
