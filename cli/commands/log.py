@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.engine.run_history import find_run, what_became
+from reconcile.engine.run_history import find_run, undone_changes
 
 from ..context import find_roots, open_session, settings_of
 from ..options import common_options, options_of
@@ -53,7 +53,7 @@ def log(context: click.Context, run: str | None) -> None:
 
 
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
-    became = what_became(session.state)
+    became = undone_changes(session.state)
     projects = {checkout.id: checkout.project for checkout in session.state.checkouts()}
     width = max((len(run.id) for run in runs), default=0)
     for run in runs:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.adapters.locate import locate_lost
-from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.lost_versions import lost_with_store
 from reconcile.model.policy import ProjectRequest
@@ -73,7 +73,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             way = f": {lost.command}" if lost.command else ""
             print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
         policy = _policy(options, settings, chosen, tuple(record.id for record in records))
-        plan = plan_as_asked(session, world, policy)
+        plan = plan_for_policy(session, world, policy)
         if not _confirm(options, roots, session, plan):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.engine.retention import Holding, holdings, named, older_than, remove
-from reconcile.engine.version_names import find_versions
+from reconcile.engine.versions import Holding, find_holding, find_versions, holdings, older_than, remove_objects
 from reconcile.planning.simulate import listing_of
 
 from ..context import find_roots, open_session, settings_of
@@ -60,14 +59,14 @@ def vault(context: click.Context, prune: bool, older_than: str | None, purge: st
     ):
         confirmed = {holding.digest for holding in chosen}
         chosen = tuple(holding for holding in _chosen(session, limit, purge) if holding.digest in confirmed)
-        remove(session.state, session.vault, chosen)
+        remove_objects(session.state, session.vault, chosen)
         _report(options, session, chosen, removed=True)
 
 
 def _chosen(session: Session, limit: int | None, purge: str | None) -> tuple[Holding, ...]:
     every = holdings(session.state, session.vault)
     if purge is not None:
-        return (named(every, purge),)
+        return (find_holding(every, purge),)
     return every if limit is None else older_than(every, limit)
 
 

@@ -1,4 +1,4 @@
-"""The plan that a command asks for: a run of the planner, or something that takes its place."""
+"""Dispatches a policy's request to its planner; a plain run goes to `make_plan`."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
 
 _OF_A_TREE = (ForkRequest, GcRequest, QuarantineRequest, SetParentRequest)
-"""What is only asked of conversations."""
+"""The requests that only formats with conversations support."""
 
 
 class RequestError(ReconcileError):
-    """A command is refused: it asks for what can't be as things are, or not without more being said."""
+    """A request can't be carried out, or needs another option first."""
 
     exit_code = 4
 
 
-def plan_as_asked(
+def plan_for_policy(
     session: Session, world: WorldState, policy: Policy, now_ns: int | None = None, whole: Whole | None = None
 ) -> Plan:
-    """Return the plan of a run, or of the command that the policy names, in this session's surroundings.
+    """Return the plan of a run, or of the policy's request.
 
-    ``now_ns``: as if it were then. ``whole`` is given where the snapshots and the memory are those of a part.
+    ``now_ns`` is the time of the plan, by default the session's. ``whole`` is required if ``world`` is a part.
 
     Raises:
-        RequestError, NoRunError, NoVersionError, VaultError: it can't be done; the message says why.
+        RequestError, NoRunError, NoVersionError, VaultError: the request can't be carried out; the message says why.
     """
     now_ns = session.now_ns() if now_ns is None else now_ns
     policy = session.surroundings(policy)
@@ -57,7 +57,7 @@ def plan_as_asked(
         )
     match policy.request:
         case UndoRequest(run):
-            from reconcile.engine.run_history import find_run, past_run  # here, as below: most runs ask for nothing
+            from reconcile.engine.run_history import find_run, past_run  # here and below: most runs have no request
             from reconcile.planning.requests.undo import plan_undo
 
             past = past_run(session.state, find_run(session.state, run), session.project)
@@ -83,11 +83,11 @@ def _plan_of_request(
 
     planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns, whole=whole)
     ids = request.ids if isinstance(request, QuarantineRequest) else (request.id,)
-    for unknown in [each for each in ids if each not in planning.views]:  # asked for by a saved plan
+    for unknown in [conversation for conversation in ids if conversation not in planning.views]:  # from a saved plan
         raise RequestError(f"{unknown} is on neither side any more")
     try:
         if isinstance(request, QuarantineRequest):
-            again = " ".join(("reconcile doctor", *(f"--quarantine {each}" for each in request.ids)))
+            again = " ".join(("reconcile doctor", *(f"--quarantine {conversation}" for conversation in request.ids)))
             return without_git(plan_quarantine(planning, request.ids), policy.git_busy, again)
         return without_git(
             plan_branch(planning, request, session.contents(planning.views[request.id])[0]), policy.git_busy
@@ -110,13 +110,13 @@ def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int, w
 
 
 def _restored(session: Session, version: str, world: WorldState, policy: Policy, now_ns: int) -> Plan:
-    from reconcile.engine.version_names import NoVersionError, find_versions, kept_units
+    from reconcile.engine.versions import NoVersionError, find_versions, kept_units
     from reconcile.planning.requests.restore import NoPlaceError, plan_restore
 
     versions = find_versions(session.state, version, session.format)
-    found = kept_units(session.state, session.vault, versions, session.format)
+    kept = kept_units(session.state, session.vault, versions, session.format)
     try:
-        plan = plan_restore(found.units, world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
-        return replace(plan, notes=found.notes)
+        plan = plan_restore(kept.units, world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
+        return replace(plan, notes=kept.notes)
     except NoPlaceError as error:
         raise NoVersionError(f"{version}: {error}") from None

@@ -1,9 +1,9 @@
-"""The one pipeline of a run: refresh what is known, plan what that concerns, carry it out, save what is known then.
+"""The pipeline of a run: refresh the snapshot index, plan what has changed, apply the plan, and save the index.
 
-A part comes to the same plan as everything would (`reconcile.planning.incremental.scope`). A full scan is the case in
-which everything has changed. It is made where nothing is known yet, a side as a whole gave cause to world closer,
-another process has been at work in this checkout, a conversation seems to have left a side, or too much has changed.
-Where others have changed what is remembered of conversations (a run in another worktree), these count as changed.
+A plan of a part equals the plan of everything (`reconcile.planning.incremental.scope`). A full scan is needed if there
+is no index, if a side as a whole has a problem, or if too much has changed. It is needed too if a conversation seems to
+have left a side, or if another process has changed this checkout's own state. Conversations whose baseline another
+process has changed (a run in another worktree) count as changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.run import close
-from reconcile.engine.concurrent_writes import Others
+from reconcile.engine.concurrent_writes import ConcurrentWrites
 from reconcile.index.adopted import rows_of
 from reconcile.model.baseline import Baseline, WorldState
 from reconcile.model.plan import Plan, states_of
@@ -44,21 +44,24 @@ if TYPE_CHECKING:
     from reconcile.state.journal import Mark
 
 Changes: TypeAlias = "Mapping[Side, Collection[str]]"
-"""By side, the paths to look at again, below the side's own: of conversations' directories, and of directories that
-hold such. A path that has appeared or gone is best named itself: a directory of conversations is listed as a whole."""
+"""By side, the paths to rescan, relative to the side's directory.
+
+These are directories of conversations, and directories that hold such. For a path that has appeared or gone, name the
+path itself: of a directory that holds conversations, all entries are listed.
+"""
 
 MOST = 300
-"""Directories that are looked at one by one; for more, a full scan costs less."""
-_NAMED = 10
-"""So many lost conversations are named by the run that misses them; `status` lists all."""
+"""Directories up to which a rescan is used; for more, a full scan costs less."""
+_MAX_NAMED = 10
+"""Lost conversations that a run names; `status` lists all."""
 
 
 class Pass(Struct, frozen=True):
-    """A plan, and the snapshots that it was made from; ``full``: both are about everything.
+    """A plan, and the snapshots that it was made from; ``full``: both cover everything.
 
-    ``conversations`` are those that the snapshots are about. Of a part, the plan's counts are the part's, and ``whole``
-    is what is known of both sides besides. The plan leaves out the conversations that are being written at the moment,
-    ``moving``: they are due in the next pass.
+    ``conversations`` are those that the snapshots cover. For a part, the plan's counts are those of the part, and
+    ``whole`` has the properties of both sides as wholes. The plan leaves out ``moving``, the conversations that are
+    being written at the moment: they are due in the next pass.
     """
 
     plan: Plan
@@ -68,25 +71,25 @@ class Pass(Struct, frozen=True):
     whole: Whole | None = None
     moving: frozenset[str] = frozenset()
     is_cut: bool = False
-    """The plan does not do all that it was made for: what changed since a saved plan was made is left out."""
+    """The plan leaves out conversations that have changed since the saved plan was made."""
 
     def is_about(self, conversation: str | None) -> bool:
-        """Tell whether the plan has the last word on a conversation; None stands for a side as a whole."""
+        """Tell whether the plan covers a conversation; None stands for a side as a whole."""
         return conversation not in self.moving and (self.full or conversation in self.conversations)
 
     @property
     def is_limited(self) -> bool:
-        """The plan says nothing of other conversations than those that it is about, though they may have changed."""
+        """The plan leaves out conversations that may have changed, by the user's choice."""
         return self.is_cut or not self.plan.policy.is_unlimited
 
     @property
     def concerned(self) -> frozenset[str]:
-        """The conversations of the pass, with those that it makes."""
+        """The conversations of the pass, with those that its actions create."""
         return self.conversations | {action.conversation for action in self.plan.actions}
 
 
 class CleanConversation(NamedTuple):
-    """A clean conversation: its directory in the store with the index's row, and its directories in the workspace."""
+    """A clean conversation: its path in the store with the index's row, and its paths in the workspace."""
 
     conversation: str
     path: str
@@ -105,44 +108,44 @@ class CleanConversation(NamedTuple):
 
 
 class Engine:
-    """Passes of one process over one session, at the cost of what has changed since the last one.
+    """The passes of one process over one session; a pass costs what has changed since the last one.
 
-    A pass that writes is made while reconcile's own lock is held: `begin` or `refresh`, `plan`, `apply`, and `save` for
-    the next process. A pass that only reads needs no lock, and ends with `plan`.
+    A pass that writes holds the run lock: `begin` or `refresh`, `plan`, `apply`, and `save` for the next process. A
+    pass that only reads needs no lock, and ends with `plan`.
     """
 
     def __init__(self, session: Session, index: LoadedIndex | None = None) -> None:
-        """Know nothing yet; ``index`` is what an earlier process has saved."""
+        """Create the engine; ``index`` was saved by an earlier process."""
         self.session = session
         self.index = index
         self.full_scan: WorldState | None = None
-        """The full scan at both sides, where the last refresh was one."""
+        """The full scan of both sides; None if the last refresh was a rescan."""
         self._known: SnapshotIndex | None = None
         self._policy: Policy | None = None
-        """The last plan's: its settings decide what every conversation comes to."""
-        self._others = Others(session.state, session.checkout, MOST)
+        """The policy of the last plan: its settings affect every conversation."""
+        self._others = ConcurrentWrites(session.state, session.checkout, MOST)
         self._most = MOST
-        self._since: Mark | None = None
+        self._journal_mark: Mark | None = None
         self._changed: frozenset[str] = frozenset()
         """The conversations that have changed since the last pass was applied."""
         self._due: frozenset[str] = frozenset()
-        """The conversations that the last pass has left undone, or that were not concluded because of that."""
-        self._open = True
-        """Any conversation may be due: the last plan was not applied, or what it held concerns a side as a whole."""
+        """The conversations that the last pass has not completed, and those that wait for them."""
+        self._needs_full_plan = True
+        """Any conversation may be due: the last plan was not applied, or a held item concerns a side as a whole."""
 
-    # What is known
+    # The index
 
     def begin(self) -> None:
-        """Bring up to date what the last process has saved; make a full scan where that no longer holds."""
+        """Update the saved index; make a full scan if it isn't valid any more."""
         index = self.index
         if index is None or not index.holds(self.session):
             self.index = None
             self.refresh()
             return
         self._known, self._policy, self._due, self._most = index.known, index.policy, index.due, index.most
-        self._open = False
+        self._needs_full_plan = False
         self._others.begin()
-        # Opened first, then compared: a write in between is noticed by one or the other.
+        # The first check opens the state, the second compares: one of them notices a write in between.
         if index.holds(self.session):
             self.refresh(index.changes)
         else:
@@ -151,13 +154,13 @@ class Engine:
             self.index = None
 
     def refresh(self, changes: Changes | None = None) -> None:
-        """Look again at what has changed; None: at everything, as also where that can't suffice."""
-        if changes is None or not self._take_in_changes(changes):
+        """Rescan the changes; None: make a full scan, as also if a rescan does not suffice."""
+        if changes is None or not self._rescan(changes):
             self._scan()
 
     @property
     def known(self) -> SnapshotIndex:
-        """Both sides as they are known; there was a refresh."""
+        """The index of both sides; a refresh must have been made."""
         if self._known is None:
             assert self.full_scan is not None  # noqa: S101 - see above
             self._known = SnapshotIndex.of_world(self.full_scan, self.session.rules)
@@ -165,91 +168,92 @@ class Engine:
 
     @property
     def world(self) -> WorldState:
-        """The full scan at both sides; one is made where the last refresh was about a part."""
+        """The full scan of both sides; it is made now if the last refresh was a rescan."""
         self.read_everything()
         assert self.full_scan is not None  # noqa: S101 - the scan has set it
         return self.full_scan
 
     def read_everything(self) -> None:
-        """Make a full scan, if the last refresh was about a part."""
+        """Make a full scan if the last refresh was a rescan."""
         if self.full_scan is None:
             self._scan()
 
     @property
     def due(self) -> frozenset[str]:
-        """The conversations that have to be part of the next pass, whatever changes."""
+        """The conversations that the next pass must cover, even if nothing changes."""
         return self._due
 
     @property
-    def goes_on(self) -> bool:
-        """Another process may go on from here: nobody else has written to the state, and a part will suffice."""
-        return not self._open and not self._others.have_written()
+    def is_resumable(self) -> bool:
+        """The next process can use the saved index: no other process has written, and a rescan will suffice."""
+        return not self._needs_full_plan and not self._others.have_written()
 
     def _scan(self) -> None:
-        self._since = self.session.site.since
+        self._journal_mark = self.session.site.since
         self._others.begin()
         self.full_scan, self._known, self.index = self.session.scan(), None, None
 
-    def _take_in_changes(self, changes: Changes) -> bool:
-        """Know what is there now; False where that can't be told without looking at everything."""
-        if self._known is None or self._open or self.session.format.places is not None:
-            return False  # of a format with fixed places, what is derived follows from everything
+    def _rescan(self, changes: Changes) -> bool:
+        """Update the index by a rescan of the changes; return False if only a full scan suffices."""
+        if self._known is None or self._needs_full_plan or self.session.format.places is not None:
+            return False  # in a format with fixed places, derived data depends on everything
         if self.session.state.has_requests(self.session.checkout):
-            return False  # each of them is tried by every pass
+            return False  # every pass tries all pending requests
         others = self._others.changed()
         if others is None or sum(map(len, changes.values())) > self._most:
             return False
         programs = self._written_by_programs()
         if programs and not programs <= self._known.present():
             return False
-        taken = self._take_in(changes)
-        taken = taken and self._take_in_others(replace(taken, changed=taken.changed | programs), changes)
-        if taken is None or taken.left or not self._known.suffices():
+        update = self._rescan_paths(changes)
+        update = update and self._rescan_other_directories(replace(update, changed=update.changed | programs), changes)
+        if update is None or update.left or not self._known.suffices():
             return False
         self.full_scan = None
-        self._changed |= taken.changed | others
+        self._changed |= update.changed | others
         return True
 
     def _written_by_programs(self) -> frozenset[str]:
-        """Return what the library has written since the last pass began, heard of or not; both sides may have it."""
-        since, self._since = self._since, self.session.site.since
+        """Return the conversations that the library has written since the last pass began, even without an event."""
+        since, self._journal_mark = self._journal_mark, self.session.site.since
         return self.session.state.journal.written_since(since) if since is not None else frozenset()
 
-    def _take_in(self, changes: Changes) -> _Taken | None:
-        """Know what is there now in some directories; None where that can't be told without looking at everything."""
+    def _rescan_paths(self, changes: Changes) -> _Update | None:
+        """Rescan these paths, and update the index; return None if only a full scan suffices."""
         changed: set[str] = set()
         left: set[str] = set()
         for side in changes:
             if not changes[side]:
                 continue
             known = self.known.sides[side]
-            again = self.session.scanner.rescan(known, changes[side])
-            if again is None:
+            rescanned = self.session.scanner.rescan(known, changes[side])
+            if rescanned is None:
                 return None
-            whole = {each for path in again.gone if known.is_outside_trash(each := known.paths[path])}
-            changed |= {known.paths[path] for path in again.gone}
-            for path in again.gone:
+            gone = {known.paths[path] for path in rescanned.gone}
+            present = {conversation for conversation in gone if known.is_outside_trash(conversation)}
+            changed |= gone
+            for path in rescanned.gone:
                 known.drop(path)
-            for copy in again.copies:
+            for copy in rescanned.copies:
                 before = known.put(copy)
                 if before != copy:
                     changed |= {copy.conversation} | ({before.conversation} if before else set())
-            left |= {each for each in whole if not known.is_outside_trash(each)}
-        return _Taken(changed, left)
+            left |= {conversation for conversation in present if not known.is_outside_trash(conversation)}
+        return _Update(changed, left)
 
-    def _take_in_others(self, taken: _Taken, changes: Changes) -> _Taken | None:
-        """Know what is there now in all directories of what has changed: one may have gone, and is not yet heard of.
+    def _rescan_other_directories(self, update: _Update, changes: Changes) -> _Update | None:
+        """Rescan the other directories of changed conversations: one may be gone, and its event not yet received.
 
-        A directory that is moved into a new one is heard of at the new place long before the old one.
+        If a directory moves into a new one, the event of the new place may come long before that of the old place.
         """
         others = {
-            side: {copy.path for each in taken.changed for copy in known.of(each)}.difference(changes.get(side, ()))
+            side: {copy.path for changed in update.changed for copy in known.of(changed)} - set(changes.get(side, ()))
             for side, known in self.known.sides.items()
         }
-        more = self._take_in(others)
-        return more and _Taken(taken.changed | more.changed, taken.left | more.left)
+        more = self._rescan_paths(others)
+        return more and _Update(update.changed | more.changed, update.left | more.left)
 
-    def _remembered(self, conversations: Collection[str]) -> Baseline:
+    def _load_baseline(self, conversations: Collection[str]) -> Baseline:
         return self.session.state.load(self.session.checkout, conversations)
 
     # Planning
@@ -262,28 +266,28 @@ class Engine:
         also: Collection[str] = (),
         now_ns: int | None = None,
     ) -> Pass:
-        """Plan what has changed and what the policy names; everything, where a part can't tell.
+        """Plan what has changed and what the policy names; plan everything if a part does not suffice.
 
-        ``moving`` are left out, ``also`` are part of it in any case, ``now_ns``: as if it were then.
+        ``moving`` are left out; ``also`` are added. ``now_ns`` is the time of the plan, by default the current one.
 
         Raises:
-            RequestError, NoRunError, NoVersionError, VaultError: what the policy asks for can't be done.
+            RequestError, NoRunError, NoVersionError, VaultError: the policy's request can't be carried out.
         """
         scope = self._scope(policy, also)
         if scope is not None and not scope and policy.is_unlimited:
             plan = Plan(layout=policy.layout.value, policy=self.session.surroundings(policy), quiet=True)
             return Pass(plan, self.known.world_of((), Baseline()), full=False, conversations=frozenset())
-        # here: most processes find that nothing has changed
-        from reconcile.engine.dispatch import plan_as_asked
+        # here: most processes find no changes
+        from reconcile.engine.dispatch import plan_for_policy
 
-        self._open = True
+        self._needs_full_plan = True
         if scope is None:
             world, self._policy = self.world, policy
-            plan, ids = plan_as_asked(self.session, world, policy, now_ns), _conversations_of(world)
+            plan, ids = plan_for_policy(self.session, world, policy, now_ns), _conversations_of(world)
             return Pass(without_moving(plan, moving), world, full=True, conversations=ids, moving=moving)
-        part = self.known.part(scope, self._remembered)
+        part = self.known.part(scope, self._load_baseline)
         world = self.session.with_events(part.world)
-        plan = plan_as_asked(self.session, world, policy, now_ns, part.whole)
+        plan = plan_for_policy(self.session, world, policy, now_ns, part.whole)
         if os.environ.get("RECONCILE_VERIFY"):
             from reconcile.engine.verify import verify
 
@@ -291,25 +295,25 @@ class Engine:
         return Pass(without_moving(plan, moving), world, False, part.conversations, part.whole, moving)  # noqa: FBT003
 
     def decide(self, pass_: Pass, policy: Policy) -> PlanningContext:
-        """Decide what a pass is about, without planning: what `status` and `ls` show."""
+        """Decide the conversations of a pass without planning, for `status` and `ls`."""
         return self.session.planning_context(pass_.world, policy, pass_.whole)
 
     @property
     def noteworthy(self) -> frozenset[str]:
-        """The conversations of which the last run said more than a state, or nothing at all."""
+        """The conversations for which the last run reported more than a state, or no state."""
         if self.index is None:
             return frozenset()
         return self.index.spoken_of | (self.known.present() - self.index.before.counted.keys())
 
     def states_besides(self, pass_: Pass) -> dict[str, int]:
-        """Return how many conversations that a pass is not about are in each state."""
+        """Return the number of conversations in each state that a pass does not cover."""
         if pass_.full or self.index is None:
             return {}
         counted = self.index.before.counted
-        return Counter(state for each, state in counted.items() if each not in pass_.conversations)
+        return Counter(state for conversation, state in counted.items() if conversation not in pass_.conversations)
 
     def clean_conversations(self, pass_: Pass) -> Iterator[CleanConversation]:
-        """Yield the conversations that a pass is not about, as the index knows them; none where it is about all."""
+        """Yield the conversations that a pass does not cover, from the index; none if it covers everything."""
         if pass_.full or self.index is None:
             return
         store, workspace = (self.known.sides[side] for side in (Side.STORE, Side.WORKSPACE))
@@ -327,9 +331,9 @@ class Engine:
         return [copy for copy in empty if not self.known.sides[copy.side].inside(copy.path)]
 
     def completed(self, pass_: Pass, *, with_places: bool = False) -> Plan:
-        """Return a pass's plan with what the last one said of all other conversations: that of everything.
+        """Return the plan of everything: a pass's plan, merged with the last plan of all other conversations.
 
-        ``with_places``: also with the workspace's directory of each, which only a plan's text has.
+        ``with_places``: add the workspace's directory of each conversation, which only a plan's text shows.
         """
         if pass_.full or self.index is None or not pass_.plan.policy.is_unlimited:
             return pass_.plan
@@ -341,18 +345,18 @@ class Engine:
         return replace(plan, places=tuple(sorted({**places, **dict(plan.places)}.items())))
 
     def _scope(self, policy: Policy, also: Collection[str]) -> frozenset[str] | None:
-        """Return the conversations that a plan is about, before its closure; None: everything."""
+        """Return the conversations that a plan must cover, without their closure; None: everything."""
         if self.full_scan is not None or (self._policy is not None and _settings(self._policy) != _settings(policy)):
             return None
-        named = self._named(policy)
+        named = self._named_by(policy)
         return None if named is None else self._changed.union(self._due, named, also)
 
-    def _named(self, policy: Policy) -> frozenset[str] | None:
-        """Return the conversations that a policy names, those of an earlier run or of a version included; None: all."""
+    def _named_by(self, policy: Policy) -> frozenset[str] | None:
+        """Return the conversations that a policy names, also by an earlier run or a version; None: everything."""
         named, state, fmt = named_by(policy), self.session.state, self.session.format
         if named is None or policy.request is None:
             return named
-        from reconcile.model.policy import RestoreRequest, UndoRequest  # here, as below: a plain run asks for nothing
+        from reconcile.model.policy import RestoreRequest, UndoRequest  # here and below: a plain run has no request
 
         match policy.request:
             case UndoRequest(run):
@@ -360,34 +364,35 @@ class Engine:
 
                 return named | concerned_by_run(past_run(state, find_run(state, run), self.session.project), fmt)
             case RestoreRequest(version):
-                from reconcile.engine.version_names import find_versions
+                from reconcile.engine.versions import find_versions
 
-                return named.union(each.conversation for each in find_versions(state, version, fmt))
+                return named.union(found.conversation for found in find_versions(state, version, fmt))
             case _:
                 return named
 
-    # Carrying out
+    # Applying
 
     def apply(self, pass_: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
-        """Carry out a pass, look again at what it touched, and remember what was achieved.
+        """Apply a pass, rescan the paths that it has touched, and update the baseline.
 
-        A plan with nothing to do, on sides that are known, writes nothing at all.
+        A plan with nothing to do writes nothing.
         """
         plan, before = pass_.plan, self._changed | self._due
         outcome, after = Outcome(), pass_.world
-        met: _Taken | None = _NOTHING
+        changes: _Update | None = _NOTHING
         if not plan.quiet:
-            outcome, after, met = self._carry_out(pass_, command, progress)
-        # What was written meanwhile is known by now, and still to be acted on when it is heard of.
+            outcome, after, changes = self._carry_out(pass_, command, progress)
+        # Writes of other programs during the pass are in the index by now, but still have to be planned.
         surprised = surprises(plan, outcome.undone(), pass_.world, after) if plan.actions else frozenset[str]()
-        surprised |= met.beside(plan.concerned if pass_.full else pass_.concerned) if met is not None else frozenset()
-        self._due = self._left(pass_, outcome) | (pass_.moving & pass_.conversations) | surprised
+        if changes is not None:
+            surprised |= changes.outside_of(plan.concerned if pass_.full else pass_.concerned)
+        self._due = self._undone(pass_, outcome) | (pass_.moving & pass_.conversations) | surprised
         if pass_.is_limited:
             self._due |= before if not pass_.full else _conversations_of(after) - self.clean_states(None).keys()
-        self._open = any(item.conversation is None for item in plan.held)
-        self._open = self._open or met is None or not surprised.isdisjoint(met.left)
-        # Were a side that was empty emptied again, it would look as it did at the last full scan.
-        self._open = self._open or not self.known.suffices()
+        self._needs_full_plan = any(item.conversation is None for item in plan.held)
+        self._needs_full_plan = self._needs_full_plan or changes is None or not surprised.isdisjoint(changes.left)
+        # If a side that was empty at the last full scan is filled and emptied again, no rescan notices it.
+        self._needs_full_plan = self._needs_full_plan or not self.known.suffices()
         self._changed, self.full_scan = frozenset(), None
         if pass_.full:
             self.session.scanner.save()
@@ -396,18 +401,18 @@ class Engine:
         return outcome
 
     def save(self, pass_: Pass, outcome: Outcome) -> None:
-        """Save what is known after a pass for the next process; nothing where that could not go on from it."""
+        """Save the index after a pass for the next process, unless that process would need a full scan."""
         from reconcile.engine.saved_index import save  # here: a dry run saves nothing
 
         self.session.scanner.save()
-        if self.session.format.places is None and self.goes_on:
-            plan, due = self._said(pass_)
+        if self.session.format.places is None and self.is_resumable:
+            plan, due = self._plan_of_everything(pass_)
             save(self.session, self.known, plan, due, self.index, is_quiet=outcome.run is None)
 
-    def _said(self, pass_: Pass) -> tuple[Plan, frozenset[str]]:
-        """Return what a plain plan of everything says now, and of which conversations it says nothing: those are due.
+    def _plan_of_everything(self, pass_: Pass) -> tuple[Plan, frozenset[str]]:
+        """Return the plan of everything as a plain run would report it now, and the conversations that are due.
 
-        What a pass has changed is classified anew: what is clean is said to be so, all else is due.
+        The conversations that a pass has changed are classified again: each is either counted as clean, or due.
         """
         is_plain, known = pass_.plan.policy.is_plain and not pass_.is_cut, self.known
         plan = self.completed(pass_)
@@ -418,16 +423,16 @@ class Engine:
             plan, again = self.index.before, self._due | pass_.concerned
         else:
             plan, again = Plan(layout=plan.layout, policy=plan.policy), known.conversations()
-        rest = self.clean_states(again) if again else {}
-        gone = rest.keys() if is_plain else again
-        counted = {each: state for each, state in plan.counted.items() if is_plain or each not in again} | rest
-        due = frozenset(each for each in (self._due | again) - rest.keys() if each in known)
-        held = tuple(item for item in plan.held if item.conversation not in gone)
-        aside = tuple(item for item in plan.aside if item.conversation not in gone)
-        # What a note says of a side was of that run alone, unless it is of a foreign file.
+        clean = self.clean_states(again) if again else {}
+        done = clean.keys() if is_plain else again
+        counted = {key: state for key, state in plan.counted.items() if is_plain or key not in again} | clean
+        due = frozenset(conversation for conversation in (self._due | again) - clean.keys() if conversation in known)
+        held = tuple(item for item in plan.held if item.conversation not in done)
+        aside = tuple(item for item in plan.aside if item.conversation not in done)
+        # A note on a side is valid for one run, unless it is about a foreign file.
         lasting = (note for note in plan.notes if note.conversation is not None or note.reason is Reason.FOREIGN)
-        notes = tuple(note for note in lasting if note.conversation not in gone)
-        said = replace(
+        notes = tuple(note for note in lasting if note.conversation not in done)
+        everything = replace(
             plan,
             held=held,
             aside=aside,
@@ -437,24 +442,23 @@ class Engine:
             quiet=not (due or held or aside or notes),
             policy=pass_.plan.policy,
         )
-        return said, due
+        return everything, due
 
     def close(self) -> None:
-        """Save what has been learned of the files since the last full pass."""
+        """Save the index of the files' contents."""
         self.session.scanner.save()
 
     def clean_states(self, conversations: Collection[str] | None) -> dict[str, str]:
-        """Return the states of those that are clean and in their place, or of all such: no plan says more of them."""
+        """Return the states of the clean and correctly placed ones of these conversations; None: of all."""
         assert self._policy is not None  # noqa: S101 - a plan was made
         baseline = self.session.state.load(self.session.checkout, conversations)
         chosen = self.known.conversations() if conversations is None else conversations
         return self.known.clean_states(chosen, baseline, self._policy)
 
-    def _carry_out(self, pass_: Pass, command: str, progress: Progress) -> tuple[Outcome, WorldState, _Taken | None]:
-        """Carry out a pass, and know what is there then, and what is remembered.
+    def _carry_out(self, pass_: Pass, command: str, progress: Progress) -> tuple[Outcome, WorldState, _Update | None]:
+        """Carry out a pass, update the index and the baseline, and return the outcome, the world after it, the changes.
 
-        Return as well what is another than before. Of conversations that the plan isn't about, that is what somebody
-        has made, moved or written meanwhile. None: it can't be told what that is.
+        Changes of conversations outside of the plan were made by other programs. None: only a full scan can find them.
         """
         session, plan, before = self.session, pass_.plan, pass_.world
         if pass_.full:
@@ -464,20 +468,20 @@ class Engine:
         if pass_.full:
             after = self._world_after(pass_, outcome)
             session.remember(plan, before, after, outcome)
-            self._tell_lost(missed, after)
+            self._report_lost(missed, after)
             self._known = SnapshotIndex.of_world(
                 replace(after, baseline=session.state.load(session.checkout)), session.rules
             )
-            met = _met(before, after)
+            changes = _changes_between(before, after)
         else:
-            after, met = self._take_in_touched(pass_)
+            after, changes = self._rescan_touched(pass_)
             session.remember(plan, before, after, outcome, self.known.whole)
-            self.known.update_ancestry(pass_.concerned, self._remembered(pass_.concerned))
+            self.known.update_ancestry(pass_.concerned, self._load_baseline(pass_.concerned))
         close(session.site, outcome)
-        return outcome, after, met
+        return outcome, after, changes
 
     def _world_after(self, pass_: Pass, outcome: Outcome) -> WorldState:
-        """Look at the sides again that a full pass has written to."""
+        """Scan the sides again that a full pass has written to."""
         session, plan, before = self.session, pass_.plan, pass_.world
         if not plan.actions:
             return replace(before, baseline=session.state.load(session.checkout))
@@ -485,19 +489,21 @@ class Engine:
         session.scanner.add_rows(rows_of(outcome.new_files, plan.actions, copies, session.format))
         return session.scan({action.target.side for action in plan.actions})
 
-    def _take_in_touched(self, pass_: Pass) -> tuple[WorldState, _Taken | None]:
-        """Look again at what a pass about a part has touched, and load what is remembered by then."""
+    def _rescan_touched(self, pass_: Pass) -> tuple[WorldState, _Update | None]:
+        """Rescan the paths that a pass of a part has touched, and load the updated baseline."""
         session, conversations, touched = self.session, pass_.concerned, _touched(pass_.plan)
-        met = self._take_in(touched)
-        met = met and self._take_in_others(replace(met, changed=met.changed - conversations), touched)
-        if met is None:
+        changes = self._rescan_paths(touched)
+        if changes is not None:
+            outside = replace(changes, changed=changes.changed - conversations)
+            changes = self._rescan_other_directories(outside, touched)
+        if changes is None:
             self._known = SnapshotIndex.of_world(session.scan(), session.rules)
-        others = met.changed - conversations if met is not None else set()
-        self.known.update_ancestry(others, self._remembered(others))
-        return self.known.world_of(conversations, self._remembered(conversations)), met
+        others = changes.changed - conversations if changes is not None else set()
+        self.known.update_ancestry(others, self._load_baseline(others))
+        return self.known.world_of(conversations, self._load_baseline(conversations)), changes
 
-    def _left(self, pass_: Pass, outcome: Outcome) -> frozenset[str]:
-        """Return what a pass has left undone, with what is remembered although it is nowhere: that waits for it."""
+    def _undone(self, pass_: Pass, outcome: Outcome) -> frozenset[str]:
+        """Return the conversations that a pass has not completed, and absent ones of the baseline: they wait for it."""
         undone = set(outcome.undone())
         if not undone:
             return frozenset()
@@ -506,41 +512,40 @@ class Engine:
         left = {action.conversation for action in pass_.plan.actions if action.id in undone}
         return frozenset(left | self.known.absent())
 
-    def _tell_lost(self, missed: Mapping[str, str | None], after: WorldState) -> None:
-        """Name what was lost with the store, once; what is there again is missed no more."""
+    def _report_lost(self, missed: Mapping[str, str | None], after: WorldState) -> None:
+        """Report the conversations that were lost with the store, once; forget those that exist again."""
         session = self.session
         if not (now := session.state.lost()):
             return
         from reconcile.engine.lost_versions import lost_with_store
 
         session.state.remove_lost(now.keys() & {copy.conversation for copy in after.store.copies})
-        new = [
-            each for each in lost_with_store(session, _conversations_there(after)) if each.conversation not in missed
-        ]
-        for each in new[:_NAMED]:
-            way = f": {each.command}" if each.command else ""
-            session.messages.append(f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
-        if len(new) > _NAMED:
-            session.messages.append(f"lost with the store: {len(new) - _NAMED} more; reconcile status lists them")
+        all_lost = lost_with_store(session, _conversations_there(after))
+        new = [lost for lost in all_lost if lost.conversation not in missed]
+        for lost in new[:_MAX_NAMED]:
+            command = f": {lost.command}" if lost.command else ""
+            session.messages.append(f"lost with the store: {lost.title or lost.conversation}; {lost.left}{command}")
+        if len(new) > _MAX_NAMED:
+            session.messages.append(f"lost with the store: {len(new) - _MAX_NAMED} more; reconcile status lists them")
 
 
 def _settings(policy: Policy) -> tuple[object, ...]:
-    """Return the settings that decide what every conversation comes to, whatever a command asks for."""
+    """Return the settings that affect the plan of every conversation."""
     return policy.layout, policy.stream, policy.diverged, policy.missing, policy.prefer
 
 
-class _Taken(Struct, frozen=True):
-    """The conversations of which something is another than it was known to be, and those that have left a side."""
+class _Update(Struct, frozen=True):
+    """The result of a rescan: the conversations that have changed, and those that have left a side."""
 
     changed: set[str]
     left: set[str]
 
-    def beside(self, conversations: Collection[str]) -> frozenset[str]:
-        """Return what others than these have to do with it."""
+    def outside_of(self, conversations: Collection[str]) -> frozenset[str]:
+        """Return the changed conversations without these."""
         return frozenset(self.changed | self.left).difference(conversations)
 
 
-_NOTHING = _Taken(set(), set())
+_NOTHING = _Update(set(), set())
 
 
 def _conversations_there(world: WorldState) -> frozenset[str]:
@@ -552,7 +557,7 @@ def _conversations_of(world: WorldState) -> frozenset[str]:
 
 
 def _touched(plan: Plan) -> dict[Side, set[str]]:
-    """Return what a plan may have changed, by side."""
+    """Return the paths that a plan may have changed, by side."""
     touched: dict[Side, set[str]] = {side: set() for side in Side}
     for action in plan.actions:
         for place in (action.target, action.source, *(write.target for write in action.writes), *action.removes):
@@ -561,10 +566,10 @@ def _touched(plan: Plan) -> dict[Side, set[str]]:
     return touched
 
 
-def _met(before: WorldState, after: WorldState) -> _Taken | None:
-    """Return the conversations of which a copy came, went, or is another.
+def _changes_between(before: WorldState, after: WorldState) -> _Update | None:
+    """Return the conversations whose copies have changed, appeared or gone.
 
-    None: something else is another, too. That is nobody's, or said of a side as a whole.
+    None: foreign entries, problems or the identity of a side have changed too.
     """
     changed: set[str] = set()
     for was, now in ((before.store, after.store), (before.workspace, after.workspace)):
@@ -576,4 +581,4 @@ def _met(before: WorldState, after: WorldState) -> _Taken | None:
             if known != without_events(copy):
                 changed |= {copy.conversation} | ({known.conversation} if known is not None else set())
         changed.update(copy.conversation for copy in there.values())
-    return _Taken(changed, set())
+    return _Update(changed, set())

@@ -1,4 +1,4 @@
-"""What was lost with a store, and where the last of it is: in the vault, or in another checkout."""
+"""Lists the conversations that were lost with a store, and where a version of each still exists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Lost(Struct, frozen=True):
-    """A conversation that was in a lost store and is on no side here: what is left of it, and the command for that."""
+    """A conversation of a lost store that is on neither side: a text on its remaining versions, and a command."""
 
     conversation: str
     title: str | None
@@ -29,18 +29,17 @@ class Lost(Struct, frozen=True):
 
 
 def lost_with_store(session: Session, there: AbstractSet[str]) -> tuple[Lost, ...]:
-    """Return what was lost with a store and is still missed here, in the order of ids; ``there`` is on a side.
+    """Return the conversations that were lost with a store, in the order of ids; ``there`` are those on a side.
 
-    What was removed on purpose isn't missed. It takes for granted that a run has seen what was in the store: of what
-    none has seen, nothing is known.
+    Removed conversations are left out. Only conversations that a run has seen in the store are known.
     """
     state, fmt = session.state, session.format
     missed = state.lost()
     if not missed:
         return ()
     buried = state.load(session.checkout, missed.keys()).tombstones
-    found = sorted(missed.keys() - there - buried.keys(), key=fmt.order)
-    return tuple(_lost(state, session.project, fmt, each, missed[each]) for each in found)
+    ids = sorted(missed.keys() - there - buried.keys(), key=fmt.order)
+    return tuple(_lost(state, session.project, fmt, conversation, missed[conversation]) for conversation in ids)
 
 
 def _lost(state: State, project: str, fmt: Format, conversation: str, title: str | None) -> Lost:

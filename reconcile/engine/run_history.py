@@ -1,4 +1,4 @@
-"""A run of the journal with what the vault kept of it, as the values that an undo is planned from."""
+"""Loads runs from the journal, with the versions that the vault has kept for them, as input for an undo."""
 
 from __future__ import annotations
 
@@ -27,80 +27,81 @@ if TYPE_CHECKING:
 
 
 class NoRunError(ReconcileError):
-    """There is no such run, or none that can be taken back here."""
+    """There is no such run, or none that can be undone here."""
 
     exit_code = 2
 
 
 class OlderRunError(ReconcileError):
-    """The newest run is an undo already: which one is meant must be said."""
+    """The newest run is an undo itself, so that the user must name the run to undo."""
 
     exit_code = 4
 
 
 def find_run(state: State, text: str) -> Run:
-    """Return the run that an id, or the beginning of one, names.
+    """Return the run with an id, or with the beginning of an id.
 
     Raises:
-        NoRunError: none, or several.
+        NoRunError: there is none, or there are several.
     """
-    found = [run for run in state.journal.runs() if text and run.id.startswith(text)]
-    exact = [run for run in found if run.id == text]
-    if len(exact or found) == 1:
-        return (exact or found)[0]
-    if not found:
+    matches = [run for run in state.journal.runs() if text and run.id.startswith(text)]
+    exact = [run for run in matches if run.id == text]
+    if len(exact or matches) == 1:
+        return (exact or matches)[0]
+    if not matches:
         raise NoRunError(f"there is no run {text!r}", "`reconcile log` lists them")
-    raise NoRunError(f"{text!r} is ambiguous: {', '.join(run.id for run in found[:5])}")
+    raise NoRunError(f"{text!r} is ambiguous: {', '.join(run.id for run in matches[:5])}")
 
 
 def newest_run(state: State, project: str) -> Run:
-    """Return the newest run in this project that changed something, is no undo, and was not taken back as a whole.
+    """Return the newest run in this project that changed something, is no undo, and was not undone as a whole.
 
     Raises:
         NoRunError: there is none.
-        OlderRunError: the newest run has undone a later one, and who says `undo` twice may mean a redo.
+        OlderRunError: the newest run has undone a later one, so that a second `undo` may be meant as a redo.
     """
-    projects, became, runs = _projects(state), what_became(state), state.journal.runs()
-    standing = [
-        run for run in runs if projects.get(run.checkout) == project and None in became.get(run.id, {}).values()
+    projects, undone_by, runs = _projects(state), undone_changes(state), state.journal.runs()
+    effective = [
+        run for run in runs if projects.get(run.checkout) == project and None in undone_by.get(run.id, {}).values()
     ]
-    found = next((run for run in standing if run.undoes is None), None)
-    if found is None:
+    newest = next((run for run in effective if run.undoes is None), None)
+    if newest is None:
         raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
-    last = standing[0]
+    last = effective[0]
     undone = _undone_by(last, {run.id: run for run in runs})
-    if undone is not None and found.id < undone.id:
+    if undone is not None and newest.id < undone.id:
         raise OlderRunError(
             f"the last run, {last.id}, is an undo of {last.undoes}",
-            f"redo that: reconcile undo {last.id}\nundo the run before it: reconcile undo {found.id}",
+            f"redo that: reconcile undo {last.id}\nundo the run before it: reconcile undo {newest.id}",
         )
-    return found
+    return newest
 
 
 def _undone_by(run: Run, runs: Mapping[str, Run]) -> Run | None:
-    """Return the run whose work an undo took back; None: it is none, or took back an undo, which is a redo."""
+    """Return the run that a run has undone; None: it is no undo, or it is a redo, the undo of an undo."""
     is_undo = False
     while run.undoes is not None and run.undoes in runs:
         run, is_undo = runs[run.undoes], not is_undo
     return run if is_undo else None
 
 
-def what_became(state: State) -> dict[str, dict[str, str | None]]:
-    """Return the conversations of which each run changed something, each with the run that took it back, if any."""
+def undone_changes(state: State) -> dict[str, dict[str, str | None]]:
+    """Return the conversations that each run has changed, each with the run that has undone the change, or None."""
     runs = state.journal.runs()
-    undoes = {each.id: each.undoes for each in runs}
-    unfinished = {each.id: _unfinished(state, each) for each in runs if each.undoes is not None}
-    became: dict[str, dict[str, str | None]] = {}
-    for conversation, concerned in state.journal.concerned_since().items():
-        back = undone_runs(concerned, undoes, {each for each in concerned if conversation in unfinished.get(each, ())})
-        for run in concerned:
-            became.setdefault(run, {})[conversation] = back.get(run)
-    return became
+    undoes = {run.id: run.undoes for run in runs}
+    unfinished = {run.id: _unfinished(state, run) for run in runs if run.undoes is not None}
+    undone: dict[str, dict[str, str | None]] = {}
+    for conversation, run_ids in state.journal.concerned_since().items():
+        incomplete = {run_id for run_id in run_ids if conversation in unfinished.get(run_id, ())}
+        undone_by = undone_runs(run_ids, undoes, incomplete)
+        for run_id in run_ids:
+            undone.setdefault(run_id, {})[conversation] = undone_by.get(run_id)
+    return undone
 
 
 def _projects(state: State) -> dict[int | None, str]:
-    """Return the path of every checkout that has a record."""
-    return {each.id: each.project for each in state.checkouts()}
+    """Return the project's path of every checkout in the state, by the checkout's id."""
+    return {checkout.id: checkout.project for checkout in state.checkouts()}
 
 
 def _is_there(project: str | None) -> bool:
@@ -119,11 +120,12 @@ def _way_on(run: Run, project: str | None) -> str:
 
 
 def past_run(state: State, run: Run, project: str) -> PastRun:
-    """Return all that is known of a run in this project, also in a ``.jp`` that was there before: what it did is taken
-    back only where everything is as it left it.
+    """Return a run of this project as input for an undo, also one in an earlier ``.jp`` of it.
+
+    An undo changes only files that are as the run has left them.
 
     Raises:
-        NoRunError: it was made elsewhere, whose workspace isn't this one.
+        NoRunError: the run was made in another project.
     """
     made_in = _projects(state).get(run.checkout)
     if made_in != project:
@@ -142,37 +144,41 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
 
 
 def _since(state: State, run: str, project: str) -> LaterChanges:
-    later = {each.id: each for each in state.journal.runs() if each.id > run}
+    later = {other.id: other for other in state.journal.runs() if other.id > run}
     projects = _projects(state)
-    made_in = {each.id: projects.get(each.checkout) for each in later.values()}
-    found = changed_since(
+    made_in = {other.id: projects.get(other.checkout) for other in later.values()}
+    changes = changed_since(
         run,
         state.journal.concerned_since(run),
-        {each.id: each.undoes for each in later.values()},
-        {each.id: _unfinished(state, each) for each in later.values() if each.undoes is not None},
-        {each.id: _shared(state, each) for each in later.values() if made_in[each.id] != project and not each.undoes},
+        {other.id: other.undoes for other in later.values()},
+        {other.id: _unfinished(state, other) for other in later.values() if other.undoes is not None},
+        {
+            other.id: _shared(state, other)
+            for other in later.values()
+            if made_in[other.id] != project and not other.undoes
+        },
     )
-    return replace(found, gone=frozenset(each for each, path in made_in.items() if not _is_there(path)))
+    return replace(changes, gone=frozenset(run_id for run_id, path in made_in.items() if not _is_there(path)))
 
 
 def _shared(state: State, run: Run) -> set[str]:
-    """Return the conversations of which a run has changed what all checkouts share: the store, or whether it is local.
+    """Return the conversations whose shared state a run has changed: their files in the store, or that they are local.
 
-    An undo made elsewhere puts back more than that.
+    All checkouts share these. An undo in another checkout restores more than that.
     """
     saved = {step.conversation for step in state.journal.steps(run.id) if _action(step).target.side is Side.STORE}
     decided = {
         change.conversation
         for change in state.journal.intent_changes(run.id)
-        if any(each is not None and each.kind is IntentKind.LOCAL for each in (change.before, change.after))
+        if any(intent is not None and intent.kind is IntentKind.LOCAL for intent in (change.before, change.after))
     }
     return saved | decided
 
 
 def _unfinished(state: State, run: Run) -> set[str]:
-    """Return the conversations of which a run has not done every step; all, where it ended without closing itself.
+    """Return the conversations with open steps of a run; all, if it has none but did not end successfully.
 
-    Who asks for it again then gets it, with nothing left to do, and not the run before.
+    A second `undo` then repeats this run, with nothing left to do, and does not undo the run before it.
     """
     steps = state.journal.steps(run.id)
     open_ones = {step.conversation for step in steps if step.state is not StepState.DONE}
@@ -180,7 +186,7 @@ def _unfinished(state: State, run: Run) -> set[str]:
 
 
 def _action(step: Step) -> Action:
-    """Read an action as the journal keeps it (`reconcile.apply.recorder`)."""
+    """Return an action from its record in the journal, which `reconcile.apply.recorder` writes."""
     record = json.loads(step.record)
     return Action(
         id=step.action,
@@ -193,16 +199,16 @@ def _action(step: Step) -> Action:
         source=place_from_json(record["source"]) if record["source"] else None,
         target=place_from_json(record["target"]),
         writes=tuple(
-            Write(place_from_json(each["target"]), None, None, each["size"], each["mtime_ns"], each["digest"])
-            for each in record["writes"]
+            Write(place_from_json(write["target"]), None, None, write["size"], write["mtime_ns"], write["digest"])
+            for write in record["writes"]
         ),
-        removes=tuple(place_from_json(each) for each in record["removes"]),
+        removes=tuple(place_from_json(place) for place in record["removes"]),
         mtime_ns=record["mtime_ns"],
         bytes=record["bytes"],
         events=(record["events"]["before"], record["events"]["after"]) if record["events"] else None,
         expect=tuple(
-            Precondition(place_from_json(each["path"]), each["size"], each["mtime_ns"], each["digest"])
-            for each in record["expect"]
+            Precondition(place_from_json(file["path"]), file["size"], file["mtime_ns"], file["digest"])
+            for file in record["expect"]
         ),
     )
 
@@ -212,6 +218,6 @@ def _kept(versions: tuple[Version, ...]) -> dict[Place, tuple[SavedFile, ...]]:
     for version in versions:
         if version.kind is VersionKind.FILE and version.conversation:
             place = Place(Side(version.side), version.path)
-            found = SavedFile(version.size, version.mtime_ns, version.xxh3, version.digest)
-            kept[place] = (*kept.get(place, ()), found)
+            file = SavedFile(version.size, version.mtime_ns, version.xxh3, version.digest)
+            kept[place] = (*kept.get(place, ()), file)
     return kept

@@ -1,4 +1,7 @@
-"""One pass: look at both sides, plan, apply, look again, remember. The only place where the layers meet."""
+"""The session: the open store, workspace and state of a run, and the steps of a pass on them.
+
+No other module connects the layers for scanning, planning, applying and the state.
+"""
 
 from __future__ import annotations
 
@@ -56,16 +59,14 @@ if TYPE_CHECKING:
     from reconcile.state.directory import Generation
     from reconcile.state.journal import Run
 
-_NAMED = 10
-"""So many lost conversations are named by the run that misses them; `status` lists all."""
 PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
 
 
 class Session:
-    """The store and one workspace, opened for one or more passes. A context manager.
+    """The store and one workspace, open for one or more passes. A context manager.
 
-    ``readonly``: a dry run, which writes nothing anywhere, not even its own state.
+    ``readonly``: a dry run, which writes nothing, not even to the state.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Session:
         durability: Durability | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Open the state, ``sound`` as in `State.open`; ``ignore`` are patterns of extra files that are left alone."""
+        """Open the state, ``sound`` as in `State.open`; ``ignore`` are patterns of extra files that are not synced."""
         self.roots = roots
         self.format: Format = get_format(roots.format, tuple(ignore))
         self.rules = Rules(self.format, digest)
@@ -91,9 +92,9 @@ class Session:
         self.state = State.open(state_directory, readonly=readonly, sound=sound)
         self.vault = Vault(state_directory, durability)
         self.messages: list[str] = list(self.state.messages)
-        """What every run has to say as long as it holds."""
+        """Messages that every run repeats while their cause persists."""
         self.remarks: list[str] = []
-        """What a command says once."""
+        """Messages of this command alone."""
         self.project = os.path.realpath(roots.project)
         self.checkout = self.state.checkout(self.project, roots.workspace_identity, clock())
         self.site = Site(
@@ -128,45 +129,47 @@ class Session:
 
     @property
     def notices(self) -> list[str]:
-        """All that is to be said besides a plan."""
+        """All messages that are printed with a plan."""
         return [*self.messages, *self.remarks]
 
     def close(self) -> None:
-        """Close the state; more than once does nothing."""
+        """Close the state; further calls do nothing."""
         self.state.close()
 
     def scan(self, touched: Collection[Side] = tuple(Side)) -> WorldState:
         """Scan both sides, with the events of the streams that differ.
 
-        ``touched`` are those that this run has written to since the last look. Of another one, the status of every path
-        tells whether anybody has.
+        ``touched`` are the sides that this run has written to since the last scan. Another side is scanned again only
+        if the status of a path has changed.
         """
         baseline = self.state.load(self.checkout)
-        found = self.scanner.scan(touched)
-        return self.with_events(WorldState(found[Side.STORE], found[Side.WORKSPACE], baseline))
+        snapshots = self.scanner.scan(touched)
+        return self.with_events(WorldState(snapshots[Side.STORE], snapshots[Side.WORKSPACE], baseline))
 
     def with_events(self, world: WorldState) -> WorldState:
-        """Return a look with the events of the streams that differ, the bytes of those that may become one, and what
-        git knows of what is in doubt.
+        """Return a world state with the data that planning needs for differing contents.
+
+        These are the events of streams that differ, the bytes of streams that may be merged, and git's order of
+        contents in doubt.
         """
         if differ := needs_events(world.store, world.workspace, self.rules):
             world = self._inspected(world, differ)
             world = self._inspected(world, needs_contents(world.store, world.workspace), contents=True)
-        return replace(world, baseline=self._with_outdated(world.store, world.workspace, world.baseline))
+        return replace(world, baseline=self._with_git_order(world.store, world.workspace, world.baseline))
 
     def _inspected(self, world: WorldState, ids: Collection[str], *, contents: bool = False) -> WorldState:
         store, workspace = (
-            inspect(each, self.site.conversations(each.side), self.format, ids, contents=contents)
-            for each in (world.store, world.workspace)
+            inspect(snapshot, self.site.conversations(snapshot.side), self.format, ids, contents=contents)
+            for snapshot in (world.store, world.workspace)
         )
         return WorldState(store, workspace, world.baseline)
 
-    def _with_outdated(self, store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Baseline:
+    def _with_git_order(self, store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Baseline:
         doubts = doubts_of(store, workspace, baseline, self.rules)
         split = split_archives(store, workspace, baseline, self.rules)
         if not doubts and not split:
             return baseline
-        from reconcile.scan.outdated import committed_of, outdated_of  # here: most runs are in no doubt
+        from reconcile.scan.outdated import committed_of, outdated_of  # here: most runs have no doubts
 
         places = {side: self.site.conversations(side) for side in Side}
         committed = committed_of(split, places[Side.WORKSPACE], self.format, self._history)
@@ -175,28 +178,28 @@ class Session:
 
     @cached_property
     def _history(self) -> KeptHistory:
-        from reconcile.index.git_history import KIND, KeptHistory  # here: as above
+        from reconcile.index.git_history import KIND, KeptHistory  # here: see above
 
         path = cache_path(self.directory, KIND, self.roots.workspace_identity)
         return KeptHistory(path, readonly=self.readonly)
 
     def now_ns(self) -> int:
-        """Return what time it is for this session."""
+        """Return the session's current time in ns."""
         return self._clock()
 
     def planning_context(self, world: WorldState, policy: Policy, whole: Whole | None = None) -> PlanningContext:
-        """Decide without planning; ``whole`` is given where the snapshots and the baseline are those of a part."""
+        """Decide without planning; ``whole`` is required if ``world`` is a part."""
         return decide(world.store, world.workspace, world.baseline, policy, self.rules, self._clock(), whole=whole)
 
     def busy(self) -> dict[str, str]:
-        """Return the conversations whose lock another process holds, with who it is."""
+        """Return the conversations whose lock another process holds, each with a text that names the process."""
         held = held_locks((self.roots.store, self.roots.workspace))
-        found = {}
+        holders = {}
         for name, pid in held.items():
             conversation = self.format.parse_id(name.removesuffix(".lock"))
             if conversation is not None and self.format.lock_name(conversation) == name:
-                found[conversation] = f"held by process {pid}"
-        return found
+                holders[conversation] = f"held by process {pid}"
+        return holders
 
     def open_in_terminals(self, world: WorldState) -> tuple[str, ...]:
         """Return the conversations that JP has open in a terminal."""
@@ -204,19 +207,19 @@ class Session:
         return active_conversations(self.roots.store, known, self.format.parse_id)
 
     def records(self, source: str | None) -> tuple[Checkout, ...]:
-        """Return the records of this checkout's path, or of another checkout's, this one's own first."""
+        """Return the checkouts in the state with this project's path, or with ``source``; the current one first."""
         project = self.project if source is None else os.path.realpath(source)
-        found = [each for each in self.state.checkouts() if each.project == project]
-        return tuple(sorted(found, key=lambda each: each.id != self.checkout))
+        checkouts = [checkout for checkout in self.state.checkouts() if checkout.project == project]
+        return tuple(sorted(checkouts, key=lambda checkout: checkout.id != self.checkout))
 
     def lost(self, world: WorldState, policy: Policy) -> int:
-        """Tell how many conversations `recover` would offer that earlier checkouts at this path had.
+        """Return the number of conversations of earlier checkouts at this path that `recover` would offer.
 
-        0 once anything was in sync in this one.
+        It is 0 as soon as anything was in sync in this checkout.
         """
-        earlier = (
-            [each.id for each in self.records(None) if each.id != self.checkout] if not world.baseline.agreed else []
-        )
+        if world.baseline.agreed:
+            return 0
+        earlier = [checkout.id for checkout in self.records(None) if checkout.id != self.checkout]
         if not earlier:
             return 0
         from reconcile.planning.requests.recover import offers, with_records
@@ -227,37 +230,37 @@ class Session:
 
     @property
     def file_names(self) -> tuple[str, ...]:
-        """The managed files: metadata first, then the stream's in the order of replacement."""
+        """The names of the managed files: metadata first, then the stream's in the order of replacement."""
         return (self.format.metadata_file, *self.format.stream_files)
 
     def contents(self, view: View) -> tuple[dict[str, Content], dict[str, Content]]:
-        """Return the managed files of the store's and the workspace's copy: the very content that was scanned.
+        """Return the managed files of the store's and the workspace's copy, with the content that was scanned.
 
-        A file that isn't there is missing; one that is and can't be read has a `Fault`.
+        A missing file has no entry; an unreadable one, or one that has changed since the scan, has a `Fault`.
         """
         return self._contents(view.store.main), self._contents(view.workspace.main)
 
     def _contents(self, copy: Copy | None) -> dict[str, Content]:
         if copy is None:
             return {}
-        there = {file.name: file for file in copy.files}
-        found: dict[str, Content] = {}
+        files = {file.name: file for file in copy.files}
+        contents: dict[str, Content] = {}
         for name in self.file_names:
-            # Where the directory itself can't be read, its files aren't known to be missing.
+            # If the directory itself can't be read, its files must not seem to be missing.
             fault = copy.stream if name in self.format.stream_files else copy.metadata
-            if name not in there and isinstance(fault, Fault) and not fault.incomplete:
-                found[name] = fault
-        if not there:
-            return found
+            if name not in files and isinstance(fault, Fault) and not fault.incomplete:
+                contents[name] = fault
+        if not files:
+            return contents
         root = Directory.open_root(self.site.conversations(copy.side))
-        above, _, alone = copy.path.rpartition("/") if "" in there else (copy.path, "", "")
+        above, _, alone = copy.path.rpartition("/") if "" in files else (copy.path, "", "")
         with root, root.below(above) as directory:
-            return found | {
-                name: self._content(directory, there[name], alone) for name in self.file_names if name in there
+            return contents | {
+                name: self._content(directory, files[name], alone) for name in self.file_names if name in files
             }
 
     def _content(self, directory: Directory, file: File, alone: str) -> Content:
-        """Read one file, whose name is that of the copy itself where the copy is the file."""
+        """Read one file; ``alone`` is its name if the copy itself is the file."""
         read = read_files(directory, [file.name or alone])
         if isinstance(read, Fault):
             return read
@@ -267,7 +270,7 @@ class Session:
         return content
 
     def surroundings(self, policy: Policy) -> Policy:
-        """Complete a policy by what this checkout says: git's state, the room for paths."""
+        """Return the policy with this checkout's surroundings: whether git is busy, and the longest path in bytes."""
         room = PATH_MAX - len(os.fsencode(self.roots.workspace_conversations)) - 64
         return replace(policy, git_busy=git_busy(self.roots.project), path_limit=room)
 
@@ -275,12 +278,12 @@ class Session:
     def exclusively(
         self, command: str, timeout: float, waiting: Callable[[str], None] = lambda _who: None
     ) -> Iterator[None]:
-        """Hold reconcile's own lock on the store for one pass, and finish what a killed run left.
+        """Hold the run lock on the store for one pass, and finish killed runs first.
 
-        ``waiting`` is called with who holds it, where it has to be waited for.
+        ``waiting`` is called with a text that names the holder, if another process holds the lock. ``timeout`` in s.
 
         Raises:
-            LockedError: another reconcile holds it.
+            LockedError: another process still holds the lock after the timeout.
         """
         with run_lock(self.directory, command=command, timeout=timeout, waiting=waiting):
             self.finish()
@@ -288,25 +291,25 @@ class Session:
             yield
 
     def finish(self) -> None:
-        """Finish what a killed run left; reconcile's own lock is held."""
+        """Finish killed runs; the caller holds the run lock."""
         self.messages += Recovery(self.site).finish_all()
 
     def _unfinished(self) -> list[str]:
-        """Say which runs were killed: who writes nothing doesn't finish them, and sees what they left."""
+        """Return a message for each killed run: a dry run does not finish these, and shows the files as they are."""
         holder = read_holder(self.directory)
         if holder is not None and process_lives(holder.pid):
             return []
         words = "was interrupted; the next run that isn't a dry run finishes what it left open"
-        return [f"run {run.id} {words}" for run in self.state.journal.open_runs() if not self._goes_on(run)]
+        return [f"run {run.id} {words}" for run in self.state.journal.open_runs() if not self._is_alive(run)]
 
-    def _goes_on(self, run: Run) -> bool:
-        """Tell whether a run of the library is alive: it has a lock for as long as it lasts."""
+    def _is_alive(self, run: Run) -> bool:
+        """Tell whether a run of the library is alive: it holds a conversation's lock until it ends."""
         if run.command != LIBRARY:
             return False
         return not self.busy().keys().isdisjoint(step.conversation for step in self.state.journal.steps(run.id))
 
     def carry_out(self, plan: Plan, world: WorldState, command: str, progress: Progress) -> Outcome:
-        """Carry out a plan made from ``world``; the run stays open until what was achieved is remembered."""
+        """Carry out a plan made from ``world``; the run stays open in the journal until `remember` and `close`."""
         kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
         if not plan.concerned and not kept:
             return Outcome()
@@ -317,7 +320,7 @@ class Session:
         return outcome
 
     def _undoes(self, request: Request) -> str | None:
-        """Return the run that a command takes back."""
+        """Return the id of the run that an undo is about."""
         from reconcile.engine.run_history import find_run
 
         return find_run(self.state, request.run).id if isinstance(request, UndoRequest) else None
@@ -325,5 +328,5 @@ class Session:
     def remember(
         self, plan: Plan, before: WorldState, after: WorldState, outcome: Outcome, whole: Whole | None = None
     ) -> None:
-        """Remember what was achieved: see `reconcile.apply.run.remember`."""
+        """Update the baseline after a plan was carried out (`reconcile.apply.run.remember`)."""
         remember(self.site, self.rules, plan, before, after, outcome, whole)

@@ -1,7 +1,7 @@
-"""``RECONCILE_VERIFY=1``: every plan of a part is compared with the plan of everything, made from a full scan.
+"""``RECONCILE_VERIFY=1``: compares every plan of a part with the plan of everything, made from a full scan.
 
-It costs a full run each time. The long random tests use it: a closure that is too small would lose an action without a
-word.
+Each comparison costs a full run. The long random tests use it: a closure that is too small would silently lose an
+action.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.session import Session
 from reconcile.errors import ReconcileError
 from reconcile.model.snapshot import Side
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 class VerificationError(ReconcileError):
-    """The plan of a part is another than the plan of everything."""
+    """The plan of a part differs from the plan of everything."""
 
 
 def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Collection[str]) -> None:
-    """Compare a plan about some conversations with the plan of everything.
+    """Compare a plan of some conversations with the plan of everything.
 
-    Where the sides have changed since they were looked at, there is nothing to compare.
+    If the sides have changed since the scan, the comparison is skipped.
 
     Raises:
-        VerificationError: the two differ; the message has the first difference.
+        VerificationError: the plans differ; the message has the first difference.
     """
     with Session(
         session.roots, session.directory, readonly=True, ignore=session.ignore, clock=lambda: plan.now_ns
     ) as other:
         world = other.scan()
-        if not _is_as_known(known, world):
+        if not _equals_scan(known, world):
             return
-        whole = plan_as_asked(other, world, replace(plan.policy, git_busy=None), plan.now_ns)
-    for name, ours, theirs in (
+        whole = plan_for_policy(other, world, replace(plan.policy, git_busy=None), plan.now_ns)
+    for name, partial, full in (
         ("actions", _bare(plan), _bare(whole)),
         ("intents", plan.intents, whole.intents),
         ("tombstones", plan.tombstones, whole.tombstones),
@@ -52,11 +52,11 @@ def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Co
         ("aside", _about(plan.aside, conversations), _about(whole.aside, conversations)),
         ("notes", _about(plan.notes, conversations), _about(whole.notes, conversations)),
     ):
-        if ours != theirs:
-            raise VerificationError(f"RECONCILE_VERIFY: {name}: of a part {ours}, of everything {theirs}")
+        if partial != full:
+            raise VerificationError(f"RECONCILE_VERIFY: {name}: of a part {partial}, of everything {full}")
 
 
-def _is_as_known(known: SnapshotIndex, world: WorldState) -> bool:
+def _equals_scan(known: SnapshotIndex, world: WorldState) -> bool:
     for side, snapshot in ((Side.STORE, world.store), (Side.WORKSPACE, world.workspace)):
         scanned = {copy.path: without_events(copy) for copy in snapshot.copies}
         if {copy.path: copy for copy in known.sides[side].copies()} != scanned:
@@ -65,7 +65,7 @@ def _is_as_known(known: SnapshotIndex, world: WorldState) -> bool:
 
 
 def _bare(plan: Plan) -> list[str]:
-    """Return the actions without their numbers."""
+    """Return the sorted actions, without their numbers."""
     return sorted(str(replace(action, id="", needs=())) for action in plan.actions)
 
 

@@ -47,7 +47,7 @@ RIGHT = {"mend"}
 OLD_NAMES: dict[str, str] = {
     "cli": "worded",
     "cli/commands": "each found standing",
-    "reconcile/engine": "asked each found loose met tell usual",
+    "reconcile/engine": "asked loose usual",
     "reconcile/index": "asked found look looked looks made settled sweep",
 }
 """By package, the old words that names still have."""

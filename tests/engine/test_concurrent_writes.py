@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.engine.concurrent_writes import Others
+from reconcile.engine.concurrent_writes import ConcurrentWrites
 from reconcile.state.database import BaselineUpdate, State
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def noted(*conversations: str, parent: str | None = None) -> BaselineUpdate:
 
 def test_what_others_wrote_is_told_once(states: tuple[State, State]) -> None:
     mine, theirs = states
-    others = Others(mine, 1, most=2)
+    others = ConcurrentWrites(mine, 1, most=2)
     theirs.save_update(2, noted(A))
     others.begin()
     assert others.changed() == frozenset()
@@ -46,7 +46,7 @@ def test_what_others_wrote_is_told_once(states: tuple[State, State]) -> None:
 
 def test_own_writes_are_none_of_others(states: tuple[State, State]) -> None:
     mine, theirs = states
-    others = Others(mine, 1, most=2)
+    others = ConcurrentWrites(mine, 1, most=2)
     others.begin()
     mine.save_update(1, noted(A))
     others.end()
@@ -56,7 +56,7 @@ def test_own_writes_are_none_of_others(states: tuple[State, State]) -> None:
 
 def test_what_is_written_in_the_middle_of_a_pass_is_told_with_its_own(states: tuple[State, State]) -> None:
     mine, theirs = states
-    others = Others(mine, 1, most=2)
+    others = ConcurrentWrites(mine, 1, most=2)
     others.begin()
     mine.save_update(1, noted(A))
     theirs.save_update(2, noted(B))
@@ -67,7 +67,7 @@ def test_what_is_written_in_the_middle_of_a_pass_is_told_with_its_own(states: tu
 def test_the_same_once_more_is_no_change(states: tuple[State, State]) -> None:
     mine, theirs = states
     theirs.save_update(2, noted(A))
-    others = Others(mine, 1, most=2)
+    others = ConcurrentWrites(mine, 1, most=2)
     others.begin()
     theirs.save_update(2, noted(A))
     assert others.changed() == frozenset()
@@ -77,7 +77,7 @@ def test_the_same_once_more_is_no_change(states: tuple[State, State]) -> None:
 
 def test_too_many_are_not_told_one_by_one(states: tuple[State, State]) -> None:
     mine, theirs = states
-    others = Others(mine, 1, most=2)
+    others = ConcurrentWrites(mine, 1, most=2)
     others.begin()
     theirs.save_update(2, noted(A, B, C))
     assert others.changed() is None
@@ -85,7 +85,7 @@ def test_too_many_are_not_told_one_by_one(states: tuple[State, State]) -> None:
 
 def test_who_is_at_work_in_this_checkout_may_have_changed_anything(states: tuple[State, State]) -> None:
     mine, theirs = states
-    others = Others(mine, 1, most=2)
+    others = ConcurrentWrites(mine, 1, most=2)
     others.begin()
     theirs.journal.begin_run(2, "reconcile", 0)
     assert others.changed() == frozenset()

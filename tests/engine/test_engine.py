@@ -344,7 +344,7 @@ def test_where_something_has_left_a_side_meanwhile_everything_is_looked_at(
     append(it.workspace / ALONE, 1, "b", LATER)
     meanwhile(monkeypatch, lambda: shutil.rmtree(it.workspace / ALONE))
     taken_up(it, ALONE, side=Side.WORKSPACE)
-    assert not it.engine.goes_on
+    assert not it.engine.is_resumable
     assert planned(it.engine, POLICY, {}).full
 
 
@@ -361,5 +361,5 @@ def test_where_a_part_could_not_tell_afterwards_everything_is_looked_at(
 
     meanwhile(monkeypatch, act)
     taken_up(it, ALONE, side=Side.WORKSPACE)
-    assert not it.engine.goes_on
+    assert not it.engine.is_resumable
     assert kinds(taken_up(it)) == [Kind.COPY]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.adapters.locate import locate
-from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
@@ -83,7 +83,7 @@ class ResumingLevel(DiskLevel):
     def _meant(self, roots: Roots, directory: str, policy: Policy) -> Plan:
         """Plan from a look at everything."""
         with Session(roots, directory, readonly=True, clock=self._now) as session:
-            return plan_as_asked(session, session.scan(), policy)
+            return plan_for_policy(session, session.scan(), policy)
 
     def _check_known(self, engine: Engine) -> None:
         for side, name in SIDES.items():

@@ -1,0 +1,295 @@
+"""Versions in the vault: finds them by name, prepares them for a restore, lists and deletes the vault's objects.
+
+A name is ``ID@RUN[:unit]``, or the beginning of a digest. Only the user deletes objects
+(docs/commands.md#reconcile-vault).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from reconcile.engine.run_history import find_run
+from reconcile.errors import ReconcileError
+from reconcile.fs.hashing import chunks_of
+from reconcile.model.past_run import SavedFile, SavedUnit
+from reconcile.model.plan import Note
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
+from reconcile.scan.contents import LARGE
+from reconcile.state.vault import VersionKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from reconcile.model.format import Format, StreamContent
+    from reconcile.state.database import State
+    from reconcile.state.vault import Vault, Version
+
+SHORTEST = 4
+"""The least number of digits of a digest that may name a version."""
+
+
+class NoVersionError(ReconcileError):
+    """There is no such version, or several; the message says which."""
+
+    exit_code = 2
+
+
+def find_versions(state: State, text: str, form: Format) -> list[Version]:
+    """Return the vault's files that a text names, oldest first; equal contents once.
+
+    Raises:
+        NoVersionError, NoRunError: there is none, or the text is ambiguous.
+    """
+    name, at, rest = text.rpartition("@")
+    if at:
+        run, _, unit = rest.partition(":")
+        versions = _of_run(state, _identified(state, name, form), find_run(state, run).id, unit)
+    else:
+        versions = _with_digest(state, text)
+    if not versions:
+        raise NoVersionError(f"there is no version {text!r}", "`reconcile log RUN` lists those that a run has kept")
+    return versions
+
+
+def _identified(state: State, text: str, form: Format) -> str:
+    """Return the conversation with an id, or with the beginning of an id; it may be gone from both sides."""
+    full = form.parse_id(text)
+    if full is not None and form.is_whole(text):
+        return full
+    known = state.versions.conversations()
+    matches = sorted({name for name in known if full == name or (text and name.startswith(text))})
+    if len(matches) == 1:
+        return matches[0]
+    words = "is no conversation that the vault has a version of"
+    if matches:
+        words = f"is ambiguous: {', '.join(matches[:5])}"
+    raise NoVersionError(f"{text!r} {words}")
+
+
+def _of_run(state: State, conversation: str, run: str, unit: str) -> list[Version]:
+    versions = [version for version in state.versions.of_run(run) if version.conversation == conversation]
+    units = (unit, f"{EXTRA}{unit}")
+    return [version for version in versions if version.kind is VersionKind.FILE and (not unit or version.unit in units)]
+
+
+def _with_digest(state: State, text: str) -> list[Version]:
+    """Return the versions for the beginning of a digest, or for a stream's digests joined by ``+`` as in `status`.
+
+    Of equal contents, the one that was kept last is returned. Joined files come from one directory, if one had them.
+    """
+    candidates = [versions for part in text.lower().split("+") if (versions := _with_one_digest(state, part))]
+    origins = [{_origin(version) for version in versions} for versions in candidates]
+    shared = set.intersection(*origins) if origins else set()
+    return [
+        [version for version in versions if not shared or _origin(version) in shared][-1] for versions in candidates
+    ]
+
+
+def _with_one_digest(state: State, text: str) -> list[Version]:
+    if len(text) < SHORTEST:
+        raise NoVersionError(f"found {text!r}, expected ID@RUN[:unit], or {SHORTEST} digits of a digest or more")
+    versions = [version for version in state.versions.with_digest(text) if version.kind is VersionKind.FILE]
+    digests = sorted({version.digest for version in versions})
+    if len(digests) > 1:
+        raise NoVersionError(f"{text!r} is ambiguous: {', '.join(digest[:16] for digest in digests[:5])}")
+    return versions
+
+
+def _origin(version: Version) -> tuple[str | None, Side, str]:
+    """Return the run that has kept a version, and the side and directory that it came from."""
+    return version.run, version.side, version.path[: -len(version.file) - 1]
+
+
+class Restorable(NamedTuple):
+    """The units that a restore can write; ``notes`` name the versions that stay in the vault."""
+
+    units: tuple[SavedUnit, ...]
+    notes: tuple[Note, ...]
+
+
+def kept_units(state: State, vault: Vault, versions: Sequence[Version], form: Format) -> Restorable:
+    """Return whole units of one conversation, each from one directory; a stream's other file is added.
+
+    Of several versions of a unit, the newest valid one is taken; of equal times, the store's. A file that belongs to no
+    unit lay beside the conversation's own, and is not restored.
+
+    Raises:
+        NoVersionError: no version belongs to a unit, or a unit has no valid version.
+        VaultError: an object is missing or damaged.
+    """
+    units: dict[str, dict[tuple[str | None, Side, str], dict[str, Version]]] = {}
+    for version in _with_companions(state, versions, form):
+        units.setdefault(version.unit, {}).setdefault(_origin(version), {})[version.file] = version
+    beside = [version for files in units.pop(WHOLE, {}).values() for version in files.values()]
+    if not units:
+        names = ", ".join(sorted(version.file for version in beside))
+        message = f"found {names}, expected files of the conversation itself; what lies beside them isn't restored"
+        raise NoVersionError(message, f"`reconcile show {beside[0].digest[:16]}` prints it")
+    chosen = [_newest(unit, list(places.values()), vault, form) for unit, places in sorted(units.items())]
+    notes = [note for restorable in chosen for note in restorable.notes]
+    chosen_units = tuple(unit for restorable in chosen for unit in restorable.units)
+    return Restorable(chosen_units, (*notes, *map(_note_beside, beside)))
+
+
+def _note_beside(version: Version) -> Note:
+    words = f"no file of the conversation, stays in the vault; `reconcile show {version.digest[:16]}` prints it"
+    return _note(version, f"{version.side}:{version.path}: {words}")
+
+
+def _note(version: Version, message: str) -> Note:
+    return Note(conversation=version.conversation, unit=version.unit, reason=Reason.LEFT_IN_VAULT, message=message)
+
+
+def _with_companions(state: State, versions: Iterable[Version], form: Format) -> list[Version]:
+    """Return the versions with the other files of their streams, kept by the same run, from the same directory."""
+    completed = list(versions)
+    for version in versions:
+        if version.unit == STREAM and version.run is not None:
+            completed += [
+                other
+                for other in state.versions.of_run(version.run)
+                if other.conversation == version.conversation
+                and other.unit == STREAM
+                and _origin(other) == _origin(version)
+                and other.file in form.stream_files
+                and other.file != version.file
+            ]
+    return completed
+
+
+def _newest(unit: str, places: list[dict[str, Version]], vault: Vault, form: Format) -> Restorable:
+    """Return the newest valid version of a unit, and a note on every other version of it."""
+    contents = {tuple(sorted((name, version.digest) for name, version in files.items())): files for files in places}
+    valid: list[tuple[dict[str, Version], SavedUnit]] = []
+    invalid: list[tuple[dict[str, Version], NoVersionError]] = []
+    for files in sorted(contents.values(), key=_age, reverse=True):
+        try:
+            valid.append((files, _unit(unit, files, vault, form)))
+        except NoVersionError as error:
+            invalid.append((files, error))
+    if not valid:
+        raise invalid[0][1]
+    chosen, newest = valid[0]
+    notes = [_note_other(_differing(files, chosen, form), "takes it instead", "restore") for files, _ in valid[1:]]
+    notes += [_note_other(_differing(files, chosen, form), "prints it", "show") for files, _ in invalid]
+    return Restorable((newest,), tuple(notes))
+
+
+def _age(files: dict[str, Version]) -> tuple[int, bool]:
+    return max(version.mtime_ns for version in files.values()), next(iter(files.values())).side is Side.STORE
+
+
+def _differing(files: dict[str, Version], chosen: dict[str, Version], form: Format) -> Version:
+    """Return the file whose digest distinguishes a version from the chosen one."""
+
+    def position(version: Version) -> int:
+        return form.stream_files.index(version.file) if version.unit == STREAM else 0
+
+    order = sorted(files.values(), key=position)
+    other = [file for file in order if file.file not in chosen or file.digest != chosen[file.file].digest]
+    return (other or order)[-1]
+
+
+def _note_other(version: Version, does: str, command: str) -> Note:
+    way = f"`reconcile {command} {version.digest[:16]}` {does}"
+    return _note(
+        version, f"{version.side}:{version.path}: another version that was kept then stays in the vault; {way}"
+    )
+
+
+def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> SavedUnit:
+    contents_of = {name: _content(version, vault, form) for name, version in files.items()}
+    partial = unit == STREAM and _lacks_its_base(contents_of, form)
+    facts = _facts(unit, {form.stream_files[0]: b"{}", **contents_of} if partial else contents_of, form)
+    any_of_them = next(iter(files.values()))
+    return SavedUnit(
+        conversation=any_of_them.conversation,
+        unit=unit,
+        dirname=_origin(any_of_them)[2].rpartition("/")[2],
+        files={
+            name: SavedFile(version.size, version.mtime_ns, version.xxh3, version.digest)
+            for name, version in files.items()
+        },
+        partial=partial,
+        title=facts.title if isinstance(facts, Metadata) else None,
+    )
+
+
+def _content(version: Version, vault: Vault, form: Format) -> StreamContent:
+    if version.size <= LARGE or version.file != form.stream_files[-1]:
+        return vault.read(version.digest)
+    with vault.open(version.digest) as file:
+        return form.summarise(chunks_of(file.fileno()), events=False)
+
+
+def _lacks_its_base(contents: dict[str, StreamContent], form: Format) -> bool:
+    """Tell whether only the events of a stream were kept: its base configuration was not replaced."""
+    alone = form.stream_files[0] not in contents
+    return alone and isinstance(form.read_stream(contents, events=False), Fault)
+
+
+def _facts(unit: str, contents: dict[str, StreamContent], form: Format) -> object:
+    """Return the parsed unit; raise `NoVersionError` for invalid content (docs/design/decisions.md#rule-16)."""
+    facts: object = None
+    if unit == METADATA:
+        content = contents[form.metadata_file]
+        facts = form.read_metadata(content) if isinstance(content, bytes) else content
+    elif unit == STREAM:
+        facts = form.read_stream(contents, events=False)
+    if isinstance(facts, Fault):
+        message = f"{facts.file}: found {facts.found}, expected {facts.expected}; that version isn't written anywhere"
+        raise NoVersionError(message, "`reconcile show` prints it")
+    return facts
+
+
+class Holding(Struct, frozen=True):
+    """One object of the vault, with its size in bytes, the time of the newest run that needed it, and its versions."""
+
+    digest: str
+    size: int
+    newest_ns: int
+    versions: tuple[Version, ...]
+
+
+def holdings(state: State, vault: Vault) -> tuple[Holding, ...]:
+    """Return every object of the vault, sorted by the time of the newest run that needed it, oldest first."""
+    started = {run.id: run.started_ns for run in state.journal.runs()}
+    versions: dict[str, list[Version]] = {}
+    for version in state.versions.all():
+        versions.setdefault(version.digest, []).append(version)
+    objects = []
+    for digest, (size, stored_ns) in vault.objects().items():
+        its_versions = tuple(versions.get(digest, ()))
+        times = [started.get(version.run or "", stored_ns) for version in its_versions]
+        objects.append(Holding(digest, size, max(times, default=stored_ns), its_versions))
+    return tuple(sorted(objects, key=lambda holding: (holding.newest_ns, holding.digest)))
+
+
+def older_than(objects: tuple[Holding, ...], time_ns: int) -> tuple[Holding, ...]:
+    """Return the objects that no run since that time has put into the vault."""
+    return tuple(holding for holding in objects if holding.newest_ns < time_ns)
+
+
+def find_holding(objects: tuple[Holding, ...], prefix: str) -> Holding:
+    """Return the only object whose digest begins with ``prefix``.
+
+    Raises:
+        NoVersionError: there is none, or there are several.
+    """
+    hits = [holding for holding in objects if holding.digest.startswith(prefix.lower())] if prefix else []
+    if len(hits) == 1:
+        return hits[0]
+    words = "is no object of the vault"
+    if hits:
+        words = f"is ambiguous: {', '.join(holding.digest[:16] for holding in hits[:5])}"
+    raise NoVersionError(f"{prefix!r} {words}", "`reconcile log RUN` and `reconcile vault -v` list them")
+
+
+def remove_objects(state: State, vault: Vault, objects: tuple[Holding, ...]) -> None:
+    """Delete objects permanently. Raises `OSError`, `StateError`."""
+    for holding in objects:
+        vault.remove(holding.digest)
+        state.versions.forget(holding.digest)
