@@ -11,7 +11,8 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.fs.git_state import git_busy
-from reconcile.index.summary import LastAnswer, request_key
+from reconcile.index.file import IndexFile
+from reconcile.index.summary import request_key
 from reconcile.state.directory import state_directory
 
 from .context import find_roots, settings_of, with_layout
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
     from reconcile.engine.engine import Engine
+    from reconcile.index.summary import Summary
 
     from .arguments import Options
 
@@ -38,7 +40,7 @@ class Start(NamedTuple):
     options: Options
     roots: Roots
     settings: Settings
-    last: LastAnswer | None = None
+    last: Summary | None = None
     changed: tuple[list[str], list[str]] = ([], [])
 
     @classmethod
@@ -50,9 +52,11 @@ class Start(NamedTuple):
         roots = find_roots(options)
         start = cls(options, roots, settings_of(roots))
         directory = state_directory(roots.key, os.environ, sys.platform)
-        last = None if git_busy(roots.project) else LastAnswer.load(directory, roots.workspace_identity)
+        if git_busy(roots.project):
+            return start
         key = request_key(roots, with_layout(options, start.settings), start.settings.ignore)
-        if last is None or not last.is_about(key, directory, time.time_ns()):
+        last = IndexFile(directory, roots.workspace_identity).load_summary(key, time.time_ns())
+        if last is None:
             return start
         start = start._replace(last=last)
         return start._replace(changed=last.changed(lambda: meanwhile(start)))

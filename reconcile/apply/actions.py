@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from reconcile.apply.staging import SavedFile, Stage, StagedDirectory
-    from reconcile.index.adopted import Files
+    from reconcile.index.rows import Files
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Place
 

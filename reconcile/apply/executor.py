@@ -18,7 +18,7 @@ from reconcile.apply.actions import prepare
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.prefetch import prefetching
 from reconcile.apply.staging import DriftError
-from reconcile.index.adopted import are_settled
+from reconcile.index.rows import are_racy_safe
 from reconcile.model.reasons import Reason
 from reconcile.state.vault import VaultError
 
@@ -153,7 +153,7 @@ class Executor(Struct, frozen=True):
             outcome.fail(action, self._words(error, action))
         else:
             outcome.done(action)
-            if prepared.files and are_settled(prepared.files, now_ns):
+            if prepared.files and are_racy_safe(prepared.files, now_ns):
                 outcome.new_files[action.id] = prepared.files
 
     def _words(self, error: OSError, action: Action) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from reconcile.model.reasons import Reason
 
 if TYPE_CHECKING:
-    from reconcile.index.adopted import Files
+    from reconcile.index.rows import Files
     from reconcile.model.plan import Action
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from reconcile.apply.staging import DriftError, StagedDirectory
 from reconcile.fs.files import fingerprint_of
 from reconcile.fs.helper_process import is_possible
-from reconcile.index.stat_cache import settled
+from reconcile.index.rows import is_racy_safe
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE
 
@@ -217,7 +217,7 @@ def _stage(stage: Stage, action: Action, base: str) -> _Answer:
             read = [
                 fingerprint_of(status) for write in action.writes if (status := statuses.get(write.source)) is not None
             ]
-            if len(read) < len(action.writes) or not all(settled(fingerprint, now_ns) for fingerprint in read):
+            if len(read) < len(action.writes) or not all(is_racy_safe(fingerprint, now_ns) for fingerprint in read):
                 return None
             files = stage.write_directory(action, base)
     except (OSError, DriftError, MemoryError):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reconcile.fs.durability import Durability
     from reconcile.fs.files import Fingerprint
     from reconcile.fs.mutations import Root
-    from reconcile.index.adopted import Files
+    from reconcile.index.rows import Files
     from reconcile.model.plan import Action, Precondition, Write
     from reconcile.model.snapshot import Digest
     from reconcile.state.vault import Vault

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.run import close
 from reconcile.engine.concurrent_writes import ConcurrentWrites
-from reconcile.index.adopted import rows_of
+from reconcile.index.rows import rows_of_new
 from reconcile.model.baseline import Baseline, WorldState
 from reconcile.model.plan import Plan, states_of
 from reconcile.model.reasons import Reason
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reconcile.apply.executor import Progress
     from reconcile.engine.saved_index import LoadedIndex
     from reconcile.engine.session import Session
-    from reconcile.index.stat_cache import Row
+    from reconcile.index.rows import Row
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.planning.context import PlanningContext
@@ -395,19 +395,19 @@ class Engine:
         self._needs_full_plan = self._needs_full_plan or not self.known.suffices()
         self._changed, self.full_scan = frozenset(), None
         if pass_.full:
-            self.session.scanner.save()
             self.session.state.release_cache()
         self._others.end()
         return outcome
 
     def save(self, pass_: Pass, outcome: Outcome) -> None:
-        """Save the index after a pass for the next process, unless that process would need a full scan."""
+        """Save the index after a pass for the next process; only its rows if that process needs a full scan."""
         from reconcile.engine.saved_index import save  # here: a dry run saves nothing
 
-        self.session.scanner.save()
         if self.session.format.places is None and self.is_resumable:
             plan, due = self._plan_of_everything(pass_)
             save(self.session, self.known, plan, due, self.index, is_quiet=outcome.run is None)
+        else:
+            self.save_rows()
 
     def _plan_of_everything(self, pass_: Pass) -> tuple[Plan, frozenset[str]]:
         """Return the plan of everything as a plain run would report it now, and the conversations that are due.
@@ -444,9 +444,13 @@ class Engine:
         )
         return everything, due
 
-    def close(self) -> None:
-        """Save the index of the files' contents."""
+    def save_rows(self) -> None:
+        """Save the index of the files' contents, so that the next process need not read them."""
         self.session.scanner.save()
+
+    def close(self) -> None:
+        """Save the rows that passes have added."""
+        self.save_rows()
 
     def clean_states(self, conversations: Collection[str] | None) -> dict[str, str]:
         """Return the states of the clean and correctly placed ones of these conversations; None: of all."""
@@ -486,7 +490,7 @@ class Engine:
         if not plan.actions:
             return replace(before, baseline=session.state.load(session.checkout))
         copies = (*before.store.copies, *before.workspace.copies)
-        session.scanner.add_rows(rows_of(outcome.new_files, plan.actions, copies, session.format))
+        session.scanner.add_rows(rows_of_new(outcome.new_files, plan.actions, copies, session.format))
         return session.scan({action.target.side for action in plan.actions})
 
     def _rescan_touched(self, pass_: Pass) -> tuple[WorldState, _Update | None]:

@@ -1,22 +1,19 @@
-"""What one process saves of a pass for the next: that one looks at what has changed since, and plans that alone.
+"""Saving what is known after a pass, for the next process: that one scans what has changed since, and plans that alone.
 
-It is kept in the state's directory (`reconcile.index.summary`, `reconcile.index.snapshots`), and holds while what is
-remembered and the settings are the same. Losing it costs time, nothing else: the next run looks at everything.
+The index has it (`reconcile.index.file`), and it holds while the state and the settings are the same. Losing it costs
+time, nothing else: the next run makes a full scan.
 """
 
 from __future__ import annotations
 
-import os
-from itertools import compress
-from operator import ne
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.index.snapshots import LastKnown, LastKnownSide
-from reconcile.index.stat_cache import is_whole
-from reconcile.index.summary import Answer, LastAnswer, request_key
+from reconcile.index.rows import is_whole
+from reconcile.index.status import SideStatus, Status
+from reconcile.index.summary import Answer, Summary, request_key
 from reconcile.model.plan import Item, Note, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Foreign, Side
@@ -32,77 +29,74 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
 
-_KEY_BYTES = 16
-LOOSE = 300
-"""So many copies may have to be looked at in every run; with more, nothing is saved."""
+MOST_INCOMPLETE = 300
+"""So many copies may have to be scanned in every run; with more, only rows are saved."""
 _SHARE = 5
-"""A look at a part costs as much as one at everything where it is about one in so many directories."""
+"""A scan of a part costs as much as a full scan where the part has one in so many directories."""
 
 
 class LoadedIndex(NamedTuple):
-    """What the last run has saved, and what has changed since.
+    """The index as the last run has saved it, and the changes since.
 
-    ``changes``: the paths to look at, by side. ``before``: what the last plan said of everything.
+    ``changes``: the paths to scan, by side. ``before``: the last plan, about everything.
     """
 
-    summary: LastAnswer
-    saved: LastKnown
+    summary: Summary
+    status: Status
     known: SnapshotIndex
     before: Plan
     changes: Mapping[Side, Collection[str]] = MappingProxyType({})
     is_unchanged: bool = False
 
     @classmethod
-    def load(cls, session: Session, summary: LastAnswer, policy: Policy) -> LoadedIndex | None:
-        """Load what belongs to a run's summary; None: not all of it is there."""
-        saved = LastKnown.load(session.directory, session.roots.workspace_identity)
-        if saved is None or saved.key != summary.key or session.checkout is None:
-            return None
-        if tuple(session.scanner.index(side).saved for side in Side) != summary.indexes:
+    def load(cls, session: Session, summary: Summary, policy: Policy) -> LoadedIndex | None:
+        """Load the rows and the status that were saved with a summary; None if the file does not have both."""
+        status = session.scanner.load_status(summary.mark) if session.checkout is not None else None
+        if status is None:
             return None
         sides = {
-            side: _known_side(session, side, was, frozenset(loose))
-            for side, was, loose in zip(Side, saved.sides, summary.loose, strict=True)
+            side: _known_side(session, side, saved, frozenset(incomplete))
+            for side, saved, incomplete in zip(Side, status.sides, status.incomplete, strict=True)
         }
         whole = Whole(ORDINARY, directories=0)
-        known = SnapshotIndex(sides, Ancestry(saved.above), saved.remembered, whole, session.rules, saved.inhabited)
-        before = replace(
-            plan_of(summary.answer, policy, summary.made_ns), counted=_counted(saved.counted, summary.counted)
-        )
-        return cls(summary, saved, known, before)
+        known = SnapshotIndex(sides, Ancestry(status.above), status.remembered, whole, session.rules, status.inhabited)
+        before = replace(plan_of(summary.answer, policy, summary.saved_ns), counted=dict(status.counted))
+        return cls(summary, status, known, before)
 
     def with_changes(self, session: Session, changed: Sequence[Collection[str]]) -> LoadedIndex:
-        """Return it with what has changed since; by side, the paths that have another status than the summary knows."""
-        changes, summary = {}, self.summary
-        for side, paths, sweep, loose in zip(Side, changed, summary.sweeps, summary.loose, strict=True):
-            session.scanner.restore(side, sweep, paths)
-            changes[side] = {"" if path == "." else path for path in paths} | set(loose)
+        """Return it with the changes since; ``changed`` are, by side, the paths that have another status now."""
+        changes = {}
+        for side, paths, table, incomplete in zip(
+            Side, changed, self.summary.tables, self.status.incomplete, strict=True
+        ):
+            session.scanner.restore(side, table, paths)
+            changes[side] = {"" if path == "." else path for path in paths} | set(incomplete)
         return self._replace(changes=changes, is_unchanged=not any(changed))
 
     def holds(self, session: Session) -> bool:
-        """Tell whether what is remembered is what it was when this was saved."""
+        """Tell whether the state is the one of the time of saving."""
         return self.summary.generation == generation(session.directory)
 
     @property
     def policy(self) -> Policy:
-        """The policy of the run that is going on."""
+        """The policy of the present run."""
         return self.before.policy
 
     @property
     def due(self) -> frozenset[str]:
-        """The conversations that the next pass has to be about: of the others the last plan's word holds."""
+        """The conversations that the next pass has to plan; for the others the last plan holds."""
         noted = (note.conversation for note in self.before.notes)
-        return frozenset(self.summary.due).union(each for each in noted if each is not None)
+        return frozenset(self.summary.due).union(conversation for conversation in noted if conversation is not None)
 
     @property
     def spoken_of(self) -> frozenset[str]:
-        """The conversations of which the last plan said more than a state."""
+        """The conversations with an item or a note in the last plan."""
         return self.before.spoken_of
 
     @property
     def most(self) -> int:
-        """How many directories may be looked at one by one before a full scan costs less."""
-        return max(LOOSE, sum(len(side.conversations) for side in self.saved.sides) // _SHARE)
+        """The number of directories from which on a full scan costs less than scans of each."""
+        return max(MOST_INCOMPLETE, sum(len(side.conversations) for side in self.status.sides) // _SHARE)
 
 
 def save(
@@ -114,55 +108,66 @@ def save(
     *,
     is_quiet: bool,
 ) -> None:
-    """Save what is known after a pass; ``plan`` says it of everything but ``due``.
+    """Save the index after a pass; ``plan`` is the plan of everything but of the conversations in ``due``.
 
-    ``before``: what the pass has gone on from. ``is_quiet``: nothing was carried out. Nothing is saved where the next
-    run could not go on from it, or where all of it is saved already.
+    ``before``: the index that the process has loaded. ``is_quiet``: the plan had no actions. Only rows are saved if
+    the next run needs a full scan, and nothing if the file has all of it already.
     """
     left = tuple(sorted(due))
-    if before is not None and before.is_unchanged and is_quiet and before.holds(session):
+    if before is not None and before.is_unchanged and is_quiet and session.scanner.is_saved and before.holds(session):
         is_same = left == before.summary.due and answer_of(plan) == before.summary.answer
         if is_same:
             return
     session.state.checkpoint()
     mark = generation(session.directory)
-    if mark is None or not _is_usual(session, known, plan):
-        return
     store, workspace = known.sides[Side.STORE], known.sides[Side.WORKSPACE]
-    loose = _loose(session, store), _loose(session, workspace)
-    if sum(map(len, loose)) > LOOSE:
+    if mark is None or not _is_resumable(session, known, plan):
+        session.scanner.save()
         return
-    saved, counted = _save_known(session, known, plan, before.saved if before is not None else None)
-    roots = session.roots.store_conversations, session.roots.workspace_conversations
-    sweeps = session.scanner.stat_table(Side.STORE), session.scanner.stat_table(Side.WORKSPACE)
-    key = request_key(session.roots, plan.policy, session.ignore)
-    indexes = session.scanner.index(Side.STORE).saved, session.scanner.index(Side.WORKSPACE).saved
-    answer, now_ns = answer_of(plan), session.now_ns()
-    LastAnswer(key, mark, now_ns, roots, sweeps, answer, left, indexes, loose, counted, saved.key).save(
-        session.directory, session.roots.workspace_identity
+    incomplete = _incomplete(session, store), _incomplete(session, workspace)
+    if sum(map(len, incomplete)) > MOST_INCOMPLETE:
+        session.scanner.save()
+        return
+    status = Status(
+        (_side_status(store), _side_status(workspace)),
+        known.ancestry.relations,
+        known.remembered,
+        known.inhabited,
+        dict(plan.counted),
+        incomplete,
     )
+    summary = Summary(
+        request_key(session.roots, plan.policy, session.ignore),
+        mark,
+        session.now_ns(),
+        (session.roots.store_conversations, session.roots.workspace_conversations),
+        answer_of(plan),
+        left,
+        (session.scanner.stat_table(Side.STORE), session.scanner.stat_table(Side.WORKSPACE)),
+    )
+    session.scanner.save(summary, status if before is None else status.since(before.status))
 
 
-def _is_usual(session: Session, known: SnapshotIndex, plan: Plan) -> bool:
-    """Tell whether a next run could go on from here."""
+def _is_resumable(session: Session, known: SnapshotIndex, plan: Plan) -> bool:
+    """Tell whether the next run may use this index instead of a full scan."""
     is_whole = any(item.conversation is None for item in plan.held)
-    if session.messages or is_whole or plan.policy.git_busy or _is_to_be_asked_again(session):
+    if session.messages or is_whole or plan.policy.git_busy or _has_pending_work(session):
         return False
     if not (known.is_ordinary and known.remembered):
         return False
-    # Those of a program: if it is killed, the next run has something to clean up.
+    # Open runs are those of programs: if one is killed, the next run has to clean up.
     return not session.state.journal.open_runs()
 
 
-def _is_to_be_asked_again(session: Session) -> bool:
-    """Tell whether every run has something to do: a request waits, or nothing is known of the checkout yet."""
+def _has_pending_work(session: Session) -> bool:
+    """Tell whether every run has something to do: a request waits, or the checkout is new."""
     number = session.site.number
     layout, store, _ = session.state.checkout_row(number) or (None, None, None)
     return session.state.has_requests(number) or layout is None or store is None
 
 
 def answer_of(plan: Plan) -> Answer:
-    """Return what a plan says besides its actions, as plain values."""
+    """Return the content of a plan besides its actions, as plain values."""
     held, aside = (
         tuple(
             (item.conversation, item.title, item.unit, item.reason.name, item.message, item.resolve) for item in items
@@ -174,7 +179,7 @@ def answer_of(plan: Plan) -> Answer:
 
 
 def plan_of(answer: Answer, policy: Policy, now_ns: int) -> Plan:
-    """Return the plan that said so, made now."""
+    """Return the plan with this answer, as of now."""
     held, aside = (
         tuple(
             Item(conversation=who, title=title, unit=unit, reason=Reason[reason], message=message, resolve=resolve)
@@ -198,60 +203,22 @@ def plan_of(answer: Answer, policy: Policy, now_ns: int) -> Plan:
     )
 
 
-def _save_known(
-    session: Session, known: SnapshotIndex, plan: Plan, before: LastKnown | None
-) -> tuple[LastKnown, dict[str, str | None]]:
-    """Save what is known, unless that was saved already but for a few states; return what is saved, and those."""
-    if before is None or len(otherwise := _otherwise(plan.counted, before.counted)) > LOOSE:
-        counted, otherwise = dict(plan.counted), {}
-    else:
-        counted = before.counted
-    now = LastKnown(
-        before.key if before is not None else b"",
-        (_saved_side(known.sides[Side.STORE]), _saved_side(known.sides[Side.WORKSPACE])),
-        known.ancestry.relations,
-        known.remembered,
-        known.inhabited,
-        counted,
-    )
-    if now != before:
-        now = now._replace(key=os.urandom(_KEY_BYTES))
-        now.save(session.directory, session.roots.workspace_identity)
-    return now, otherwise
-
-
-def _counted(before: Mapping[str, str], otherwise: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the states that conversations are counted under; see `_otherwise`."""
-    counted = dict(before)
-    for conversation, state in otherwise.items():
-        if state is None:
-            counted.pop(conversation, None)
-        else:
-            counted[conversation] = state
-    return counted
-
-
-def _otherwise(counted: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the states that conversations are counted under now and weren't; None: one isn't counted any more."""
-    changed: dict[str, str | None] = dict.fromkeys(before.keys() - counted.keys())
-    differs = map(ne, map(before.get, counted), counted.values())  # of all of them, in no time
-    changed.update((conversation, counted[conversation]) for conversation in compress(counted, differs))
-    return changed
-
-
-def _known_side(session: Session, side: Side, was: LastKnownSide, loose: frozenset[str]) -> SideIndex:
+def _known_side(session: Session, side: Side, saved: SideStatus, incomplete: frozenset[str]) -> SideIndex:
     build = session.scanner.copies_in_index(side)
-    known = SideIndex(side, was.identity, was.conversations, lambda path: None if path in loose else build(path))
-    known.set_foreign(Foreign(*entry) for entry in was.foreign)
+    known = SideIndex(
+        side, saved.identity, saved.conversations, lambda path: None if path in incomplete else build(path)
+    )
+    known.set_foreign(Foreign(*entry) for entry in saved.foreign)
     known.build_lookups()
     return known
 
 
-def _saved_side(known: SideIndex) -> LastKnownSide:
+def _side_status(known: SideIndex) -> SideStatus:
     foreign = tuple((entry.path, entry.what, entry.link, entry.special) for entry in known.all_foreign())
-    return LastKnownSide(known.identity, known.paths, foreign)
+    return SideStatus(known.identity, dict(known.paths), foreign)
 
 
-def _loose(session: Session, known: SideIndex) -> tuple[str, ...]:
+def _incomplete(session: Session, known: SideIndex) -> tuple[str, ...]:
+    """Return the paths of the copies that can't be built from their rows."""
     rows = session.scanner.index(known.side).rows
     return tuple(path for path in known.loaded_paths() if not is_whole(known.copy(path), rows.get(path)))

@@ -19,7 +19,6 @@ from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, remember
 from reconcile.apply.site import Site, locks_of
 from reconcile.formats import get_format
-from reconcile.fs.cache_file import cache_path
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability
 from reconcile.fs.files import read_files
@@ -27,6 +26,7 @@ from reconcile.fs.git_state import git_busy
 from reconcile.fs.hashing import digest
 from reconcile.fs.locks import read_holder, run_lock
 from reconcile.fs.posix import process_lives
+from reconcile.index.file import IndexFile, cache_path
 from reconcile.model.baseline import WorldState
 from reconcile.model.policy import UndoRequest
 from reconcile.model.snapshot import Fault, Side, Unreadable
@@ -109,8 +109,7 @@ class Session:
         )
         self.scanner = Scanner(
             {side: self.site.conversations(side) for side in Side},
-            state_directory,
-            {Side.STORE: "store", Side.WORKSPACE: f"workspace-{self.checkout}"},
+            IndexFile(state_directory, roots.workspace_identity),
             self.format,
             clock,
         )

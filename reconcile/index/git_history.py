@@ -1,8 +1,8 @@
-"""What git said of a directory's history, kept for as long as git would say the same again.
+"""A cache of git's history of a directory: a walk through the history takes long.
 
-That depends on the commits that git begins with, on where a shallow clone ends, and on the directory: git is asked for
-these each time, which takes no walk through the history. Where it doesn't answer, nothing is known, whatever is kept. A
-checkout's file has one answer, the last one.
+The history is the same while three things are: the commits that git begins with, the end of a shallow clone, and the
+directory. git is asked for the first two each time; if it fails, the cache is not used. A checkout's file has the last
+answer alone.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconcile.fs.cache_file import load_values, save_values
 from reconcile.fs.git import GitError, History
 from reconcile.fs.git_state import shallow_commits
+from reconcile.index.file import load_values, save_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

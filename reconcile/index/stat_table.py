@@ -1,21 +1,27 @@
-"""Every path of a side that was looked at, with its status then: what it takes to know that nothing has changed.
+"""Every path of a side that a scan has seen, with its status then: enough to know that nothing has changed since.
 
-The same status says the same content, unless it was too young when it was looked at (`reconcile.index.stat_cache`):
-such a path is noted without one, and counts as changed. Directories are among them, so that whatever comes, goes or
-gets another name shows in the one that it lies in. This module is loaded at every start, and loads next to nothing.
+The same status says the same content, unless the path had changed just before the scan (git's "racily clean" rule).
+Such a path has no status in the table, and counts as changed. Directories are in the table, too: whatever appears, goes
+or gets another name changes the directory that it lies in. Two processes compare both sides, from opposite ends. Every
+start loads this module: it imports little.
 """
 
 from __future__ import annotations
 
+import marshal
 import os
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.fs.helper_process import HelperProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
     Piece = tuple[bytes, bytes]
-    WorldState = Callable[[Sequence[str]], bytes]
+    """Names, joined by NUL, and their fingerprints, one after the other."""
+    StatReader = Callable[[Sequence[str]], bytes]
+    """Returns the fingerprints that paths have now."""
 
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
@@ -25,95 +31,97 @@ _FIELDS = 4
 _BYTES = 8 * _FIELDS
 _PIECE = 1024
 """Paths that are compared at once."""
-_SHARE = 16
-"""What was said since is merged where it is more than one in so many paths: it is looked up, and looked at twice."""
+WORTH_A_PROCESS = 12_000
+"""Paths of both sides together from which a second process saves time."""
 _UNKNOWN = (0,) * _FIELDS
 _MISSING = (-1,) * _FIELDS
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _BY_DESCRIPTOR = os.stat in os.supports_dir_fd
 
 
-def past(time_ns: int, now_ns: int) -> bool:
+def is_racy_safe(time_ns: int, now_ns: int) -> bool:
     """Tell whether a change from now on must give another time, whatever the file system's clock ticks are."""
     if time_ns < now_ns - _COARSE_TICK_NS:
         return True
     return time_ns % _SECOND_NS != 0 and time_ns < now_ns - _TICK_NS
 
 
-class Sweep:
-    """``names`` are relative to the side's directory, ``.`` is itself; ``prints`` has four numbers for each."""
+class StatList:
+    """The status of paths as a scan sees them. ``names`` are relative to the side's directory, ``.`` is itself.
 
-    __slots__ = ("names", "prints")
+    ``fingerprints`` has four numbers for each name.
+    """
 
-    def __init__(self, names: list[str] | None = None, prints: array[int] | None = None) -> None:
-        """Take what is known; nothing, where a look begins."""
+    __slots__ = ("fingerprints", "names")
+
+    def __init__(self, names: list[str] | None = None, fingerprints: array[int] | None = None) -> None:
+        """Take what is known; nothing, where a scan begins."""
         self.names = names or []
-        self.prints = prints or array("q")
+        self.fingerprints = fingerprints or array("q")
 
-    def note(self, name: str, status: os.stat_result, now_ns: int) -> None:
-        """Note a path with the status that it had before its content, or what is in it, was looked at."""
+    def add(self, name: str, status: os.stat_result, now_ns: int) -> None:
+        """Add a path with the status that it had before its content or its entries were read."""
         self.names.append(name or ".")
-        if past(status.st_mtime_ns, now_ns) and past(status.st_ctime_ns, now_ns):
-            _add(self.prints, status)
+        if is_racy_safe(status.st_mtime_ns, now_ns) and is_racy_safe(status.st_ctime_ns, now_ns):
+            _add(self.fingerprints, status)
         else:
-            self.prints.extend(_UNKNOWN)
+            self.fingerprints.extend(_UNKNOWN)
 
 
 class Portion(NamedTuple):
-    """A piece to be looked at; ``outdated``: names that something else is to be said of."""
+    """A piece to be compared; ``outdated``: names that another portion has."""
 
     piece: Piece
     outdated: Container[bytes]
 
-    def changed(self, look: WorldState | None) -> list[str]:
+    def changed(self, read: StatReader | None) -> list[str]:
         """Return the paths that have another status now."""
-        found = _differing(self.piece, look)
-        return [name for name in found if os.fsencode(name) not in self.outdated]
+        return [name for name in _differing(self.piece, read) if os.fsencode(name) not in self.outdated]
 
 
-class KeptSweep:
-    """A sweep as it is kept: in pieces of names, joined by NUL, with their numbers, one after the other in memory.
+class StatTable:
+    """The status of all paths of a side, in pieces that are compared as a whole.
 
-    ``since``: what later looks had to say, by name; it has the last word. None: nothing to look at any more.
-    ``key``: which file the pieces are in; empty: none yet.
+    ``since``: by name, the fingerprints of later scans, which have the last word; None: the path is gone. ``base``: the
+    key of the file that has the pieces (`reconcile.index.file`); empty: none has.
     """
 
-    __slots__ = ("key", "pieces", "since")
+    __slots__ = ("base", "pieces", "since")
 
     def __init__(
-        self, pieces: Iterable[Piece], since: Mapping[bytes, bytes | None] | None = None, key: bytes = b""
+        self, pieces: Iterable[Piece], since: Mapping[bytes, bytes | None] | None = None, base: bytes = b""
     ) -> None:
-        """Take what `of` has made."""
+        """Take what `of` has returned."""
         self.pieces = tuple(pieces)
         self.since = since or {}
-        self.key = key
+        self.base = base
 
     @classmethod
-    def of(cls, sweep: Sweep) -> KeptSweep:
-        """Return a sweep in pieces."""
-        names, prints = sweep.names, sweep.prints
+    def of(cls, stats: StatList) -> StatTable:
+        """Return the table of a scan of the whole side."""
+        names, numbers = stats.names, stats.fingerprints
         return cls(
             (
                 os.fsencode("\0".join(names[begin : begin + _PIECE])),
-                prints[_FIELDS * begin : _FIELDS * (begin + _PIECE)].tobytes(),
+                numbers[_FIELDS * begin : _FIELDS * (begin + _PIECE)].tobytes(),
             )
             for begin in range(0, len(names), _PIECE)
         )
 
-    def patched(self, looks: Iterable[Sweep], stale: Collection[str], gone: Iterable[str]) -> KeptSweep:
-        """Return what is known after some more looks: those have the last word on what they are about.
+    def patched(self, scans: Iterable[StatList], stale: Collection[str], gone: Iterable[str]) -> StatTable:
+        """Return the table after some more scans: those have the last word on their paths.
 
-        ``stale``: names whose status has changed, and that were looked at; ``gone``: directories that are no more.
+        ``stale``: names whose status has changed, and that were scanned; ``gone``: directories that are no more.
         """
-        about = (*map(os.fsencode, stale), *self._inside(map(os.fsencode, gone)))
-        since = {**self.since, **dict.fromkeys(about)}
-        for look in looks:
-            numbers = look.prints.tobytes()
-            for at, name in enumerate(look.names):
+        names = (*map(os.fsencode, stale), *self._inside(map(os.fsencode, gone)))
+        since = {**self.since, **dict.fromkeys(names)}
+        for stats in scans:
+            numbers = stats.fingerprints.tobytes()
+            for at, name in enumerate(stats.names):
                 since[os.fsencode(name)] = numbers[_BYTES * at : _BYTES * (at + 1)]
-        return KeptSweep(self.pieces, since, self.key)
+        return StatTable(self.pieces, since, self.base)
 
-    def merged(self) -> KeptSweep:
+    def merged(self) -> StatTable:
         """Return the same in pieces alone."""
         placed: set[bytes] = set()
         pieces = [piece for piece in (self._merged(piece, placed) for piece in self.pieces) if piece[0]]
@@ -124,27 +132,26 @@ class KeptSweep:
                 some, before = pieces.pop()
                 names, numbers = some + b"\0" + names, before + numbers
             pieces.append((names, numbers))
-        return KeptSweep(pieces)
+        return StatTable(pieces)
 
-    @property
-    def is_compact(self) -> bool:
-        """Little has been said since."""
-        return len(self.since) * _SHARE <= len(self)
+    def is_compact(self, share: int) -> bool:
+        """Tell whether at most one path in ``share`` has changed since: such a path costs a look-up and two calls."""
+        return len(self.since) * share <= len(self)
 
     def __len__(self) -> int:
         """Return how many paths the pieces have."""
         return sum(len(numbers) for _, numbers in self.pieces) // _BYTES
 
     def portions(self) -> list[Portion]:
-        """Return what there is to look at: first what was said since, as what has changed lately soon does again."""
+        """Return what there is to compare, later changes first: what has changed lately soon does again."""
         later = {name: numbers for name, numbers in self.since.items() if numbers is not None}
         first = [Portion(_joined(later), {})] if later else []
         return first + [Portion(piece, self.since) for piece in self.pieces]
 
     def changed(self, root: str) -> list[str]:
         """Return the paths that have another status now."""
-        with Opened(root) as look:
-            return [name for portion in self.portions() for name in portion.changed(look)]
+        with StatsBelow(root) as read:
+            return [name for portion in self.portions() for name in portion.changed(read)]
 
     def _merged(self, piece: Piece, placed: set[bytes]) -> Piece:
         names, before = piece[0].split(b"\0"), piece[1]
@@ -159,45 +166,133 @@ class KeptSweep:
         return _joined(kept)
 
     def _inside(self, gone: Iterable[bytes]) -> Iterator[bytes]:
-        """Return the names of directories and of what is known inside them."""
-        for each in gone:
+        """Yield the names of directories and of what is known inside them."""
+        for directory in gone:
             for some in (*(names for names, _ in self.pieces), b"\0".join(self.since)):
-                if each in some:
-                    yield from (name for name in some.split(b"\0") if name == each or name.startswith(each + b"/"))
+                if directory in some:
+                    inside = directory + b"/"
+                    yield from (name for name in some.split(b"\0") if name == directory or name.startswith(inside))
 
 
-def _joined(prints: Mapping[bytes, bytes]) -> Piece:
-    return b"\0".join(prints), b"".join(prints.values())
+def compare_both(
+    roots: Sequence[str], tables: Sequence[StatTable], on_change: Callable[[], object] = lambda: None
+) -> tuple[list[str], list[str]]:
+    """Return the paths of both sides that have another status now; a second process takes its share where that pays.
+
+    ``on_change`` is called at most once, where something has changed and the other process compares what is left.
+    """
+    (one, other), (store, workspace) = roots, tables
+    if len(store) + len(workspace) < WORTH_A_PROCESS:
+        return store.changed(one), workspace.changed(other)
+    shared = SharedComparison(
+        roots, [(side, portion) for side, table in enumerate(tables) for portion in table.portions()]
+    )
+    with HelperProcess.start(shared.from_the_end) as child:
+        own = shared.from_the_start(on_change if child.is_running else None)
+        answer = child.result()
+    # Where the helper did not get to its end, this process compares what is left.
+    rest = shared.except_for(own) if answer is None else marshal.loads(answer)  # noqa: S302 - from this very program
+    return shared.by_side(own | rest)
 
 
-def _differing(piece: Piece, look: WorldState | None) -> list[str]:
+class SharedComparison:
+    """The portions of both sides, in memory that two processes share: each sees which ones are taken.
+
+    Both may take the same one where they meet: it is compared twice then, with the same result.
+    """
+
+    def __init__(self, roots: Sequence[str], portions: Sequence[tuple[int, Portion]]) -> None:
+        """Take portions, each with the number of its side."""
+        import mmap  # here: few conversations need no second process
+
+        self._roots, self._portions = roots, portions
+        self._shared = mmap.mmap(-1, len(portions) + 1)
+        """A byte for each, 1 where it is taken, and one for all: 1 where something has changed."""
+
+    def from_the_end(self) -> bytes:
+        """Compare portions, the last one first, up to one that is taken; return what differs, encoded."""
+        return marshal.dumps({at: names for at, names in self.take(reversed(range(len(self._portions)))) if names})
+
+    def from_the_start(self, on_change: Callable[[], object] | None) -> dict[int, list[str]]:
+        """Compare portions, the first one first, up to one that is taken; return what differs in each."""
+        differing = {}
+        for at, names in self.take(range(len(self._portions))):
+            differing[at] = names
+            if on_change is not None and self._shared[-1]:
+                on_change()
+                on_change = None
+        return differing
+
+    def except_for(self, done: Iterable[int]) -> dict[int, list[str]]:
+        """Compare all portions but these."""
+        return dict(self._compared(set(range(len(self._portions))).difference(done)))
+
+    def by_side(self, differing: dict[int, list[str]]) -> tuple[list[str], list[str]]:
+        """Return by side what differs in each portion."""
+        sides: tuple[list[str], list[str]] = [], []
+        for at in sorted(differing):
+            sides[self._portions[at][0]].extend(differing[at])
+        return sides
+
+    def take(self, order: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+        """Take one portion after the other, and yield what differs in it."""
+        return self._compared(self._free(order))
+
+    def __len__(self) -> int:
+        """Return the number of portions."""
+        return len(self._portions)
+
+    def _free(self, order: Iterable[int]) -> Iterator[int]:
+        for at in order:
+            if self._shared[at]:
+                return
+            self._shared[at] = 1
+            yield at
+
+    def _compared(self, order: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+        one, other = map(StatsBelow, self._roots)
+        with one as store, other as workspace:
+            readers = store, workspace
+            for at in order:
+                side, portion = self._portions[at]
+                names = portion.changed(readers[side])
+                if names:
+                    self._shared[-1] = 1
+                yield at, names
+
+
+def _joined(fingerprints: Mapping[bytes, bytes]) -> Piece:
+    return b"\0".join(fingerprints), b"".join(fingerprints.values())
+
+
+def _differing(piece: Piece, read: StatReader | None) -> list[str]:
     """Return the names that have other numbers now."""
     names, before = os.fsdecode(piece[0]).split("\0"), piece[1]
-    now = look(names) if look is not None else b""
+    now = read(names) if read is not None else b""
     if now == before:
         return []
     pairs = zip(names, range(0, len(before), _BYTES), strict=True)
     return [name for name, at in pairs if now[at : at + _BYTES] != before[at : at + _BYTES]]
 
 
-class Opened:
-    """A look at paths below a directory, which returns their numbers; None where that can't be opened."""
+class StatsBelow:
+    """Reads the fingerprints of paths below a directory; None, where that can't be opened."""
 
     def __init__(self, root: str) -> None:
         """Take the directory."""
         self._root = root
         self._fd: int | None = None
 
-    def __enter__(self) -> WorldState | None:
+    def __enter__(self) -> StatReader | None:
         """Open it."""
         if not _BY_DESCRIPTOR:
             prefix = self._root + os.sep
-            return lambda names: _prints([prefix + name for name in names], None)
+            return lambda names: _read([prefix + name for name in names], None)
         try:
             self._fd = os.open(self._root, _DIRECTORY)
         except OSError:
             return None
-        return lambda names: _prints(names, self._fd)
+        return lambda names: _read(names, self._fd)
 
     def __exit__(self, *_: object) -> None:
         """Close it."""
@@ -205,9 +300,9 @@ class Opened:
             os.close(self._fd)
 
 
-def _prints(names: Iterable[str], root_fd: int | None) -> bytes:
-    found = array("q")
-    extend, stat = found.extend, os.stat
+def _read(names: Iterable[str], root_fd: int | None) -> bytes:
+    numbers = array("q")
+    extend, stat = numbers.extend, os.stat
     for name in names:
         try:
             status = stat(name, dir_fd=root_fd, follow_symlinks=False)
@@ -215,24 +310,24 @@ def _prints(names: Iterable[str], root_fd: int | None) -> bytes:
         except OSError:
             extend(_MISSING)
         except OverflowError:
-            _fit(found, status)
-    return found.tobytes()
+            _fit(numbers, status)
+    return numbers.tobytes()
 
 
-def _add(prints: array[int], status: os.stat_result) -> None:
+def _add(numbers: array[int], status: os.stat_result) -> None:
     try:
-        prints.extend((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
+        numbers.extend((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
     except OverflowError:
-        _fit(prints, status)
+        _fit(numbers, status)
 
 
-def _fit(prints: array[int], status: os.stat_result) -> None:
+def _fit(numbers: array[int], status: os.stat_result) -> None:
     """Add four numbers of which one didn't fit into 64 bits; those before it have been added."""
-    del prints[len(prints) - len(prints) % _FIELDS :]
-    prints.extend(_print(status))
+    del numbers[len(numbers) - len(numbers) % _FIELDS :]
+    numbers.extend(_fingerprint(status))
 
 
-def _print(status: os.stat_result) -> tuple[int, ...]:
+def _fingerprint(status: os.stat_result) -> tuple[int, ...]:
     """Return four numbers of 64 bits; inodes may be larger than is positive in those, and times more than fits."""
     numbers = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     return tuple((number + _WORD // 2) % _WORD - _WORD // 2 for number in numbers)

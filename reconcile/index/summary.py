@@ -1,18 +1,14 @@
-"""What the last run found at rest, kept in files of its own: where nothing has changed since, its answer still holds.
+"""The summary of a run, for the next one: its answer, and what that holds for.
 
-A plan depends on both sides, on what is remembered, and on what was asked for. Where all three are the same, so is the
-plan, and needn't be made again. Losing them costs time, nothing else. This module is loaded at every start, and
-loads next to nothing.
+A plan depends on both sides, on the state, and on the request. Where all three are the same, so is the plan. Every
+start loads this module: it imports little.
 """
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from reconcile.fs.cache_file import cache_path, load_values, save_values
-from reconcile.index.parallel_stat import changed_on_both
-from reconcile.index.stat_table import KeptSweep
+from reconcile.index.stat_table import compare_both
 from reconcile.state.directory import Generation, generation
 
 if TYPE_CHECKING:
@@ -20,23 +16,22 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
+    from reconcile.index.stat_table import StatTable
     from reconcile.model.policy import Policy
 
-Asked: TypeAlias = tuple[object, ...]
-"""All that a plan depends on besides both sides and the memory, as values that compare."""
+Request: TypeAlias = tuple[object, ...]
+"""The request key: all that a plan depends on besides both sides and the state, as values that compare."""
 Item: TypeAlias = tuple[str | None, str | None, str, str, str, tuple[str, ...]]
 """Conversation, title, unit, reason, message, and the commands that settle it."""
 Note: TypeAlias = tuple[str | None, str, str, str]
 """Conversation, unit, reason and message."""
 
-_KIND, _SWEPT = "rest", "swept"
-_KEY_BYTES = 16
 _DAY_NS = 24 * 3600 * 10**9
 """A checkout is noted as seen once a day, which only a run that opens the state does."""
 
 
-def request_key(roots: Roots, rules: Policy | Settings, ignore: tuple[str, ...]) -> Asked:
-    """Return all that a plain run's plan depends on besides both sides, the memory and git.
+def request_key(roots: Roots, rules: Policy | Settings, ignore: tuple[str, ...]) -> Request:
+    """Return all that a plain run's plan depends on besides both sides, the state and git.
 
     ``rules`` are a policy's, or the settings that make one.
     """
@@ -46,7 +41,7 @@ def request_key(roots: Roots, rules: Policy | Settings, ignore: tuple[str, ...])
 
 
 class Answer(NamedTuple):
-    """What a plan says besides its actions; ``states`` counts the conversations in each."""
+    """The content of a plan besides its actions; ``states`` counts the conversations in each."""
 
     layout: str
     states: tuple[tuple[str, int], ...]
@@ -56,61 +51,39 @@ class Answer(NamedTuple):
     quiet: bool
 
 
-class LastAnswer(NamedTuple):
-    """``roots`` and ``sweeps`` are the store's and the workspace's; ``made_ns``: when it was found to be so.
+class Summary(NamedTuple):
+    """The answer of the last run, and what it holds for.
 
-    ``indexes``: the checksums of what was stored of either side's files; copies are built of that. ``loose``: paths of
-    copies that have to be looked at again, as not all that is known of them is there.
-    ``due``: conversations of which the answer says nothing, as the next run has to look at them in any case.
-    ``key`` tells what else was known then (`reconcile.index.snapshots`); ``counted``: conversations that are counted
-    under another state than that says, or no more.
+    ``saved_ns`` is the time of saving. ``roots`` and ``tables`` are the store's and the workspace's. The next run has
+    to plan the conversations in ``due`` whatever has changed: the answer says nothing of them. ``mark`` is that of the
+    rows and the status that were saved with it (`reconcile.index.file`).
     """
 
-    asked: Asked
+    request: Request
     generation: Generation
-    made_ns: int
+    saved_ns: int
     roots: tuple[str, str]
-    sweeps: tuple[KeptSweep, KeptSweep]
     answer: Answer
     due: tuple[str, ...]
-    indexes: tuple[bytes, bytes]
-    loose: tuple[tuple[str, ...], tuple[str, ...]]
-    counted: dict[str, str | None]
-    key: bytes
+    tables: tuple[StatTable, StatTable]
+    mark: bytes = b""
 
-    def is_about(self, asked: Asked, directory: str, now_ns: int) -> bool:
-        """Tell whether the same is asked, of the same memory; ``directory`` is the state's."""
-        recent = 0 <= now_ns - self.made_ns < _DAY_NS
-        return self.asked == asked and recent and self.generation == generation(directory)
+    @property
+    def values(self) -> tuple[object, ...]:
+        """The fields that the header of a file has, as plain values."""
+        return (*self[:4], tuple(self.answer), self.due)
 
-    def changed(self, meanwhile: Callable[[], object] = lambda: None) -> tuple[list[str], list[str]]:
-        """Return the paths of which the status isn't the same, by side; ``.`` is a side's own.
+    def changed(self, on_change: Callable[[], object] = lambda: None) -> tuple[list[str], list[str]]:
+        """Return the paths that have another status now, by side; ``.`` is a side's own.
 
-        ``meanwhile`` may be called where there are some, and another process is looking for the rest.
+        ``on_change`` may be called where there are some, and another process is comparing the others.
         """
-        return changed_on_both(self.roots, self.sweeps, meanwhile)
+        return compare_both(self.roots, self.tables, on_change)
 
-    @classmethod
-    def load(cls, directory: str, checkout: str) -> LastAnswer | None:
-        """Return what was kept in a state's directory for a checkout."""
-        values = load_values(cache_path(directory, _KIND, checkout), _KIND)
-        swept = load_values(cache_path(directory, _SWEPT, checkout), _SWEPT)
-        if values is None or swept is None:
-            return None
-        (asked, known, made_ns, roots, answer, *others), (base, here, there) = values
-        (found, count), *pieces = swept
-        if found != base:
-            return None
-        one, other = KeptSweep(pieces[:count], here, base), KeptSweep(pieces[count:], there, base)
-        return cls(asked, known, made_ns, roots, (one, other), Answer(*answer), *others)
 
-    def save(self, directory: str, checkout: str) -> None:
-        """Keep it; of the sweeps what was said since, where the rest is kept already."""
-        one, other = self.sweeps
-        base = one.key
-        if not base or base != other.key or not (one.is_compact and other.is_compact):
-            one, other, base = one.merged(), other.merged(), os.urandom(_KEY_BYTES)
-            path = cache_path(directory, _SWEPT, checkout)
-            save_values(path, _SWEPT, (base, len(one.pieces)), *one.pieces, *other.pieces)
-        values = (*self[:4], tuple(self.answer), *self[6:])
-        save_values(cache_path(directory, _KIND, checkout), _KIND, values, (base, one.since, other.since))
+def holds(
+    saved_for: Request, saved_at: Generation, saved_ns: int, request: Request, directory: str, now_ns: int
+) -> bool:
+    """Tell whether a summary answers this request, of the present state; ``directory`` is the state's."""
+    is_recent = 0 <= now_ns - saved_ns < _DAY_NS
+    return saved_for == request and is_recent and saved_at == generation(directory)

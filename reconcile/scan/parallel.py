@@ -7,21 +7,20 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.fs.helper_process import HelperProcess, is_possible
-from reconcile.index.stat_cache import Index, is_whole
-from reconcile.index.stat_table import KeptSweep
+from reconcile.index.rows import Index, Packed, is_whole
+from reconcile.index.stat_table import StatTable
 from reconcile.model.snapshot import Copy, Partition, Side, Snapshot, Stream
 from reconcile.scan.scan import Scanned, scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.index.stat_cache import Row
+    from reconcile.index.rows import Row
     from reconcile.model.format import Format
     from reconcile.scan.contents import ContentCache
 
 MIN_ENTRIES = 400
 """Entries of a side from which on a helper process saves time."""
-_LENGTH = 8
 
 
 class ScanInput(NamedTuple):
@@ -66,9 +65,9 @@ def encode(scanned: Scanned) -> bytes:
         locations,
         pickle.dumps(rest, pickle.HIGHEST_PROTOCOL),
         scanned.stats.pieces,
+        (scanned.index.format, scanned.index.identity, tuple(scanned.index.packed())) if scanned.changed else None,
     )
-    first = marshal.dumps(values)
-    return len(first).to_bytes(_LENGTH, "little") + first + (scanned.index.encode() if scanned.changed else b"")
+    return marshal.dumps(values)
 
 
 def decode(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Scanned | None:
@@ -78,11 +77,9 @@ def decode(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Sca
     """
     if blob is None:
         return None
-    end = _LENGTH + int.from_bytes(blob[:_LENGTH], "little")
-    view = memoryview(blob)
-    (exists, identity, changed, read), locations, rest, pieces = marshal.loads(view[_LENGTH:end])  # noqa: S302 - our own
-    index = Index.decode(bytes(view[end:])) if changed else before  # a view would keep the whole blob in memory
-    del view, blob
+    (exists, identity, changed, read), locations, rest, pieces, new = marshal.loads(blob)  # noqa: S302 - our own
+    del blob
+    index = before if new is None else Index.of(new[0], new[1], Packed(*new[2]))
     import pickle
 
     pickled, foreign, problems = pickle.loads(rest)  # noqa: S301 - as above
@@ -104,7 +101,7 @@ def decode(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Sca
         index.copies[path] = copy
         copies.append(copy)
     snapshot = Snapshot(side, exists, identity, tuple(copies), foreign, problems)
-    return Scanned(snapshot, index, changed, read, KeptSweep(pieces))
+    return Scanned(snapshot, index, changed, read, StatTable(pieces))
 
 
 def _describes(row: Row, copy: Copy, twin: Row | None) -> bool:

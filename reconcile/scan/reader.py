@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from reconcile.fs.dirfd import is_special, kind_of
 from reconcile.fs.files import CHANGING, digest_extra, error_text, fingerprint_of, parse_or_fault, read_fast, read_files
 from reconcile.fs.hashing import digest as digest_of
-from reconcile.index.stat_cache import Index, Row, make_row, pack, settled
-from reconcile.index.stat_table import Sweep
+from reconcile.index.rows import Index, Row, is_racy_safe, make_row, pack
+from reconcile.index.stat_table import StatList
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import (
     METADATA,
@@ -88,7 +88,7 @@ class Reader:
         self.now_ns = now_ns
         self.foreign: list[Foreign] = []
         self.problems: list[Problem] = []
-        self.stats = Sweep()
+        self.stats = StatList()
         self.learned = False
         self.read = 0
         self.common_names = {} if self.fixed else {name: name for name in (fmt.metadata_file, *fmt.stream_files)}
@@ -136,7 +136,7 @@ class Reader:
     def read_file_copy(self, level: Directory, name: str, location: CopyLocation) -> Copy:
         """Return the copy that is a single file. Raises `OSError`."""
         status = level.stat(name)
-        self.stats.note(location.path, status, self.now_ns)
+        self.stats.add(location.path, status, self.now_ns)
         row, seen = self.known.rows.get(location.path), {"": fingerprint_of(status)}
         if row is not None and row.names == "" and row.content is not None and row.prints == pack(seen, [""]):
             copy = self.known.copies.get(location.path)
@@ -155,7 +155,7 @@ class Reader:
         assert self.fmt.places is not None  # noqa: S101 - in such formats alone, a file is a record
         record = self.fmt.places.read_record(location.conversation, content)
         metadata = replace(record, file="") if isinstance(record, Fault) else record
-        if isinstance(metadata, Metadata) and settled(known, self.now_ns) and len(content) <= _KEPT:
+        if isinstance(metadata, Metadata) and is_racy_safe(known, self.now_ns) and len(content) <= _KEPT:
             row = make_row({"": (known, digest)}, metadata, None)
             if row is not None:
                 self.index.rows[location.path], self.learned = row, True
@@ -202,7 +202,7 @@ class Reader:
         """Add one directory's entries to ``listing``; return the prefixes of the directories below it."""
         below: list[str] = []
         units, prints = self._units, listing.prints
-        self.stats.note(f"{path}/{prefix}"[:-1] if prefix else path, directory.status(), self.now_ns)
+        self.stats.add(f"{path}/{prefix}"[:-1] if prefix else path, directory.status(), self.now_ns)
         for entry in directory.entries():
             name = prefix + entry.name if prefix else intern(entry.name)  # most copies have the same names
             if name == CHILDREN and not self.fixed:
@@ -217,7 +217,7 @@ class Reader:
                 if unit is not None:
                     status = entry.stat(follow_symlinks=False)
                     prints[name] = fingerprint_of(status)
-                    self.stats.note(f"{path}/{name}", status, self.now_ns)
+                    self.stats.add(f"{path}/{name}", status, self.now_ns)
             else:
                 mode = entry.stat(follow_symlinks=False).st_mode
                 unit = self.unit_of(name)
@@ -235,7 +235,7 @@ class Reader:
 
         Raises `OSError` if it is gone.
         """
-        self.stats.note(path, above.stat(name), self.now_ns)
+        self.stats.add(path, above.stat(name), self.now_ns)
         self.foreign.append(Foreign(path, f"a directory that can't be read ({error_text(error)})", special=True))
 
     def _not_ours(self, path: str, mode: int) -> None:
@@ -276,7 +276,7 @@ class Reader:
         known: dict[str, tuple[Fingerprint, Digest]] = {}
         racy: set[str | None] = set()
         for name, (at, digest) in files.items():
-            if digest is not None and settled(at, self.now_ns):
+            if digest is not None and is_racy_safe(at, self.now_ns):
                 known[name] = at, digest
             else:
                 racy.add(self.unit_of(name))
@@ -408,9 +408,9 @@ def read_common_copy(reader: Reader, directory: Directory, location: CopyLocatio
     if not isinstance(metadata, Metadata) or not isinstance(stream, Stream):
         return None
     reader.read += len(names)
-    reader.stats.note(location.path, directory_status, reader.now_ns)
+    reader.stats.add(location.path, directory_status, reader.now_ns)
     for name, (_, _, status) in contents.items():
-        reader.stats.note(f"{location.path}/{name}", status, reader.now_ns)
+        reader.stats.add(f"{location.path}/{name}", status, reader.now_ns)
     reader.remember(location.path, known, metadata, stream)
     files = tuple([File(name, at[0], at[1], digest) for name, (at, digest) in known.items()])
     place = location.conversation, location.path, location.partition, location.container

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from reconcile.fs.dirfd import Directory
-    from reconcile.index.stat_cache import Index
-    from reconcile.index.stat_table import Sweep
+    from reconcile.index.rows import Index
+    from reconcile.index.stat_table import StatList
     from reconcile.model.format import Format
     from reconcile.planning.incremental.side_index import SideIndex
 
@@ -37,7 +37,7 @@ class Rescanned(NamedTuple):
 
     copies: tuple[Copy, ...]
     gone: frozenset[str]
-    stats: Sweep
+    stats: StatList
 
 
 def rescan(
@@ -89,11 +89,13 @@ def rescan_locations(
 def _update_index(index: Index, walk: Walk, paths: Iterable[str]) -> None:
     new = walk.reader.index
     for path in paths:
-        if path not in new.rows:
-            index.rows.pop(path, None)
+        if path not in new.rows and index.rows.pop(path, None) is not None:
+            index.is_saved = False
         index.copies.pop(path, None)
-    # Unchanged rows are not stored again.
-    index.rows.update((path, row) for path, row in new.rows.items() if index.rows.get(path) != row)
+    # Unchanged rows are not saved again.
+    for path, row in new.rows.items():
+        if index.rows.get(path) != row:
+            index.rows[path], index.is_saved = row, False
     index.copies.update(new.copies)
 
 

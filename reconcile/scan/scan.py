@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from reconcile.fs.dirfd import Directory, kind_of
 from reconcile.fs.files import error_text
-from reconcile.index.stat_cache import Index
-from reconcile.index.stat_table import KeptSweep
+from reconcile.index.rows import Index
+from reconcile.index.stat_table import StatTable
 from reconcile.model.snapshot import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream, Unreadable
 from reconcile.scan.contents import read_stream
 from reconcile.scan.walker import FixedWalk, Walk
@@ -38,7 +38,7 @@ _TRIES = 3
 CHANGED = "other content than a moment ago"
 
 
-_NOTHING = KeptSweep(())
+_NOTHING = StatTable(())
 
 
 class Scanned(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Scanned(Struct, frozen=True):
     index: Index
     changed: bool
     read: int
-    stats: KeptSweep = _NOTHING
+    stats: StatTable = _NOTHING
 
 
 def scan(
@@ -86,7 +86,7 @@ def scan(
         after, before = walk.reader.index, index or Index()
         same = (after.format, after.identity) == (before.format, before.identity)
         changed = not same or walk.reader.learned or len(after.rows) != len(before.rows)
-        return Scanned(walk.snapshot(), after, changed, walk.reader.read, KeptSweep.of(walk.reader.stats))
+        return Scanned(walk.snapshot(), after, changed, walk.reader.read, StatTable.of(walk.reader.stats))
 
 
 def inspect(

@@ -8,8 +8,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.adapters.roots import identity_of
-from reconcile.index.stat_cache import Index
-from reconcile.index.stat_table import KeptSweep, Sweep
+from reconcile.index.rows import Index
+from reconcile.index.stat_table import StatList, StatTable
 from reconcile.model.snapshot import Side
 from reconcile.scan.contents import ContentCache
 from reconcile.scan.parallel import ScanInput, scan_both
@@ -20,7 +20,10 @@ from reconcile.scan.scan import scan
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from reconcile.index.stat_cache import Row
+    from reconcile.index.file import IndexFile
+    from reconcile.index.rows import Row
+    from reconcile.index.status import Status
+    from reconcile.index.summary import Summary
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Place, Snapshot
     from reconcile.planning.incremental.side_index import SideIndex
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 class _Rescans(Struct):
     """The rescans of a side since its stat table was saved; ``stale``: names whose status has changed since then."""
 
-    stats: list[Sweep] = field(default_factory=list)
+    stats: list[StatList] = field(default_factory=list)
     gone: frozenset[str] = frozenset()
     stale: frozenset[str] = frozenset()
 
@@ -42,18 +45,16 @@ class Scanner:
     def __init__(
         self,
         where: Mapping[Side, str],
-        directory: str,
-        roots: Mapping[Side, str],
+        file: IndexFile,
         fmt: Format,
         clock: Callable[[], int],
     ) -> None:
-        """Load the indexes from the state's ``directory``; ``roots`` are the names of the sides' index files."""
-        self._where, self._directory, self._roots = where, directory, roots
-        self._format, self._clock = fmt, clock
-        self._indexes = {side: Index.load(directory, roots[side]) for side in Side}
+        """Load the indexes from the checkout's ``file``; ``where`` are the sides' directories."""
+        self._where, self._file, self._format, self._clock = where, file, fmt, clock
+        self._mark, indexes = file.load_indexes()
+        self._indexes = dict(zip(Side, indexes, strict=True))
         self._cache = ContentCache()
-        self._changed: set[Side] = set()
-        self._stats: dict[Side, KeptSweep] = {side: KeptSweep(()) for side in Side}
+        self._stats: dict[Side, StatTable] = {side: StatTable(()) for side in Side}
         self._rescans: dict[Side, _Rescans] = {}
         self._snapshots: dict[Side, Snapshot] = {}
 
@@ -69,8 +70,7 @@ class Scanner:
             snapshots[side], self._stats[side] = self._with_derived_inputs(scanned.snapshot), scanned.stats
             self._rescans.pop(side, None)
             if scanned.changed:
-                self._indexes[side] = scanned.index
-                self._changed.add(side)
+                self._indexes[side], scanned.index.is_saved = scanned.index, False
         self._snapshots = snapshots
         return snapshots
 
@@ -78,19 +78,14 @@ class Scanner:
         """Rescan some directories of a side; None: only a full scan suffices (`reconcile.scan.rescan`)."""
         side = known.side
         rescanned = rescan(known, self._where[side], self._format, self._indexes[side], paths)
-        if rescanned is not None:
-            self._changed.add(side)
-            if (rescans := self._rescans.get(side)) is not None:
-                rescans.stats.append(rescanned.stats)
-                rescans.gone |= rescanned.gone
+        if rescanned is not None and (rescans := self._rescans.get(side)) is not None:
+            rescans.stats.append(rescanned.stats)
+            rescans.gone |= rescanned.gone
         return rescanned
 
     def rescan_locations(self, known: SideIndex, locations: Collection[CopyLocation]) -> tuple[Copy, ...] | None:
         """Rescan single copies of a side, without the copies inside them; None: only a full scan suffices."""
-        copies = rescan_locations(known, self._where[known.side], self._format, self._indexes[known.side], locations)
-        if copies is not None:
-            self._changed.add(known.side)
-        return copies
+        return rescan_locations(known, self._where[known.side], self._format, self._indexes[known.side], locations)
 
     def add_rows(self, rows: Mapping[Place, Row]) -> None:
         """Add rows for files that this run has written; the next scan uses those whose status is unchanged."""
@@ -99,14 +94,28 @@ class Scanner:
             if self._indexes[side].identity != identity:  # the directory is new
                 self._indexes[side] = Index(self._format.name, identity)
             self._indexes[side].rows.update((place.path, row) for place, row in rows.items() if place.side is side)
-            self._changed.add(side)
+            self._indexes[side].is_saved = False
 
-    def save(self) -> None:
-        """Save the indexes, so that the next process need not read unchanged files."""
+    @property
+    def is_saved(self) -> bool:
+        """Tell whether the file has all rows that this process knows."""
+        return all(index.is_saved for index in self._indexes.values())
+
+    def save(self, summary: Summary | None = None, status: Status | None = None) -> None:
+        """Save the indexes, so that the next process need not read unchanged files.
+
+        With ``summary`` and ``status`` it can go on from this run. Nothing is saved where no row has changed and these
+        are not given.
+        """
         self._cache = ContentCache()
-        for side in self._changed:
-            self._indexes[side].save(self._directory, self._roots[side])
-        self._changed.clear()
+        if summary is not None or not self.is_saved:
+            self._file.save([self._indexes[side] for side in Side], summary, status)
+
+    def load_status(self, mark: bytes) -> Status | None:
+        """Return the status that was saved with the rows of this process and the summary of this mark."""
+        if mark != self._mark:
+            return None
+        return self._file.load_status(mark, [self._indexes[side].rows.saved_paths for side in Side])
 
     def index(self, side: Side) -> Index:
         """Return the index of a side."""
@@ -124,15 +133,16 @@ class Scanner:
 
         return copy
 
-    def restore(self, side: Side, stats: KeptSweep, stale: Collection[str]) -> None:
+    def restore(self, side: Side, stats: StatTable, stale: Collection[str]) -> None:
         """Restore the stat table that an earlier process has saved; ``stale``: names whose status has changed since."""
         self._stats[side], self._rescans[side] = stats, _Rescans(stale=frozenset(stale))
 
-    def stat_table(self, side: Side) -> KeptSweep:
+    def stat_table(self, side: Side) -> StatTable:
         """Return the status of every path of a side at its last scan or rescan."""
         rescans = self._rescans.pop(side, None)
-        stats = self._stats[side]
-        return stats if rescans is None else stats.patched(rescans.stats, rescans.stale, rescans.gone)
+        if rescans is not None:
+            self._stats[side] = self._stats[side].patched(rescans.stats, rescans.stale, rescans.gone)
+        return self._stats[side]
 
     def _is_unchanged(self, side: Side) -> bool:
         """Tell whether all scanned paths have the same status as before; False if none was scanned."""

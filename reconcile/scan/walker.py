@@ -23,7 +23,7 @@ from reconcile.scan.reader import SYMLINK, CopyLocation, Reader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.index.stat_cache import Index
+    from reconcile.index.rows import Index
     from reconcile.model.format import Format, Places
 
 _TRIES = 2
@@ -122,7 +122,7 @@ class Walk:
                 self._open -= level.opened is not None
                 status = directory.status()
                 self.note_stamp(level.path, status)
-                self.reader.stats.note(level.path, status, self.reader.now_ns)
+                self.reader.stats.add(level.path, status, self.reader.now_ns)
                 here = level._replace(opened=directory)
                 entries = (self.entry_of(entry, here, pending) for entry in self.entries_of(directory, level))
                 for location in [location for location in entries if location is not None]:
@@ -181,7 +181,7 @@ class Walk:
             above = f"{level.path}/{inside}"
             try:
                 with level.opened.below(inside) as directory:
-                    self.reader.stats.note(above, directory.status(), self.reader.now_ns)
+                    self.reader.stats.add(above, directory.status(), self.reader.now_ns)
                     for entry in directory.entries():
                         if entry.name == GIT:
                             self._note_git(f"{above}/{GIT}", entry)

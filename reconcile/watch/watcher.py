@@ -248,6 +248,8 @@ class WatchLoop:
                 self._reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the rest is due"))
                 self._session.finish()
                 return
+            if run.full:
+                self._engine.save_rows()
         if run.full:
             end = time.monotonic_ns()
             self._event_count, self._full_scan_at = 0, end + self._full_scan_interval(end - now)

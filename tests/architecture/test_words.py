@@ -47,15 +47,11 @@ RIGHT = {"mend"}
 OLD_NAMES: dict[str, str] = {
     "cli": "worded",
     "cli/commands": "each found standing",
-    "reconcile/engine": "asked loose usual",
-    "reconcile/index": "asked found look looked looks made settled sweep",
 }
 """By package, the old words that names still have."""
 
 HARD_TO_READ: set[str] = {
     "cli",
-    "reconcile/engine",
-    "reconcile/index",
 }
 """The packages with docstrings that are not written anew yet."""
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tests.conftest import Run
 
 FIRST = 17_528_832_001
-FEW, MANY = 20, 120
+FEW, MANY = 60, 160
+"""Of both, an index saves one change alone."""
 PATHS = 2 * 4
 """Of a conversation: its directory and three files on each side."""
 MEMORY = ("brk", "madvise", "mmap", "mremap", "munmap")
@@ -30,13 +31,18 @@ _CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
 
 
 def settled(project: Path, count: int, run: Run) -> World:
-    """Make conversations that are in sync, for long enough: what is younger is looked at more closely."""
+    """Make conversations that are in sync, for long enough: what is younger is looked at more closely.
+
+    One of them has changed since the index was saved, so that it has changes in a file of their own.
+    """
     world = make_project(project, run)
     for number in range(count):
         write_conversation(world.workspace / f"{FIRST + number}-it", "It", events(2))
-    world.reconcile()
-    time.sleep(0.1)  # longer than any file system's clock takes for a tick
-    world.reconcile()
+    for path in (None, None, world.workspace / f"{FIRST + 1}-it", None):
+        if path is not None:
+            append(path, 1, "b", LONG_AGO + 10**9)
+        world.reconcile()
+        time.sleep(0.1)  # longer than any file system's clock takes for a tick
     return world
 
 

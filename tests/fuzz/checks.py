@@ -7,6 +7,7 @@ exception. The checks of bytes are also run by atheris, which looks for inputs t
 from __future__ import annotations
 
 import fcntl
+import io
 import itertools
 import json
 import os
@@ -34,7 +35,8 @@ from reconcile.formats.plain import PlainFormat
 from reconcile.fs.git_state import git_busy, path_in_repository
 from reconcile.fs.locks import read_holder
 from reconcile.fs.posix import process_lives
-from reconcile.index.stat_cache import Index, make_row
+from reconcile.index.file import Sections, encode_sections
+from reconcile.index.rows import Index, Packed, make_row
 from reconcile.inspect.checks import CHECKERS
 from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
@@ -462,8 +464,8 @@ def index_rows(entry: dict[str, Any]) -> None:
     assert other is not None
     index = Index("jp", "1:2")
     index.rows.update({entry["path"]: row, "other": other})
-    blob = index.encode()
-    back = Index.decode(blob)
+    blob = b"".join(encode_sections("index", index.packed())[1])
+    back = Index.of("jp", "1:2", unpacked(blob))
     assert back.rows.get("other") in (other, row)
     seen = back.rows.get(entry["path"])
     texts = [*entry["files"], entry["title"] or "", entry["parent"] or "", entry["last"] or ""]
@@ -474,9 +476,22 @@ def index_rows(entry: dict[str, Any]) -> None:
     if whole and seen is not None and entry["path"] != "other":
         assert (seen.metadata(), seen.stream(), seen.files()) == (known, Stream(entry["count"], entry["last"]), files)
     cut = entry["cut"] % len(blob)
-    assert Index.decode(blob[:cut]).rows == {}
-    assert Index.decode(blob[:cut] + bytes([blob[cut] ^ 1]) + blob[cut + 1 :]).rows == {}
-    assert Index.decode(repr(entry).encode(errors="replace")).rows == {}
+    for damaged in (
+        blob[:cut],
+        blob[:cut] + bytes([blob[cut] ^ 1]) + blob[cut + 1 :],
+        repr(entry).encode(errors="replace"),
+    ):
+        try:
+            unpacked(damaged)
+        except ValueError:
+            continue
+        raise AssertionError("damage is not noticed")
+
+
+def unpacked(blob: bytes) -> Packed:
+    """Return the rows in a file of sections. Raises `ValueError`."""
+    sections = Sections(io.BytesIO(blob), "index", len(blob))
+    return Packed(sections.read(0), sections.read(1), sections.read(2))
 
 
 @check(json_like(seeds.plans), examples=80, seeds=seeds.plans)

@@ -1,4 +1,4 @@
-"""Whatever a look would see has another status: nothing is missed, and nothing else costs a look."""
+"""A stat table shows every change that a scan would see, and no other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.index import parallel_stat
-from reconcile.index import stat_table as sweep_module
-from reconcile.index.parallel_stat import changed_on_both
-from reconcile.index.stat_table import KeptSweep, Sweep
+from reconcile.index import stat_table
+from reconcile.index.stat_table import SharedComparison, StatList, StatTable, compare_both
 from reconcile.model.snapshot import Side
 from reconcile.scan.scan import scan
 from tests.support.projects.stat_rows import whole
@@ -49,7 +47,7 @@ def side(tmp_path: Path) -> Path:
     return root
 
 
-def swept(root: Path) -> KeptSweep:
+def scanned(root: Path) -> StatTable:
     return scan(Side.STORE, str(root), FORMAT, None, now_ns=time.time_ns() + LATER).stats
 
 
@@ -98,7 +96,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_change_is_seen(side: Path, change: Callable[[Path], object]) -> None:
-    known = swept(side)
+    known = scanned(side)
     assert known.changed(str(side)) == []
     change(side)
     assert known.changed(str(side))
@@ -117,23 +115,23 @@ def test_numbers_that_are_too_large_are_told_apart(side: Path, monkeypatch: pyte
         values[1] = inode
         return os.stat_result(values, {"st_mtime_ns": status.st_mtime_ns, "st_ctime_ns": status.st_ctime_ns})
 
-    known = Sweep()
-    known.note("", with_inode(2**64 - 7), time.time_ns() + LATER)
+    known = StatList()
+    known.add("", with_inode(2**64 - 7), time.time_ns() + LATER)
     monkeypatch.setattr(os, "stat", lambda *_, **__: with_inode(2**64 - 7))
-    assert KeptSweep.of(known).changed(str(side)) == []
+    assert StatTable.of(known).changed(str(side)) == []
     monkeypatch.setattr(os, "stat", lambda *_, **__: with_inode(2**64 - 8))
-    assert KeptSweep.of(known).changed(str(side)) == ["."]
+    assert StatTable.of(known).changed(str(side)) == ["."]
 
 
 def test_two_processes_see_what_one_sees(side: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other"
     write(other / A)
-    roots, sweeps = (str(side), str(other)), (swept(side), swept(other))
+    roots, tables = (str(side), str(other)), (scanned(side), scanned(other))
     (side / A / "events.json").unlink()
     (other / A / "NOTE.md").write_bytes(b"")
-    alone = changed_on_both(roots, sweeps)
-    monkeypatch.setattr(parallel_stat, "WORTH_A_PROCESS", 1)
-    assert changed_on_both(roots, sweeps) == alone
+    alone = compare_both(roots, tables)
+    monkeypatch.setattr(stat_table, "WORTH_A_PROCESS", 1)
+    assert compare_both(roots, tables) == alone
     assert all(alone)
 
 
@@ -141,36 +139,36 @@ def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch:
     def refused() -> int:
         raise BlockingIOError
 
-    known = swept(side)
+    known = scanned(side)
     (side / A / "events.json").unlink()
-    monkeypatch.setattr(parallel_stat, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(stat_table, "WORTH_A_PROCESS", 1)
     monkeypatch.setattr(os, "fork", refused)
-    one, other = changed_on_both((str(side), str(side)), (known, known))
+    one, other = compare_both((str(side), str(side)), (known, known))
     assert one == other != []
 
 
 def test_what_such_a_run_needs_is_done_once_while_another_process_looks(
     side: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep_module, "_PIECE", 1)
+    monkeypatch.setattr(stat_table, "_PIECE", 1)
     other = tmp_path / "other"
     write(other / A)
-    roots, sweeps, done = (str(side), str(other)), (swept(side), swept(other)), []
-    changed_on_both(roots, sweeps, lambda: done.append("of a few"))
-    monkeypatch.setattr(parallel_stat, "WORTH_A_PROCESS", 1)
-    changed_on_both(roots, sweeps, lambda: done.append("of nothing"))
+    roots, tables, done = (str(side), str(other)), (scanned(side), scanned(other)), []
+    compare_both(roots, tables, lambda: done.append("of a few"))
+    monkeypatch.setattr(stat_table, "WORTH_A_PROCESS", 1)
+    compare_both(roots, tables, lambda: done.append("of nothing"))
     assert done == []
     for path in (side, other):
         (path / A / "events.json").unlink()
-    begin = parallel_stat._Both.from_the_end
+    begin = SharedComparison.from_the_end
 
-    def late(both: parallel_stat._Both) -> bytes:
+    def late(both: SharedComparison) -> bytes:
         time.sleep(0.2)
         return begin(both)
 
-    monkeypatch.setattr(parallel_stat._Both, "from_the_end", late)
-    changed = changed_on_both(roots, sweeps, lambda: done.append("once"))
-    assert changed == tuple(known.changed(root) for root, known in zip(roots, sweeps, strict=True))
+    monkeypatch.setattr(SharedComparison, "from_the_end", late)
+    changed = compare_both(roots, tables, lambda: done.append("once"))
+    assert changed == tuple(known.changed(root) for root, known in zip(roots, tables, strict=True))
     assert done == ["once"]
 
 
@@ -178,19 +176,19 @@ def test_what_such_a_run_needs_is_done_once_while_another_process_looks(
 def test_what_the_other_process_took_and_has_not_told_is_looked_at_here(
     side: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    def killed(both: parallel_stat._Both) -> bytes:
-        for _ in itertools.islice(both._taken(reversed(range(len(both._portions)))), most):
+    def killed(both: SharedComparison) -> bytes:
+        for _ in itertools.islice(both.take(reversed(range(len(both)))), most):
             pass
         os._exit(1)
 
-    monkeypatch.setattr(sweep_module, "_PIECE", 1)
-    known = swept(side)
+    monkeypatch.setattr(stat_table, "_PIECE", 1)
+    known = scanned(side)
     (side / A / "events.json").unlink()
     write(side / "17528832009-new")
     expected = known.changed(str(side))
-    monkeypatch.setattr(parallel_stat, "WORTH_A_PROCESS", 1)
-    monkeypatch.setattr(parallel_stat._Both, "from_the_end", killed)
-    assert changed_on_both((str(side), str(side)), (known, known)) == (expected, expected)
+    monkeypatch.setattr(stat_table, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(SharedComparison, "from_the_end", killed)
+    assert compare_both((str(side), str(side)), (known, known)) == (expected, expected)
     assert expected
 
 
@@ -201,47 +199,47 @@ def test_what_was_just_written_and_is_gone_has_changed(side: Path) -> None:
 
 
 def test_later_looks_have_the_last_word(side: Path) -> None:
-    known = swept(side)
+    known = scanned(side)
     (side / A / "events.json").write_bytes(b"[]\n")
     (side / A / "metadata.json").unlink()
     (side / A / "NOTE.md").write_bytes(b"")
     (side / ".archive" / C).rename(side / C)
     stale = set(known.changed(str(side)))
-    kept = known.patched([whole(swept(side))], stale, {f".archive/{C}"})
-    patched, fresh = whole(kept), whole(swept(side))
+    kept = known.patched([whole(scanned(side))], stale, {f".archive/{C}"})
+    patched, fresh = whole(kept), whole(scanned(side))
     assert sorted(patched.names) == sorted(fresh.names)
     assert not kept.changed(str(side))
-    assert len(patched.prints) == 4 * len(patched.names)
-    assert isinstance(patched.prints, array)
+    assert len(patched.fingerprints) == 4 * len(patched.names)
+    assert isinstance(patched.fingerprints, array)
 
 
 @pytest.mark.parametrize("piece", [1, 3, 4096])
 def test_what_is_kept_in_pieces_is_the_same(side: Path, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_module, "_PIECE", piece)
-    kept = swept(side)
+    monkeypatch.setattr(stat_table, "_PIECE", piece)
+    kept = scanned(side)
     known = whole(kept)
     assert len(kept) == len(known.names)
     assert len(kept.pieces) == -(-len(kept) // piece)
-    assert KeptSweep.of(known).pieces == kept.pieces
+    assert StatTable.of(known).pieces == kept.pieces
     (side / A / "events.json").write_bytes(b"[]\n")
     (side / "17528832009-new").mkdir()
     assert sorted(kept.changed(str(side))) == [".", f"{A}/events.json"]
 
 
 def test_of_a_side_that_is_gone_everything_has_changed(side: Path) -> None:
-    kept = swept(side)
+    kept = scanned(side)
     side.rename(side.parent / "elsewhere")
     assert kept.changed(str(side)) == whole(kept).names
 
 
 @pytest.mark.parametrize("piece", [1, 2, 4096])
 def test_a_patch_changes_what_it_is_about_alone(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_module, "_PIECE", piece)
+    monkeypatch.setattr(stat_table, "_PIECE", piece)
     names = [".", "a", "a/x", "a/y", "ab", "b", "b/x", "c"]
-    known = Sweep(list(names), array("q", [at for at in range(len(names)) for _ in range(4)]))
-    look = Sweep(["b", "new", "b/x"], array("q", [100] * 4 + [101] * 4 + [102] * 4))
-    kept = KeptSweep.of(known)
+    known = StatList(list(names), array("q", [at for at in range(len(names)) for _ in range(4)]))
+    look = StatList(["b", "new", "b/x"], array("q", [100] * 4 + [101] * 4 + [102] * 4))
+    kept = StatTable.of(known)
     found = whole(kept.patched([look], {"c", "b/x"}, {"a"}))
-    numbers = [found.prints[4 * at] for at in range(len(found.names))]
+    numbers = [found.fingerprints[4 * at] for at in range(len(found.names))]
     assert list(zip(found.names, numbers, strict=True)) == [(".", 0), ("ab", 4), ("b", 100), ("b/x", 102), ("new", 101)]
     assert kept.patched([], (), ()).pieces == kept.pieces

@@ -18,7 +18,8 @@ from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
-from reconcile.index.summary import LastAnswer, request_key
+from reconcile.index.file import IndexFile
+from reconcile.index.summary import request_key
 from reconcile.scan.scan import scan
 from reconcile.state.directory import state_directory
 from tests.properties.passes import SIDES
@@ -58,9 +59,10 @@ class ResumingLevel(DiskLevel):
 
     def _run(self, session: Session, policy: Policy, roots: Roots, directory: str) -> Plan:
         policy = session.surroundings(policy)
-        summary = LastAnswer.load(directory, roots.workspace_identity)
+        file = IndexFile(directory, roots.workspace_identity)
+        summary = file.load_summary(request_key(roots, policy, ()), self._now())
         index = None
-        if summary is not None and summary.is_about(request_key(roots, policy, ()), directory, self._now()):
+        if summary is not None:
             changed = summary.changed()
             index = LoadedIndex.load(session, summary, policy)
             index = index and index.with_changes(session, changed)

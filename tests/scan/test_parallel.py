@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconcile.formats import get_format
 from reconcile.fs import helper_process
 from reconcile.fs.helper_process import HelperProcess
-from reconcile.index.stat_cache import Index
+from reconcile.index.rows import Index
 from reconcile.model.snapshot import Side
 from reconcile.scan import parallel as scanning
 from reconcile.scan.contents import ContentCache
@@ -55,7 +55,7 @@ def looked(sides: dict[Side, Path], known: dict[Side, Index] | None = None) -> d
 
 
 def comparable(found: Scanned) -> tuple[object, ...]:
-    rows = dict(Index.decode(found.index.encode()).rows.items())  # what is kept of them
+    rows = dict(Index.of("jp", "", found.index.packed()).rows)  # what is kept of them
     return found.snapshot, rows, found.changed, found.read, found.stats.pieces
 
 

@@ -46,8 +46,8 @@ def looked(root: Path, now_ns: int | None) -> Scanned:
 
 
 def comparable(found: Scanned) -> tuple[object, ...]:
-    sweep = whole(found.stats)
-    seen = {name: tuple(sweep.prints[4 * at : 4 * at + 4]) for at, name in enumerate(sweep.names)}
+    stats = whole(found.stats)
+    seen = {name: tuple(stats.fingerprints[4 * at : 4 * at + 4]) for at, name in enumerate(stats.names)}
     return found.snapshot, dict(found.index.rows.items()), found.changed, found.read, seen
 
 

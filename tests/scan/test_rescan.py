@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.index.stat_cache import settled
+from reconcile.index.rows import is_racy_safe
 from reconcile.model.snapshot import Side
 from reconcile.planning.incremental.side_index import SideIndex
 from reconcile.scan import rescan as rescanning
@@ -39,7 +39,7 @@ class Seen:
     def until_settled(self) -> None:
         """Wait for a moment later than the file system's last: what changed right now is read again next time."""
         last = max((path.lstat().st_ctime_ns for path in self.root.rglob("*")), default=0)
-        while not settled((0, last, 0, last), time.time_ns()):
+        while not is_racy_safe((0, last, 0, last), time.time_ns()):
             time.sleep(0.001)
 
     def again(self, *paths: str) -> bool:

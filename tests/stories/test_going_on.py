@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -105,7 +106,7 @@ def test_what_happens_during_a_look_at_everything_is_not_passed_over(
         told = known.run("--workspace", known.project, *(["--json"] if how.startswith("a command") else []))
     assert "project" in told.stdout
     kept = known.run("--workspace", known.project, "--dry-run").stdout
-    for path in known.state.parent.rglob("rest-*"):
+    for path in known.state.parent.rglob("index-*"):
         path.unlink()
     assert kept == known.run("--workspace", known.project, "--dry-run").stdout
 
@@ -131,15 +132,64 @@ def test_what_is_held_is_said_every_time(known: World) -> None:
     assert (dry.exit_code, "1 held" in dry.stdout) == (4, True)
 
 
-@pytest.mark.parametrize("kind", ["rest", "swept", "known", "index"])
-@pytest.mark.parametrize("damage", [b"", b"\0" * 100])
-def test_what_was_kept_may_be_damaged(known: World, kind: str, damage: bytes) -> None:
-    (state,) = (each.parent for each in known.state.parent.rglob("state.sqlite"))
-    for path in state.glob(f"{kind}-*"):
-        path.write_bytes(damage or path.read_bytes()[:-1])
+def flipped(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 1]) + content[at:][1:]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "incomplete": lambda content: content[:-1],
+    "empty": lambda _: b"",
+    "another file": lambda _: b"\0" * 100,
+    "another header": lambda content: flipped(content, 10),
+    "another byte in the middle": lambda content: flipped(content, len(content) // 2),
+    "another byte at the end": lambda content: flipped(content, len(content) - 1),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_what_was_saved_may_be_damaged(known: World, damage: Callable[[bytes], bytes]) -> None:
+    (index,) = known.state.parent.rglob("index-*")
+    index.write_bytes(damage(index.read_bytes()))
     append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
     known.reconcile()
     assert known.event_count(ONE) == 3
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_the_saved_changes_may_be_damaged(known: World, damage: Callable[[bytes], bytes]) -> None:
+    for number in range(64):
+        write_conversation(known.workspace / f"{NEW + number}-new", "New", events(2))
+    known.reconcile()
+    time.sleep(0.1)  # a file that was written a moment ago has no row
+    known.reconcile("--json")
+    append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
+    known.run("--workspace", known.project)
+    (changes,) = known.state.parent.rglob("index-*.changes")
+    changes.write_bytes(damage(changes.read_bytes()))
+    for count in (4, 5):
+        append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + count * SECOND)
+        known.reconcile()
+        assert known.event_count(ONE) == count
+
+
+def test_one_change_writes_the_changes_alone(known: World) -> None:
+    for number in range(64):
+        write_conversation(known.workspace / f"{NEW + number}-new", "New", events(2))
+    known.reconcile()
+    time.sleep(0.1)
+    known.reconcile("--json")
+    (index,) = (path for path in known.state.parent.rglob("index-*") if path.suffix != ".changes")
+    before = index.stat().st_ino
+    for act in (
+        lambda: append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND),
+        lambda: write_conversation(known.workspace / f"{NEW + 100}-new", "New", events(2)),
+        lambda: known.run("local", str(TWO), "--workspace", known.project),
+    ):
+        act()
+        with no_look_at_everything():
+            known.run("--workspace", known.project)
+            known.run("--workspace", known.project)
+        assert index.stat().st_ino == before
 
 
 def test_a_state_that_decays_without_a_trace_is_moved_aside(world: World) -> None:

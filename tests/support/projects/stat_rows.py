@@ -1,18 +1,18 @@
-"""What was swept, as lists to be compared."""
+"""Stat tables as lists to be compared."""
 
 from __future__ import annotations
 
 import os
 from array import array
 
-from reconcile.index.stat_table import KeptSweep, Sweep
+from reconcile.index.stat_table import StatList, StatTable
 
 
-def whole(kept: KeptSweep) -> Sweep:
-    """Return the sweep that was kept."""
+def whole(kept: StatTable) -> StatList:
+    """Return the whole table as one list."""
     names: list[str] = []
-    prints = array("q")
+    fingerprints = array("q")
     for some, numbers in kept.merged().pieces:
         names += os.fsdecode(some).split("\0")
-        prints.frombytes(numbers)
-    return Sweep(names, prints)
+        fingerprints.frombytes(numbers)
+    return StatList(names, fingerprints)

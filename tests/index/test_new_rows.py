@@ -15,7 +15,7 @@ from reconcile.formats import get_format
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import fingerprint_of
 from reconcile.fs.hashing import digest
-from reconcile.index.adopted import Files, are_settled, rows_of
+from reconcile.index.rows import Files, are_racy_safe, rows_of_new
 from reconcile.model.plan import Action, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
@@ -98,7 +98,7 @@ def test_also_in_a_side_that_was_not_there(
 
 
 def test_what_is_too_young_is_read_again(world: World, looked_into: list[str]) -> None:
-    with mock.patch("reconcile.apply.executor.are_settled", return_value=False):
+    with mock.patch("reconcile.apply.executor.are_racy_safe", return_value=False):
         world.reconcile(settled=False)
     assert len(looked_into) == 2 * 3 * 4
 
@@ -145,7 +145,7 @@ def test_a_row_says_what_a_look_would_have_learned(world: World) -> None:
     source = next(copy for copy in found.snapshot.copies if copy.path == NAME)
     files = files_of(world.workspace / NAME)
     moved = replace(source, side=Side.STORE, path="elsewhere")
-    (row,) = rows_of({"1": files}, [made(moved.place, "new")], [moved], FORMAT).values()
+    (row,) = rows_of_new({"1": files}, [made(moved.place, "new")], [moved], FORMAT).values()
     assert row == found.index.rows[NAME]
 
 
@@ -158,17 +158,17 @@ def test_there_is_no_row_where_the_source_is_not_what_was_written(world: World) 
     changed = {**files, "metadata.json": (files["metadata.json"][0], digest(b"{}"))}
     fewer = {name: known for name, known in files.items() if name != "base_config.json"}
     for other in (changed, fewer):
-        assert not rows_of({"1": other}, [action], [source], FORMAT)
-    assert not rows_of({"1": files}, [action], [replace(source, stream=None)], FORMAT)
-    assert not rows_of({"1": files}, [made(None, "new")], [source], FORMAT)
-    assert not rows_of({"2": files}, [action], [source], FORMAT)
+        assert not rows_of_new({"1": other}, [action], [source], FORMAT)
+    assert not rows_of_new({"1": files}, [action], [replace(source, stream=None)], FORMAT)
+    assert not rows_of_new({"1": files}, [made(None, "new")], [source], FORMAT)
+    assert not rows_of_new({"2": files}, [action], [source], FORMAT)
 
 
 def test_a_file_is_old_enough_once_a_tick_has_gone_by(world: World) -> None:
     files = files_of(world.workspace / NAME)
     written = max(changed for (_, _, _, changed), _ in files.values())
-    assert not are_settled(files, written)
-    assert are_settled(files, written + int(TICK_S * 10**9))
+    assert not are_racy_safe(files, written)
+    assert are_racy_safe(files, written + int(TICK_S * 10**9))
 
 
 def files_of(directory: Path) -> Files:

@@ -1,8 +1,7 @@
-"""The stat cache: it saves reading, and it doesn't lie."""
+"""The rows of an index save reading, and are never wrong."""
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.index.stat_cache import Index, Row, make_row, settled
+from reconcile.index.rows import Index, Row, is_racy_safe, make_row
 from reconcile.model.snapshot import Fault, Side, Stream
 from reconcile.scan.scan import scan
 
@@ -47,7 +46,7 @@ def look(root: Path, index: Index | None, *, now_ns: int | None = None, events: 
 
 def stored(scanned: Scanned) -> Index:
     """The index as another process gets it."""
-    return Index.decode(scanned.index.encode())
+    return Index.of(scanned.index.format, scanned.index.identity, scanned.index.packed())
 
 
 def test_nothing_is_read_twice(root: Path) -> None:
@@ -128,14 +127,14 @@ def test_recently_written_files_are_read_again(root: Path) -> None:
 )
 def test_the_racily_clean_rule(mtime: int, ctime: int, trusted: bool) -> None:
     now = OLD + LATER if mtime == OLD else 1_000_000_000
-    assert settled((1, mtime, 1, ctime), now) is trusted
+    assert is_racy_safe((1, mtime, 1, ctime), now) is trusted
 
 
 def test_a_time_without_fraction_needs_two_seconds() -> None:
     second = 1_000_000_000
-    assert not settled((1, 8 * second, 1, 5), 10 * second)
-    assert settled((1, 8 * second, 1, 5), 10 * second + 1)
-    assert settled((1, 8 * second + 1, 1, 5), 10 * second)
+    assert not is_racy_safe((1, 8 * second, 1, 5), 10 * second)
+    assert is_racy_safe((1, 8 * second, 1, 5), 10 * second + 1)
+    assert is_racy_safe((1, 8 * second + 1, 1, 5), 10 * second)
 
 
 def test_faults_are_never_remembered(root: Path) -> None:
@@ -195,116 +194,7 @@ def test_names_and_titles_that_are_no_text(tmp_path: Path) -> None:
     assert look(tmp_path, stored(first)).snapshot == first.snapshot
 
 
-@pytest.mark.parametrize("at", [0, 15, 20, 40, -1])
-def test_damage_gives_an_empty_index(root: Path, at: int) -> None:
-    make(root / A)
-    blob = bytearray(look(root, None).index.encode())
-    assert Index.decode(bytes(blob)).rows
-    blob[at] ^= 1
-    assert Index.decode(bytes(blob)) == Index()
-
-
-def test_no_index_at_all() -> None:
-    for blob in (b"", b"x" * 100, Index().encode()[:-1]):
-        assert Index.decode(blob) == Index()
-    assert not Index.decode(Index().encode()).rows
-
-
 def test_a_time_too_far_away_is_not_remembered() -> None:
 
     assert make_row({"x": ((1, 1 << 70, 1, 1), "0" * 32)}, None, None) is None
     assert Row("", b"", b"").files() == {}
-
-
-def saved(directory: Path, index: Index) -> set[str]:
-    """Save an index, and return the files that were written."""
-    before = {path.name: path.stat().st_ino for path in directory.iterdir()}
-    index.save(str(directory), "side")
-    return {path.name for path in directory.iterdir() if before.get(path.name) != path.stat().st_ino}
-
-
-def row(number: int) -> Row:
-    found = make_row({"metadata.json": ((number, 1, 2, 3), "0" * 32)}, None, None)
-    assert found is not None
-    return found
-
-
-@pytest.fixture
-def kept(tmp_path: Path) -> Index:
-    index = Index("jp", "1:2")
-    index.rows.update({f"c{number}": row(number) for number in range(100)})
-    assert saved(tmp_path, index) == {"index-side"}
-    return index
-
-
-def test_few_changes_are_stored_alone(tmp_path: Path, kept: Index) -> None:
-    for index in (kept, Index.load(str(tmp_path), "side")):
-        index.rows["c7"] = row(1007)
-        index.rows["new"] = row(1)
-        index.rows.pop("c9", None)
-        index.rows.pop("new-and-gone", None)
-        assert saved(tmp_path, index) == {"index-side.changes"}
-        again = Index.load(str(tmp_path), "side")
-        assert (again.format, again.identity, dict(again.rows)) == ("jp", "1:2", dict(index.rows))
-        assert (again.base, again.saved) == (index.base, index.saved)
-    assert (len(again.rows), again.rows["c7"], "c9" in again.rows) == (100, row(1007), False)
-    again.rows["c9"] = row(9)
-    again.save(str(tmp_path), "side")
-    assert Index.load(str(tmp_path), "side").rows["c9"] == row(9)
-
-
-def test_many_changes_are_stored_with_all(tmp_path: Path, kept: Index) -> None:
-    kept.rows["c7"] = row(1007)
-    assert saved(tmp_path, kept) == {"index-side.changes"}
-    kept.rows.update({f"c{number}": row(1000 + number) for number in range(8)})
-    assert saved(tmp_path, kept) == {"index-side"}
-    assert not (tmp_path / "index-side.changes").exists()
-    assert dict(Index.load(str(tmp_path), "side").rows) == dict(kept.rows)
-    kept.rows.pop("c50")
-    assert saved(tmp_path, kept) == {"index-side.changes"}
-
-
-def test_changes_of_another_index_or_damaged_ones_say_nothing(tmp_path: Path, kept: Index) -> None:
-    kept.rows["c7"] = row(1007)
-    kept.save(str(tmp_path), "side")
-    changes = tmp_path / "index-side.changes"
-    whole = changes.read_bytes()
-    changes.write_bytes(whole[:-1])
-    damaged = Index.load(str(tmp_path), "side")
-    assert (damaged.rows["c7"], damaged.saved) == (row(7), kept.base)
-    other = Index("jp", "1:3")
-    other.rows.update({"c1": row(5)})
-    assert saved(tmp_path, other) == {"index-side"}
-    changes.write_bytes(whole)
-    found = Index.load(str(tmp_path), "side")
-    assert (dict(found.rows), found.saved) == ({"c1": row(5)}, other.saved)
-
-
-def test_a_row_that_does_not_fit_is_gone_from_what_is_stored(tmp_path: Path, kept: Index) -> None:
-    odd = row(7)._replace(title="\ud800")
-    kept.rows["c7"] = odd
-    assert saved(tmp_path, kept) == {"index-side.changes"}
-    assert "c7" not in Index.load(str(tmp_path), "side").rows
-    assert kept.rows["c7"] == odd
-    kept.rows.update({f"c{number}": row(1000 + number) for number in range(20, 30)})
-    assert saved(tmp_path, kept) == {"index-side"}
-    assert "c7" not in Index.load(str(tmp_path), "side").rows
-    assert kept.rows["c7"] == odd
-
-
-def test_after_a_failed_save_the_next_one_knows_what_is_stored(
-    tmp_path: Path, kept: Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    kept.rows.update({f"c{number}": row(1000 + number) for number in range(20)})
-    with monkeypatch.context() as patched:
-        patched.setattr("reconcile.index.stat_cache.replace_private_file", full)
-        assert saved(tmp_path, kept) == set()
-    # Nobody may take what is stored for what is known here.
-    assert Index.load(str(tmp_path), "side").saved != kept.saved
-    kept.rows["c50"] = row(1050)
-    kept.save(str(tmp_path), "side")
-    again = Index.load(str(tmp_path), "side")
-    assert (dict(again.rows), again.saved) == (dict(kept.rows), kept.saved)
