@@ -92,14 +92,14 @@ def _not_among(diagnosed: Collection[Finding], strays: Iterable[Finding]) -> Ite
 def _temporary_files(side: Side, conversations: str, copies: Mapping[str, str]) -> Iterator[Finding]:
     """Yield JP's ``*.tmp`` files beside copies. JP deletes them at its next start, in live directories only."""
     for copy, conversation in copies.items():
+        directory = f"{conversations}/{copy}"
         try:
-            names = names_in(os.path.join(conversations, copy))
+            names = names_in(directory)
         except OSError as error:
             yield _unread(f"{side}:{copy}", error, conversation)
             continue
         for name in names:
-            path = os.path.join(conversations, copy, name)
-            if name.endswith(".tmp") and os.path.isfile(path):
+            if name.endswith(".tmp") and os.path.isfile(path := f"{directory}/{name}"):
                 mend = ("jp, at its next start", f"or look at it, and rm {shlex.quote(path)}")
                 yield Finding(Ailment.LEFTOVER, f"{side}:{copy}/{name}", "JP's half-written file", conversation, mend)
 
