@@ -180,7 +180,7 @@ def test_what_is_in_the_way_by_now_stays(world: World) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_what_a_file_is_too_young_for_is_left_to_this_process(world: World, here: list[str]) -> None:
-    with mock.patch.object(prefetch, "settled", return_value=False):
+    with mock.patch.object(prefetch, "is_racy_safe", return_value=False):
         world.reconcile()
     assert len(here) == COUNT + 1
 
