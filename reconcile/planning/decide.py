@@ -170,12 +170,8 @@ def is_unchanged(context: PlanningContext, view: View) -> bool:
 
 
 def _has_same_files(unit: Unit, other: Unit) -> bool:
-    if len(unit.files) != len(other.files):
-        return False
-    for file, there in zip(unit.files, other.files, strict=True):
-        if file.digest != there.digest or file.name != there.name:
-            return False
-    return True
+    ours, theirs = unit.files, other.files
+    return [(file.name, file.digest) for file in ours] == [(file.name, file.digest) for file in theirs]
 
 
 def _recovers(policy: Policy) -> bool:

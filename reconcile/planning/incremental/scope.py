@@ -15,7 +15,6 @@ from reconcile.model.baseline import WorldState
 from reconcile.model.options import Layout
 from reconcile.model.policy import (
     ForkRequest,
-    GcRequest,
     LocalRequest,
     ProjectRequest,
     QuarantineRequest,
@@ -228,7 +227,7 @@ def named_by(policy: Policy) -> frozenset[str] | None:
             return chosen.union((conversation, *(() if parent is None else (parent,))))
         case ForkRequest(conversation):
             return chosen | {conversation}
-        case GcRequest():
+        case _:  # `gc` removes whatever has expired
             return None
 
 

@@ -8,11 +8,24 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind, WorldState
+from reconcile.model.format import EventSelection
 from reconcile.model.options import Prefer
-from reconcile.model.policy import Policy
+from reconcile.model.policy import (
+    ForkRequest,
+    GcRequest,
+    LocalRequest,
+    Policy,
+    ProjectRequest,
+    QuarantineRequest,
+    RemoveRequest,
+    Request,
+    RestoreRequest,
+    SetParentRequest,
+    UndoRequest,
+)
 from reconcile.model.snapshot import Fault, Foreign, Problem, Side, Stream
 from reconcile.planning.incremental.ancestry import Ancestry, above
-from reconcile.planning.incremental.scope import ORDINARY, SnapshotIndex
+from reconcile.planning.incremental.scope import ORDINARY, SnapshotIndex, named_by
 from reconcile.planning.incremental.side_index import SideIndex
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.guards import whole_of
@@ -345,3 +358,30 @@ def test_a_plain_policy_asks_for_nothing() -> None:
     assert not Policy(accept_bulk=True).is_plain
     assert not Policy(only=ids(1)).is_plain
     assert not Policy(prefer=Prefer.STORE).is_plain
+
+
+NAMED: tuple[tuple[Request | None, frozenset[str] | None], ...] = (
+    (None, ids()),
+    (UndoRequest("run"), ids()),
+    (RestoreRequest("version"), ids()),
+    (LocalRequest(("jp-c1", "jp-c2")), ids(1, 2)),
+    (RemoveRequest(("jp-c1",)), ids(1)),
+    (QuarantineRequest(("jp-c1",)), ids(1)),
+    (ProjectRequest(("jp-c1",)), ids(1)),
+    (ProjectRequest((), everything=True), None),
+    (ProjectRequest((), behind=True), None),
+    (ProjectRequest(("jp-c1",), records=(1,)), None),
+    (SetParentRequest("jp-c1", "jp-c2"), ids(1, 2)),
+    (SetParentRequest("jp-c1", None), ids(1)),
+    (ForkRequest("jp-c1", EventSelection()), ids(1)),
+    (GcRequest(), None),
+)
+
+
+@pytest.mark.parametrize(("request_", "named"), NAMED)
+def test_a_command_names_its_conversations_or_may_concern_any(
+    request_: Request | None, named: frozenset[str] | None
+) -> None:
+    assert named_by(Policy(request=request_)) == named
+    chosen = named_by(Policy(request=request_, only=ids(7), below=ids(8)))
+    assert chosen == (None if named is None else named | ids(7, 8))
