@@ -97,6 +97,14 @@ def _prepare_writes(stage: Stage, action: Action) -> Prepared:
         name = f"{base}-{number}"
         stage.write(side, name, write)
         staged.append((name, write.target))
+    # A file that only gets another time goes first. Recovery compares contents: with the last new content in place, a
+    # killed step counts as done, and the time would stay the old one.
+    retimed = {
+        write.target
+        for write in action.writes
+        if (before := replaced.get(write.target)) is not None and before.content == write.digest
+    }
+    staged.sort(key=lambda file: file[1] not in retimed)
     return Prepared(action, lambda: _publish_files(stage, action, staged, replaced))
 
 
@@ -164,6 +172,7 @@ def _move(stage: Stage, action: Action) -> None:
     assert source is not None  # noqa: S101 - a move has a source
     for expect in action.expect:
         stage.check(expect)
+    stage.retry_removals()
     stage.make_parents(target)
     _rename_new(stage, source.path, target)
     stage.mark_renamed(source)

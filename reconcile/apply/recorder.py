@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome, Result
-from reconcile.model.baseline import LOST, records_of
+from reconcile.model.baseline import LOST, AsideKind, records_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planning.baseline_update import brought
@@ -20,9 +20,9 @@ from reconcile.state.journal import ROOTS, Journal, Step
 from reconcile.state.vault import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from reconcile.model.baseline import Baseline, Intent, PendingRequest, Verb, WorldState
+    from reconcile.model.baseline import AsideRecord, Baseline, Intent, PendingRequest, Verb, WorldState
     from reconcile.model.plan import Action, Plan, Preserve
     from reconcile.planning.baseline_update import Changes
     from reconcile.state.database import State
@@ -113,10 +113,11 @@ def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
     """Return the changes of intents, set-aside states, tombstones and roots that precede the first step of a plan."""
     intents = {key: _noticed(intent, run) for key, intent in plan.intents}
     written = {action.conversation for action in plan.actions if _states_parent(action)}
+    later = asides_of_steps(plan)
     return BaselineUpdate(
         agreed=dict.fromkeys(plan.voided),
         intents=intents,
-        asides=dict(plan.asides),
+        asides={key: record for key, record in plan.asides if key not in later},
         tombstones=dict(plan.tombstones),
         store_identity=LOST if plan.store_lost and world.baseline.agreed and world.baseline.store_identity else None,
         store_lost=plan.store_lost,
@@ -132,14 +133,33 @@ def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
     )
 
 
+def asides_of_steps(plan: Plan, undone: Collection[str] = ()) -> dict[tuple[str, str], AsideRecord]:
+    """Return the records that are true once the store has what a step writes: they follow the step.
+
+    A merged version of a `local` conversation has all of the workspace's content. Recorded before the merge, the record
+    would keep that content from the store after a kill. ``undone`` are the ids of actions that were not carried out.
+    """
+    stored = {
+        (action.conversation, action.unit)
+        for action in plan.actions
+        if action.target.side is Side.STORE and action.writes and action.id not in undone
+    }
+    return {
+        key: record
+        for key, record in plan.asides
+        if record is not None and record.kind is AsideKind.LOCAL and key in stored
+    }
+
+
 def _noticed(intent: Intent | None, run: str | None) -> Intent | None:
     """Add the run to an intent without one: `recover` lists removed conversations by run."""
     return intent if intent is None or intent.run else replace(intent, run=run)
 
 
-def achieved_update(changes: Changes, run: str | None) -> BaselineUpdate:
-    """Return the changes of the baseline by the results of a run."""
+def achieved_update(changes: Changes, run: str | None, asides: Mapping[tuple[str, str], AsideRecord]) -> BaselineUpdate:
+    """Return the changes of the baseline by the results of a run; ``asides`` are those of steps that are done."""
     return BaselineUpdate(
+        asides=asides,
         agreed=changes.agreed,
         history={key: (digest,) for key, digest in changes.history.items()},
         parents=changes.parents,

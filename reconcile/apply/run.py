@@ -15,6 +15,7 @@ from reconcile.apply.outcome import Result
 from reconcile.apply.recorder import (
     Recorder,
     achieved_update,
+    asides_of_steps,
     forget_untouched,
     planned_steps,
     planned_update,
@@ -157,7 +158,9 @@ def remember(
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
     changes = achieved_update(
-        update_baseline(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole), outcome.run
+        update_baseline(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole),
+        outcome.run,
+        asides_of_steps(plan, outcome.undone()),
     )
     if baseline.waiting:
         left = unfinished_requests(plan, outcome, baseline, changes.waiting)

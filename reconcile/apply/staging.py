@@ -244,6 +244,12 @@ class Stage(Struct, kw_only=True):
         except OSError:
             self.unremoved.append((left, folders))
 
+    def retry_removals(self) -> None:
+        """Remove the empty parents that could not be removed before; a move would take them along."""
+        waiting, self.unremoved = self.unremoved, []
+        for left, folders in waiting:
+            self.remove_empty_parents(left, folders)
+
     def name_in(self, action: Action, place: Place) -> str:
         """Return the name of a file below the directory of its conversation."""
         if action.unit == METADATA:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from tests.support.scenarios.trees import Tree
 
 SAVED = "state-saved"
+ATTEMPTS = 20
+"""How often a command is run until it makes a call: it reads a file again that may have changed since its last time
+stamp, so it opens fewer files in a run that the machine delays.
+"""
 SETTLES = ("resolve", "set-parent")
 """Commands after which the files say what was asked for: cut short there, what goes with it is any run's to do, and not
 due by the same command any more.
@@ -122,6 +126,7 @@ class Injector:
         found = {}
         for side in level.sides(command):
             tree = level.tree(side)
+            names.learn(tree or ())
             staged = {path for path in tree or {} if path.startswith(".reconcile-")}
             shown = names.tree({path: entry for path, entry in sorted((tree or {}).items()) if path not in staged})
             # A time that no scenario has is that of the run.
@@ -158,10 +163,13 @@ class StraceInjector(Injector):
         for effect, how in EFFECTS.items():
             for call in calls[self.first - 1 :: self.stride]:
                 inject = f"{call.name}:{how}:when={call.number}"
-                hit = self.one(level, command, before, clean, inject, partial(spoilt, inject))
-                assert hit, f"{inject}: the command didn't come so far"
+                for _attempt in range(ATTEMPTS):
+                    hit = self.one(level, command, before, clean, inject, partial(spoilt, inject))
+                    saved.restore()
+                    if hit:
+                        break
+                assert hit, f"{inject}: the command did not make so many calls in {ATTEMPTS} runs"
                 self.injected[effect] += 1
-                saved.restore()
         saved.forget()
 
 

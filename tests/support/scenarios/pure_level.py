@@ -87,6 +87,11 @@ class Names:
         """Return names for the ids that aren't in the scenario's text."""
         return cls({number: number for line in source for number in _MADE.findall(line)})
 
+    def learn(self, paths: Iterable[str]) -> None:
+        """Name the ids in these paths by what else the paths say: a repeated run makes its forks in another order."""
+        for path in sorted(paths, key=lambda path: (_MADE.sub("", path), path)):
+            self.shown(path)
+
     def shown(self, text: str) -> str:
         return _MADE.sub(lambda match: self._name(match[0]), text)
 
