@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.apply.outcome import Outcome
+from reconcile.apply.executor import Outcome
 from reconcile.engine.engine import Engine
 from reconcile.engine.saved_index import LoadedIndex, plan_of
 from reconcile.model.options import Prefer

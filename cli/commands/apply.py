@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.apply.outcome import Outcome
+from reconcile.apply.executor import Outcome
 from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 from reconcile.model.reasons import Reason

@@ -15,7 +15,7 @@ from .text import MAX_INDENT, SETTLED_COLOR, Style, clean, count_line, indented,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.apply.outcome import Outcome
+    from reconcile.apply.executor import Outcome
     from reconcile.model.plan import Action, Item, Plan
     from reconcile.model.snapshot import Place
 

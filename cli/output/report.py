@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.apply.outcome import Result
+from reconcile.apply.executor import Result
 from reconcile.model.reasons import Reason
 
 from .errors import ExitCode
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reconcile.adapters.roots import Roots
-    from reconcile.apply.outcome import Outcome
+    from reconcile.apply.executor import Outcome
     from reconcile.model.plan import Plan
 
     from ..arguments import Options

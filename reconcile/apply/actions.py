@@ -1,27 +1,36 @@
-"""One action on disk: prepared in the staging directory, then published by renames (docs/design/run.md#rule-50)."""
+"""Actions on disk: each is prepared in the staging directory, then published by renames (docs/design/run.md#rule-50).
+
+`Swap` replaces the files of a unit as one; `DirectoryRemoval` removes a whole directory.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from msgspec import Struct, field
 
-from reconcile.apply.remove_directory import DirectoryRemoval
 from reconcile.apply.staging import DriftError
-from reconcile.apply.swap import Swap
-from reconcile.fs.files import fingerprint_of
+from reconcile.fs.dirfd import kind_of
+from reconcile.fs.files import Fingerprint, fingerprint_of, mtime_of
+from reconcile.fs.hashing import digest_file
+from reconcile.fs.mutations import NotAFileError
 from reconcile.model.plan import Kind
-from reconcile.model.snapshot import WHOLE
+from reconcile.model.snapshot import WHOLE, Foreign, Place, nested_git
+from reconcile.model.units import is_nested_git, is_of_another
+from reconcile.state.vault import Version, VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from reconcile.apply.staging import SavedFile, Stage, StagedDirectory
+    from reconcile.fs.mutations import Root
     from reconcile.index.rows import Files
     from reconcile.model.plan import Action
-    from reconcile.model.snapshot import Place
+    from reconcile.model.snapshot import Digest
 
 MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
@@ -207,3 +216,237 @@ def _make_directories(stage: Stage, action: Action) -> None:
     for place in action.makes:
         for directory in root.make_directories(place.path):
             stage.renamed.add(os.path.dirname(root.absolute(directory)))
+
+
+class _Change(NamedTuple):
+    """``inode`` is that of the new file, None after a removal; ``old`` the present name of the old file, if any."""
+
+    name: str
+    inode: int | None
+    old: str | None
+
+
+class Swap(Struct):
+    """The replacement of several files as one: if one fails, the others are put back, so that no unit is half replaced.
+
+    The last check of a file and its replacement are one step: the new and the old file are exchanged, then the old one
+    is compared with the vault. If it differs, another program has written at that moment, and the old file is put back.
+    ``spare`` returns an unused name in the staging directory. The end of the run saves the rest of that directory to
+    the vault, so that no unexpected file is lost.
+    """
+
+    root: Root
+    spare: Callable[[], str]
+    changed: list[_Change] = field(default_factory=list)
+    saved: dict[str, Fingerprint] = field(default_factory=dict)
+    """The old files that the vault has, with their fingerprints after the exchange."""
+
+    def replace(self, new: str, name: str, content: Digest) -> None:
+        """Replace the file with this content. Raises `DriftError`, `OSError`."""
+        inode = self.root.status(new).st_ino
+        try:
+            old = new if self.root.exchange(new, name) else self._rename_over(new, name)
+        except FileNotFoundError:
+            raise DriftError(f"{name}: found nothing, expected the file of the plan") from None
+        self.changed.append(_Change(name, inode, old))
+        if old is not None:
+            self._verify(name, old, content)
+
+    def add(self, new: str, name: str) -> None:
+        """Add a file with an unused name. Raises `FileExistsError`."""
+        inode = self.root.status(new).st_ino
+        self.root.rename_new(new, name)
+        self.changed.append(_Change(name, inode, None))
+
+    def remove(self, name: str, content: Digest) -> None:
+        """Remove the file with this content. Raises `DriftError`, `OSError`."""
+        old = self.spare()
+        try:
+            self.root.rename(name, old)
+        except FileNotFoundError:
+            raise DriftError(f"{name}: found nothing, expected the file of the plan") from None
+        self.changed.append(_Change(name, None, old))
+        self._verify(name, old, content)
+
+    def undo(self) -> None:
+        """Undo all changes, the last first; a file that another program has written since stays."""
+        for change in reversed(self.changed):
+            with contextlib.suppress(OSError):
+                self._revert(change)
+        self.changed.clear()
+
+    def finish(self) -> None:
+        """Remove the old files, which the vault has. One that was written since stays; the run's end saves it."""
+        for old, known in self.saved.items():
+            if fingerprint_of(self.root.status(old)) == known:
+                self.root.unlink(old)
+        self.changed.clear()
+
+    def _verify(self, name: str, old: str, content: Digest) -> None:
+        """Compare the old file with the expected content."""
+        try:
+            fd = self.root.open_file(old)
+        except NotAFileError:
+            raise DriftError(f"{name}: became something else while it was being replaced; it is back") from None
+        try:
+            actual = digest_file(fd)
+            self.saved[old] = fingerprint_of(os.fstat(fd))
+        finally:
+            os.close(fd)
+        if actual != content:
+            raise DriftError(f"{name}: was written to while it was being replaced; it is back in its place")
+
+    def _revert(self, change: _Change) -> None:
+        name, inode, old = change
+        if old is None:
+            self._remove_added(name, inode)
+        elif inode is None:
+            self.root.rename_new(old, name)
+        elif self.root.status(name).st_ino == inode:
+            if not self.root.exchange(old, name):
+                self.root.rename(old, name)
+            elif self.root.status(old).st_ino != inode:  # another program wrote in between: its file is the newest
+                self.root.exchange(old, name)
+
+    def _remove_added(self, name: str, inode: int | None) -> None:
+        """Remove an added file, unless another program has replaced it."""
+        away = self.spare()
+        self.root.rename(name, away)
+        if self.root.status(away).st_ino != inode:
+            self.root.rename_new(away, name)
+
+    def _rename_over(self, new: str, name: str) -> str | None:
+        """Replace a file without an exchange: a second link keeps the old file. Return its name.
+
+        RACE: a file that is renamed to the name between the two calls is overwritten. Worst case: a version that
+        another program saved in these microseconds is lost, on macOS and on the few file systems of Linux without the
+        exchange.
+        """
+        spare: str | None = self.spare()
+        try:
+            self.root.link(name, str(spare))
+        except FileNotFoundError:
+            raise
+        except OSError:  # no hard links either: this change can't be undone
+            spare = None
+        self.root.rename(new, name)
+        return spare
+
+
+class DirectoryRemoval(Struct):
+    """The removal of one directory: first every file is in the vault, and every file is known to the plan."""
+
+    root: Root
+    action: Action
+    stage: Stage
+    kept: dict[str, Fingerprint] = field(default_factory=dict)
+    """The saved files, by name below the directory, with their fingerprints."""
+
+    def save(self) -> None:
+        """Save every file and link to the vault.
+
+        Raises:
+            DriftError: an entry is unknown to the plan, or the directory is missing.
+            OSError: an entry can't be saved.
+        """
+        base = self.action.target.path
+        expected = {expect.place.path: expect.digest for expect in self.action.inside}
+        managed = set(expected)
+        for path, status in self._entries_there(base):
+            name = path[len(base) + 1 :]
+            if is_nested_git(name, self.stage.unit_of, directory=stat.S_ISDIR(status.st_mode)):
+                obstacle = nested_git(path, directory=not stat.S_ISREG(status.st_mode)).obstacle
+                raise OSError(errno.ENOTSUP, obstacle, self.root.absolute(path))
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            if is_of_another(name, self.stage.id_of):
+                raise DriftError(f"{self.action.target}: another conversation lies in it by now")
+            if stat.S_ISREG(status.st_mode):
+                if self.stage.unit_of(name) is not None and path not in managed:
+                    raise DriftError(f"{self.action.target.side}:{path}: came after the plan was made")
+                place = Place(self.action.target.side, path)
+                self.kept[name] = fingerprint_of(self.stage.save(self.action, place, name, expected.get(path)).status)
+            elif stat.S_ISLNK(status.st_mode):
+                self._save_link(path, name, status)
+            elif path in managed:
+                raise DriftError(f"{self.action.target.side}:{path}: found {kind_of(status.st_mode)}, expected a file")
+            else:
+                obstacle = Foreign(path, kind_of(status.st_mode), special=True).obstacle
+                raise OSError(errno.ENOTSUP, obstacle, self.root.absolute(path))
+
+    def _entries_there(self, path: str) -> list[tuple[str, os.stat_result]]:
+        """Return the entries to remove; none if a directory without files was removed with its last entry."""
+        try:
+            return self._entries(path)
+        except (FileNotFoundError, NotADirectoryError):
+            if self.action.inside:
+                raise DriftError(f"{self.action.target}: found nothing, expected the directory of the plan") from None
+            return []
+
+    def _entries(self, path: str) -> list[tuple[str, os.stat_result]]:
+        """Return the directory and all entries below it, or the single file, each with its status."""
+        status = self.root.status(path)
+        return [(path, status), *(self.root.walk(path) if stat.S_ISDIR(status.st_mode) else ())]
+
+    def _save_link(self, path: str, name: str, status: os.stat_result) -> None:
+        kept = self.stage.vault.put_bytes(self.root.read_link(path))
+        self.kept[name] = fingerprint_of(status)
+        self.stage.versions.append(
+            Version(
+                digest=kept.digest,
+                xxh3=kept.xxh3,
+                size=kept.size,
+                conversation=self.action.conversation,
+                unit=self.action.unit,
+                file=name,
+                side=self.action.target.side,
+                path=path,
+                mtime_ns=mtime_of(status),
+                run=self.stage.run,
+                why=self.action.reason.value,
+                kind=VersionKind.LINK,
+            )
+        )
+
+    def carry_out(self) -> None:
+        """Move the directory into the staging directory, check it again, and remove it.
+
+        It is put back if a file changed, or if the copy that has to stay is missing. A process that has a file open may
+        write to it even after the check. Such a file stays in the staging directory, and the run's end saves it.
+        """
+        target = self.action.target
+        aside = self.stage.new_name(target.side)
+        if not self.kept and not self.root.exists(target.path):
+            return
+        try:
+            self.root.rename(target.path, aside)
+        except FileNotFoundError:
+            raise DriftError(f"{target}: found nothing, expected the directory of the plan") from None
+        self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
+        entries = self._entries(aside)
+        present = {
+            path[len(aside) + 1 :]: fingerprint_of(status)
+            for path, status in entries
+            if not stat.S_ISDIR(status.st_mode)
+        }
+        if present.keys() == self.kept.keys() == {""}:  # a single file: the rename has changed its ctime
+            present[""] = (*present[""][:-1], self.kept[""][-1])
+        if present != self.kept:
+            self._put_back(aside, "changed while it was being removed")
+        try:
+            for expect in self.action.beside:
+                self.stage.check(expect)
+        except DriftError as drift:
+            self._put_back(aside, str(drift))
+        self.stage.remove_empty_parents(target)
+        with contextlib.suppress(OSError):  # it has left its place; the end of the run cleans up the rest
+            self.root.remove_entries(entries)
+
+    def _put_back(self, aside: str, why: str) -> NoReturn:
+        target = self.action.target
+        try:
+            self.root.rename_new(aside, target.path)
+        except FileExistsError:
+            words = "was made anew while it was being removed; the old one is in the vault"
+            raise DriftError(f"{target}: {words}") from None
+        raise DriftError(f"{target}: {why}; it is back in its place")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.apply.outcome import Outcome, Result
+from reconcile.apply.executor import Outcome, Result
 from reconcile.model.baseline import LOST, AsideKind, records_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import METADATA, WHOLE, Side

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from reconcile.adapters.roots import identity_of
 from reconcile.apply.recorder import forget_untouched, restore_untouched
-from reconcile.apply.staging_cleanup import (
+from reconcile.apply.staging import (
     clean_staging,
     is_staged,
     remove_empty_parents,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.jp.locks import Acquired
-    from reconcile.apply.site import Site
+    from reconcile.apply.run import Site
     from reconcile.fs.durability import Durability
     from reconcile.fs.mutations import Root
     from reconcile.model.snapshot import Digest, Place

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.apply.outcome import Outcome
+from reconcile.apply.executor import Outcome
 from reconcile.apply.run import close
 from reconcile.engine.concurrent_writes import ConcurrentWrites
 from reconcile.index.rows import rows_of_new

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Self
 from msgspec.structs import replace
 
 from reconcile.adapters.jp.activity import active_conversations, held_locks
-from reconcile.apply.outcome import Outcome
+from reconcile.apply.executor import Outcome
 from reconcile.apply.recovery import Recovery
-from reconcile.apply.run import carry_out, remember
-from reconcile.apply.site import Site, locks_of
+from reconcile.apply.run import Site, carry_out, locks_of, remember
 from reconcile.formats import get_format
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from reconcile.adapters.jp.locks import LentLocks
 from reconcile.adapters.roots import identity_of
-from reconcile.apply.outcome import Outcome, Result
+from reconcile.apply.executor import Outcome, Result
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
-from reconcile.apply.staging_cleanup import remove_library_staging
+from reconcile.apply.staging import remove_library_staging
 from reconcile.errors import ReconcileError
 from reconcile.library.change_plan import has_moves, plan_change, plan_conversation, stated_parent, store_copy
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, children_error
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from reconcile.adapters.jp.locks import Lease, Locks
-    from reconcile.apply.site import Site
+    from reconcile.apply.run import Site
     from reconcile.engine.session import Session
     from reconcile.library.backend import Change, Removal
     from reconcile.library.shared_index import PlanningBasis, SharedIndex

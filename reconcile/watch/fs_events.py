@@ -23,7 +23,7 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
-from reconcile.apply.staging_cleanup import STAGING
+from reconcile.apply.staging import STAGING
 from reconcile.fs.posix import network_type
 from reconcile.model.format import Entry
 from reconcile.model.names import CHILDREN

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.apply.outcome import Result
+from reconcile.apply.executor import Result
 from reconcile.model.reasons import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from reconcile.apply.outcome import Outcome
+    from reconcile.apply.executor import Outcome
     from reconcile.model.plan import Action, Item, Plan
 
     About = Callable[[str | None], bool]

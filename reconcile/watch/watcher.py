@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.adapters.roots import identity_of
-from reconcile.apply.site import MovedError
+from reconcile.apply.run import MovedError
 from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import git_busy
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from reconcile.adapters.roots import Roots
-    from reconcile.apply.outcome import Outcome
+    from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
     from reconcile.model.policy import Policy

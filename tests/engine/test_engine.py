@@ -29,7 +29,7 @@ from tests.support.projects.world import append, events, write_conversation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from reconcile.apply.outcome import Outcome
+    from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.model.policy import Policy
 

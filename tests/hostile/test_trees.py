@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from reconcile.adapters.locate import locate
-from reconcile.apply.outcome import Result
+from reconcile.apply.executor import Result
 from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.fs.dirfd import Directory

@@ -17,7 +17,7 @@ from tests.support.projects.world import LONG_AGO, SECOND, append, events, write
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from reconcile.apply.outcome import Outcome
+    from reconcile.apply.executor import Outcome
     from tests.support.projects.world import World
 
 ONE, TWO, NEW = 17500000001, 17500000002, 17500000003

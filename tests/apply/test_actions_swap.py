@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
+from reconcile.apply.actions import Swap
 from reconcile.apply.staging import DriftError
-from reconcile.apply.swap import Swap
 from reconcile.fs.hashing import digest
 from reconcile.fs.mutations import Root
 
