@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Progress
-    from reconcile.index.git_history import KeptHistory
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
+    from reconcile.scan.outdated import KeptHistory
     from reconcile.state.database import Checkout
     from reconcile.state.directory import Generation
     from reconcile.state.journal import Run
@@ -176,9 +176,9 @@ class Session:
 
     @cached_property
     def _history(self) -> KeptHistory:
-        from reconcile.index.git_history import KIND, KeptHistory  # here: see above
+        from reconcile.scan.outdated import HISTORY_KIND, KeptHistory  # here: see above
 
-        path = cache_path(self.directory, KIND, self.roots.workspace_identity)
+        path = cache_path(self.directory, HISTORY_KIND, self.roots.workspace_identity)
         return KeptHistory(path, readonly=self.readonly)
 
     def now_ns(self) -> int:

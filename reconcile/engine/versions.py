@@ -17,7 +17,7 @@ from reconcile.model.past_run import SavedFile, SavedUnit
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
-from reconcile.scan.contents import LARGE
+from reconcile.scan.reader import LARGE
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:

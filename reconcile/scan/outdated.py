@@ -6,21 +6,24 @@ is none either if git stores other bytes than the file has (a filter, line ends)
 
 The store's version may never have been committed. It is newer than all versions that were in sync before, so that
 content older than one of these is older than that of the store.
+
+A walk through the history takes long, so `KeptHistory` keeps the last one of a checkout.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import read_files
-from reconcile.fs.git import Git, GitError
-from reconcile.fs.git_state import checkout_top
+from reconcile.fs.git import Git, GitError, History
+from reconcile.fs.git_state import checkout_top, shallow_commits
 from reconcile.fs.hashing import digest
+from reconcile.index.file import load_values, save_values
 from reconcile.model.baseline import CommittedPlace, OutdatedContent
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, is_archived, joined
@@ -29,7 +32,6 @@ from reconcile.planning.rules.commit_order import PARTITION, Change, Commits, Or
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from reconcile.index.git_history import KeptHistory
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Digest, File
     from reconcile.model.units import Unit
@@ -272,3 +274,57 @@ def _names_of(content: bytes) -> dict[str, str]:
     """Return the object names that git may have for a content, by algorithm."""
     whole = b"blob %d\0" % len(content) + content
     return {name: hashlib.new(name, whole, usedforsecurity=False).hexdigest() for name in _ALGORITHMS.values()}
+
+
+LARGEST_HISTORY = 100_000
+"""Files that commits changed, of a history that is kept; they take about 15 MB."""
+HISTORY_KIND = "git"
+_Key: TypeAlias = tuple[str, bytes, bytes]
+"""The directory, and the checksums of the commits and of where the clone ends."""
+
+
+class KeptHistory:
+    """git's last history of a checkout: in memory, and in a file that a dry run only reads.
+
+    The history is the same while three things are: the commits that git begins with, the end of a shallow clone, and
+    the directory. git is asked for the first two each time; if it fails, the cache is not used.
+    """
+
+    def __init__(self, path: str, *, readonly: bool) -> None:
+        """Name the file, which is read when it is asked for."""
+        self._path = path
+        self._readonly = readonly
+        self._last: tuple[_Key, History] | None = None
+
+    def of(self, git: Git, directory: str) -> History:
+        """Return the history of a directory, relative to git's top.
+
+        Raises:
+            GitError: git has none.
+        """
+        tips = git.tips()
+        key = _key(git, tips, directory)
+        if self._last is None or self._last[0] != key:
+            self._last = self._load()
+        if self._last is None or self._last[0] != key:
+            self._last = key, git.history(tips, directory)
+            # A clone may have been deepened meanwhile.
+            if not self._readonly and _is_small(self._last[1]) and key == _key(git, tips, directory):
+                save_values(self._path, HISTORY_KIND, key, *self._last[1])
+        return self._last[1]
+
+    def _load(self) -> tuple[_Key, History] | None:
+        values = load_values(self._path, HISTORY_KIND)
+        return (values[0], History(*values[1:])) if values else None
+
+
+def _key(git: Git, tips: Sequence[str], directory: str) -> _Key:
+    try:
+        end = shallow_commits(git.top)
+    except OSError:
+        raise GitError from None
+    return directory, hashlib.sha256("\n".join(tips).encode()).digest(), hashlib.sha256(end).digest()
+
+
+def _is_small(history: History) -> bool:
+    return sum(len(files) for _, files in history.changes) <= LARGEST_HISTORY

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.adapters.roots import identity_of
+from reconcile.errors import ReconcileError
 from reconcile.index.rows import Index
 from reconcile.index.stat_table import StatList, StatTable
 from reconcile.model.snapshot import Side
-from reconcile.scan.contents import ContentCache
-from reconcile.scan.parallel import ScanInput, scan_both
-from reconcile.scan.reader import CopyLocation
+from reconcile.scan.reader import ContentCache, CopyLocation
 from reconcile.scan.rescan import location_at, rescan, rescan_locations
-from reconcile.scan.scan import scan
+from reconcile.scan.scan import ScanInput, scan, scan_both
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -162,7 +162,29 @@ class Scanner:
         """Return a workspace's snapshot with the inputs of derived data, if its format has such data."""
         if self._format.places is None or snapshot.side is Side.STORE or not snapshot.exists:
             return snapshot
-        from reconcile.adapters.derived_inputs import read_inputs
-
-        inputs = read_inputs(self._format.name, self._where[Side.WORKSPACE], self._clock())
+        inputs = _read_inputs(self._format.name, self._where[Side.WORKSPACE], self._clock())
         return replace(snapshot, derived_inputs=inputs)
+
+
+def _leslie(root: str, now_ns: int) -> object:
+    from reconcile.adapters.leslie.files import read_leslie
+
+    return read_leslie(os.path.dirname(root), now_ns)
+
+
+def _claudesidian(root: str, now_ns: int) -> object:
+    from reconcile.adapters.claudesidian.files import read_vault
+    from reconcile.formats.claudesidian.vault import VaultSnapshot
+
+    return VaultSnapshot(read_vault(root), now_ns // 1_000_000)
+
+
+_READERS: Mapping[str, Callable[[str, int], object]] = {"leslie": _leslie, "claudesidian": _claudesidian}
+
+
+def _read_inputs(format_name: str, root: str, now_ns: int) -> object:
+    """Return the argument ``inputs`` of `Places.mend`; None if there is nothing to read, or if it can't be read."""
+    try:
+        return _READERS[format_name](root, now_ns)
+    except (OSError, ReconcileError):
+        return None

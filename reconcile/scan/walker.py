@@ -17,8 +17,7 @@ from reconcile.fs.files import error_text
 from reconcile.model.format import Entry
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git
-from reconcile.scan.contents import ContentCache
-from reconcile.scan.reader import SYMLINK, CopyLocation, Reader
+from reconcile.scan.reader import SYMLINK, ContentCache, CopyLocation, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -20,7 +20,7 @@ from reconcile.fs import files as reading
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability
 from reconcile.fs.mutations import Root
-from reconcile.scan import contents as scan_contents
+from reconcile.scan import reader as scan_reader
 from reconcile.state.vault import Vault
 from tests.support.projects.world import (
     DATABASE,
@@ -232,7 +232,7 @@ def test_a_file_that_changes_whenever_it_is_read(world: World) -> None:
         return found
 
     stored = listing(world.store / BAD)
-    with mock.patch.object(scan_contents, "read_all", restless):
+    with mock.patch.object(scan_reader, "read_all", restless):
         result = world.run("--workspace", world.project)
     assert result.exit_code == 4, result.output
     assert "changing while it was read" in result.output

@@ -15,14 +15,12 @@ from reconcile.formats import get_format
 from reconcile.fs import git as asking
 from reconcile.fs.git import Git, GitError
 from reconcile.fs.hashing import digest
-from reconcile.index import git_history
-from reconcile.index.git_history import KeptHistory
 from reconcile.model.baseline import Baseline, CommittedPlace
 from reconcile.model.snapshot import STREAM, Copy, File, Partition, Side
 from reconcile.model.units import Unit
 from reconcile.planning.rules.commit_order import PARTITION, Doubt, Order, split_archives
 from reconcile.scan import outdated
-from reconcile.scan.outdated import committed_of, file_at, history_of, outdated_of
+from reconcile.scan.outdated import KeptHistory, committed_of, file_at, history_of, outdated_of
 from tests.support.projects.git_world import git
 from tests.support.scenarios import building
 from tests.support.scenarios.pure_level import RULES
@@ -573,14 +571,14 @@ def test_a_clone_that_was_deepened_is_asked_again(line: Repository, tmp_path: Pa
 def test_where_a_clone_ends_must_be_known(line: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that can't be read, and a clone that is deepened while git is asked: nothing is kept of that."""
     ends = iter((b"", b"deeper"))
-    monkeypatch.setattr(git_history, "shallow_commits", lambda _: next(ends))
+    monkeypatch.setattr(outdated, "shallow_commits", lambda _: next(ends))
     assert line.older(stored="one") is Side.STORE
     assert not line.store.with_name("kept").exists()
 
     def unreadable(_: str) -> bytes:
         raise PermissionError
 
-    monkeypatch.setattr(git_history, "shallow_commits", unreadable)
+    monkeypatch.setattr(outdated, "shallow_commits", unreadable)
     assert line.older(stored="one") is None
 
 
@@ -627,7 +625,7 @@ def test_a_dry_run_reads_what_is_kept_and_writes_nothing(line: Repository, calls
 
 
 def test_a_history_of_too_many_files_is_not_kept(line: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_history, "LARGEST", 2)
+    monkeypatch.setattr(outdated, "LARGEST_HISTORY", 2)
     assert line.older(stored="one") is Side.STORE
     assert not line.store.with_name("kept").exists()
 

@@ -10,7 +10,7 @@ import pytest
 from reconcile.formats import get_format
 from reconcile.model.snapshot import Side
 from reconcile.scan import reader
-from reconcile.scan.contents import ContentCache
+from reconcile.scan.reader import ContentCache
 from reconcile.scan.scan import scan
 from tests.support.projects.mixed_side import FIRST, fill
 from tests.support.projects.stat_rows import whole

@@ -422,13 +422,13 @@ def test_inspect_loads_the_bytes_of_what_was_scanned_where_they_can_be_held(
         make(root / number)
     before = look(root, f"jp-c{A}")
     for limit, held in ((len(EVENTS), EVENTS), (len(EVENTS) - 1, None)):
-        monkeypatch.setattr("reconcile.scan.contents.LARGE", limit)
+        monkeypatch.setattr("reconcile.scan.reader.LARGE", limit)
         after = inspect(before, str(root), FORMAT, [f"jp-c{A}"], contents=True)
         first, second = (copy.stream for copy in after.copies)
         assert isinstance(first, Stream)
         assert isinstance(second, Stream)
         assert (first.content, first.events is None, second.content) == (held, False, None)
-    monkeypatch.setattr("reconcile.scan.contents.LARGE", len(EVENTS))
+    monkeypatch.setattr("reconcile.scan.reader.LARGE", len(EVENTS))
     after = inspect(before, str(root), FORMAT, [f"jp-c{A}"], contents=True)
     assert inspect(after, str(root), FORMAT, [f"jp-c{A}"], contents=True) is after
     (root / A / "events.json").write_bytes(b"[]")

@@ -15,9 +15,9 @@ from reconcile.fs import helper_process
 from reconcile.fs.helper_process import HelperProcess
 from reconcile.index.rows import Index
 from reconcile.model.snapshot import Side
-from reconcile.scan import parallel as scanning
-from reconcile.scan.contents import ContentCache
-from reconcile.scan.parallel import ScanInput, decode, encode, scan_both
+from reconcile.scan import scan as scanning
+from reconcile.scan.reader import ContentCache
+from reconcile.scan.scan import ScanInput, decode, encode, scan_both
 from tests.support.projects.mixed_side import FIRST, fill
 from tests.support.projects.world import events, write_conversation
 

@@ -10,7 +10,7 @@ import pytest
 from reconcile.formats import get_format
 from reconcile.formats.jp.format import JpFormat
 from reconcile.model.snapshot import Fault, Side
-from reconcile.scan.contents import ContentCache
+from reconcile.scan.reader import ContentCache
 from reconcile.scan.scan import scan
 
 if TYPE_CHECKING:
