@@ -9,8 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.fixed_roots import MARKS, format_at
-from reconcile.adapters.locate import locate, lost_format
+from reconcile.adapters.locate import MARKS, format_at, locate, lost_format
 from reconcile.adapters.roots import Request, refuse_state_inside
 from reconcile.config import Settings, load_settings
 from reconcile.model.options import Layout, Prefer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
-from reconcile.adapters.jp.activity import active_conversations, held_locks
+from reconcile.adapters.jp.locks import active_conversations, held_locks
 from reconcile.apply.executor import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import Site, carry_out, locks_of, remember

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from reconcile.adapters.claudesidian.files import read_surroundings, read_vault
-from reconcile.adapters.fixed_roots import MARKS, place_of
+from reconcile.adapters.locate import MARKS, place_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.claudesidian.briefing import Version, answer_unknown, brief, load_workspace, version_of
 from reconcile.formats.claudesidian.checks.events import is_completed, read_nexus

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from reconcile.adapters.fixed_roots import FOLDERS
+from reconcile.adapters.locate import FOLDERS
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import read_files
 from reconcile.model.snapshot import METADATA, Fault, Metadata

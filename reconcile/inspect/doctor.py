@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.adapters.jp.activity import held_locks
+from reconcile.adapters.jp.locks import held_locks
 from reconcile.apply.staging import STAGING, library_staging_name, staging_name
 from reconcile.engine.lost_versions import lost_with_store
 from reconcile.fs.files import error_text

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from hypothesis import strategies as st
 
-from reconcile.adapters.jp.activity import active_conversations
-from reconcile.adapters.jp.locks import Busy, HeldLock, LockRoots
+from reconcile.adapters.jp.locks import Busy, HeldLock, LockRoots, active_conversations
 from reconcile.adapters.jp.roots import read_id
 from reconcile.adapters.roots import LocateError
 from reconcile.config import ConfigError, load_settings

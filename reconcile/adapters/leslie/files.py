@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.fixed_roots import place_of
+from reconcile.adapters.locate import place_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.checks.model import File, Leftover, LeslieTree, Lock, ThreadDirectory
 from reconcile.formats.leslie.document import (

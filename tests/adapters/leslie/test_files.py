@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.adapters.fixed_roots import format_at
 from reconcile.adapters.leslie.files import LeslieError, project_at, read_leslie
+from reconcile.adapters.locate import format_at
 from reconcile.formats.leslie.checks.model import File, Leftover, Lock, ThreadDirectory
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from tests.support.formats.leslie import CORPUS, Leslie, corpus_found, corpus_project

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.fixed_roots import FOLDERS, store_of
+from reconcile.adapters.locate import FOLDERS, store_of
 from reconcile.adapters.roots import Request
 from tests.support.formats.fixed_programs import PROGRAMS
 from tests.support.formats.fixed_sides import Side, changes, tree_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconcile.adapters.fixed_roots import store_of
+from reconcile.adapters.locate import store_of
 from reconcile.adapters.roots import Request
 from tests.support.projects.world import digest_of, files
 
