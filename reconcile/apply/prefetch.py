@@ -14,7 +14,6 @@ import contextlib
 import gc
 import marshal
 import os
-import signal
 import struct
 import time
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
@@ -84,6 +83,8 @@ class Prefetcher:
 
     def close(self) -> None:
         """End the second process; then only this process writes into the staging directory."""
+        import signal  # here: most runs stage too little for a second process
+
         os.kill(self._child, signal.SIGKILL)
         os.waitpid(self._child, 0)
         os.close(self._writer)

@@ -81,8 +81,7 @@ def flush_all(files: Collection[str], directories: Iterable[str], within: Collec
     anything then.
     """
     directories = dict.fromkeys(directories)
-    syncfs = _find_syncfs()
-    if max(len(files), len(directories)) > MAX_SINGLE_FLUSHES and syncfs is not None:
+    if max(len(files), len(directories)) > MAX_SINGLE_FLUSHES and (syncfs := _find_syncfs()) is not None:
         by_device = {os.lstat(path).st_dev: path for path in within or [*directories, *files]}
         for path in by_device.values():
             _sync_with(syncfs, path)
