@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.formats.append_only import Line, merged
+from reconcile.formats.fixed import Line, merged
 from reconcile.formats.json import javascript
 from reconcile.formats.json.strict import InvalidContentError, kind
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.formats.append_only import join_lines, lacks_lines
-from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
+from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd, join_lines, lacks_lines
 from reconcile.formats.leslie.checks.control_files import listed
 from reconcile.formats.leslie.checks.examine import derived_repairs, with_written
 from reconcile.formats.leslie.checks.model import LeslieTree
@@ -33,8 +32,8 @@ from reconcile.formats.leslie.document import (
     read_relations,
     written,
 )
-from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.repair import repair_relations
+from reconcile.formats.leslie.replay import Operation
 from reconcile.formats.leslie.union import newness, unite, unite_objectives
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import Fault

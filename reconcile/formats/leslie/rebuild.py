@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from reconcile.formats.json import strict
 from reconcile.formats.leslie.document import DIRECTORY, RELATION, THREADS, Dialect, text, texts, written
-from reconcile.formats.leslie.operations import FINISHED, status_of
+from reconcile.formats.leslie.replay import FINISHED, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

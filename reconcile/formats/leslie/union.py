@@ -17,9 +17,8 @@ from msgspec import Struct
 from reconcile.formats.jp import times
 from reconcile.formats.json import strict
 from reconcile.formats.leslie.document import RELATIONS, read_relations, text, texts, written
-from reconcile.formats.leslie.operations import Command, Operation, spawned, status_of
 from reconcile.formats.leslie.rebuild import collation_key, rebuild, rebuild_objectives
-from reconcile.formats.leslie.replay import replay
+from reconcile.formats.leslie.replay import Command, Operation, replay, spawned, status_of
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

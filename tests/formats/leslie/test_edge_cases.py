@@ -19,8 +19,7 @@ from reconcile.formats.leslie.checks.model import (
     ThreadDirectory,
 )
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, read_relations
-from reconcile.formats.leslie.operations import Operation
-from reconcile.formats.leslie.replay import replay
+from reconcile.formats.leslie.replay import Operation, replay
 from tests.support.formats.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, read
 
 if TYPE_CHECKING:

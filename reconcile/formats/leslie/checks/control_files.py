@@ -23,8 +23,8 @@ from reconcile.formats.leslie.document import (
     texts,
     written,
 )
-from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.repair import RepairedFile, proposal, repair_objectives, repair_relations, salvage
+from reconcile.formats.leslie.replay import Operation
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

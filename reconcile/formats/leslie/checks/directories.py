@@ -34,9 +34,8 @@ from reconcile.formats.leslie.document import (
     texts,
     written,
 )
-from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.rebuild import rebuild, storage_path
-from reconcile.formats.leslie.replay import replay
+from reconcile.formats.leslie.replay import Operation, replay
 from reconcile.formats.leslie.union import unite
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from reconcile.formats.leslie.document import (
     unknown_keys,
     written,
 )
-from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.rebuild import Subject, rebuild, rebuild_objectives, storage_path
-from reconcile.formats.leslie.replay import Oddity, Replayed
+from reconcile.formats.leslie.replay import Oddity, Operation, Replayed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.formats.jp.fork import turn_starts
+from reconcile.formats.jp.files import turn_starts
 from reconcile.formats.jp.times import instant_ns
 from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import Stream

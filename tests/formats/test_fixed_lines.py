@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from reconcile.formats.append_only import join_lines, lacks_lines
+from reconcile.formats.fixed import join_lines, lacks_lines
 
 AT = [b"at=2026-02-08T12:00:0%d.000Z" % second for second in range(10)]
 
