@@ -24,8 +24,7 @@ from reconcile.model.plan import Plan, states_of
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, Side
 from reconcile.planning.filters import without_moving
-from reconcile.planning.incremental.merge import completed
-from reconcile.planning.incremental.scope import SnapshotIndex, concerned_by_run, named_by
+from reconcile.planning.incremental.scope import SnapshotIndex, completed, concerned_by_run, named_by
 from reconcile.planning.incremental.side_index import without_events
 from reconcile.planning.rules.guards import has_lost_all
 from reconcile.planning.simulate import surprises

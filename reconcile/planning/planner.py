@@ -26,7 +26,7 @@ from reconcile.planning.filters import (
     without_git,
     without_program,
 )
-from reconcile.planning.incremental.dirty_part import dirty_part
+from reconcile.planning.incremental.status import dirty_part
 from reconcile.planning.rules.content import is_edited_and_continued
 from reconcile.planning.steps.content import save, set_parents, update_workspace
 from reconcile.planning.steps.derived import due_first, rebuild_last

@@ -1,18 +1,20 @@
 """The index of both snapshots, and the part of them that a plan must cover to equal the plan of everything.
 
 `SnapshotIndex` is built from a full scan or from the saved index, and updated by each rescan. A change of some
-conversations concerns their closure (`reconcile.planning.incremental.ancestry.closure`).
+conversations concerns their closure (`reconcile.planning.incremental.ancestry.closure`). `completed` joins the plan of
+a part with the last plan of everything; the result equals a new plan of everything.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.model.baseline import WorldState
 from reconcile.model.options import Layout
+from reconcile.model.plan import Item, Note, states_of
 from reconcile.model.policy import (
     ForkRequest,
     LocalRequest,
@@ -25,9 +27,8 @@ from reconcile.model.policy import (
 )
 from reconcile.model.snapshot import Metadata, Side
 from reconcile.planning.incremental.ancestry import Ancestry, above, ancestry_of, closure
-from reconcile.planning.incremental.dirty_part import state_of
 from reconcile.planning.incremental.side_index import SideIndex
-from reconcile.planning.incremental.status import is_clean
+from reconcile.planning.incremental.status import is_clean, state_of
 from reconcile.planning.rules.guards import Sides, holds_any, whole_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
     from reconcile.model.past_run import PastRun
+    from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Rules
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     """Loads the baseline of some conversations."""
 
 
+T = TypeVar("T", Item, Note)
 ORDINARY = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
 
 
@@ -250,3 +253,43 @@ def _needs_full_scan(world: WorldState, sides: Sides) -> bool:
     there = world.store.exists and world.workspace.exists
     problems = world.store.problems or world.workspace.problems
     return not there or bool(problems) or sides.store_renewed or sides.workspace_emptied
+
+
+def completed(plan: Plan, about: Collection[str], before: Plan) -> Plan:
+    """Return a plan of some conversations, completed with the entries of ``before`` for all others.
+
+    ``before`` is a plan of everything. An entry for a conversation that already had one keeps its position.
+    """
+    counted = dict(before.counted)
+    for conversation in about:
+        counted.pop(conversation, None)
+    counted.update(plan.counted)
+    return replace(
+        plan,
+        held=_in_place(plan.held, about, before.held),
+        aside=_in_place(plan.aside, about, before.aside),
+        notes=_in_place(_of_conversations(plan.notes), about, before.notes),
+        counted=counted,
+        states=states_of(counted),
+        quiet=plan.quiet and before.quiet,
+    )
+
+
+def _of_conversations(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Return the notes on conversations; notes on a side are unchanged, since a change of those causes a full scan."""
+    return tuple(note for note in notes if note.conversation is not None)
+
+
+def _in_place(items: Iterable[T], about: Collection[str], before: Iterable[T]) -> tuple[T, ...]:
+    now: dict[str | None, list[T]] = {}
+    for item in items:
+        now.setdefault(item.conversation, []).append(item)
+    merged: list[T] = []
+    for item in before:
+        if item.conversation in about:
+            merged += now.pop(item.conversation, ())
+        else:
+            merged.append(item)
+    for left in now.values():
+        merged += left
+    return tuple(merged)

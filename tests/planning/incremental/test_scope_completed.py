@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconcile.model.plan import Item, Note, Plan
 from reconcile.model.reasons import Reason
-from reconcile.planning.incremental.merge import completed
+from reconcile.planning.incremental.scope import completed
 
 
 def item(conversation: str, message: str = "before") -> Item:

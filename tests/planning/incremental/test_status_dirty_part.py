@@ -9,7 +9,7 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, I
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
-from reconcile.planning.incremental.dirty_part import DirtyPart, dirty_part
+from reconcile.planning.incremental.status import DirtyPart, dirty_part
 from reconcile.planning.planner import plan_by_rules
 from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
 from tests.support.scenarios.pure_level import FORMAT, RULES

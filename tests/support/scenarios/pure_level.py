@@ -24,7 +24,7 @@ from reconcile.planning.baseline_update import Changes, brought, update_baseline
 from reconcile.planning.context import RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import withheld, without_git
-from reconcile.planning.incremental import dirty_part
+from reconcile.planning.incremental import status
 from reconcile.planning.planner import make_plan, needs_events, plan_by_rules
 from reconcile.planning.requests.fork import plan_branch
 from reconcile.planning.requests.recover import absent, coming, default_choice, offers, with_records
@@ -293,7 +293,7 @@ class PureLevel:
                 plan_branch(context, policy.request, self._stored(context, policy.request.id)), policy.git_busy
             )
         # As of a large world, of which most is told at a glance.
-        with mock.patch.object(dirty_part, "MOST", len(store.copies) + len(workspace.copies) + 1):
+        with mock.patch.object(status, "MOST", len(store.copies) + len(workspace.copies) + 1):
             plan = make_plan(store, workspace, baseline, policy, RULES, self.now_ns)
         again = plan_by_rules(store, workspace, baseline, policy, RULES, self.now_ns)
         assert plan.quiet or plan == again, f"the same input gives another plan: {plan}\nnot {again}"
