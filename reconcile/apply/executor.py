@@ -65,6 +65,8 @@ class Outcome(Struct):
     """By action, the files of a new directory with their fingerprints after writing; later writes change these."""
     left_open: bool = False
     """Whether files of the run could not be cleaned up: it stays open, and the next run tries again."""
+    message: str | None = None
+    """The reason why files of the run could not be cleaned up."""
 
     def done(self, action: Action) -> None:
         """Record that an action was carried out."""

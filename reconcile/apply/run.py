@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.adapters.jp.locks import LockRoots, LockSet, NullLockSet
-from reconcile.apply.executor import Executor, Result
+from reconcile.apply.executor import Executor, Outcome, Result
 from reconcile.apply.recorder import (
     Recorder,
     achieved_update,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.jp.locks import Locks
     from reconcile.adapters.roots import Roots
-    from reconcile.apply.executor import Outcome, Progress
+    from reconcile.apply.executor import Progress
     from reconcile.fs.durability import Durability
     from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
@@ -136,20 +136,22 @@ def carry_out(
     site: Site,
     plan: Plan,
     world: WorldState,
-    kept: Sequence[Preserve],
     command: str,
     undoes: str | None,
     progress: Progress,
     history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None,
-) -> tuple[Outcome, str | None]:
-    """Carry out a plan in a recorded checkout; return the results, and a message if the cleanup failed.
+) -> Outcome:
+    """Carry out a plan in a recorded checkout, and return the results.
 
-    ``kept`` is saved to the vault before any other change; ``undoes`` is the run that this one undoes. ``history`` has
-    digests that become the newest versions, even if the run is killed.
+    The run stays open in the journal until `finish`; a plan that concerns nothing begins no run. ``undoes`` is the run
+    that this one undoes. ``history`` has digests that become the newest versions, even if the run is killed.
 
     Raises:
         MovedError: a side isn't the directory any more that was scanned.
     """
+    kept = [v for v in plan.preserve if not site.state.versions.has(v.digest, v.conversation, v.unit)]
+    if not plan.concerned and not kept:
+        return Outcome()
     with ExitStack() as stack:
         wanted = {action.target.side for action in plan.actions}
         roots = site.open_scanned(stack, world, wanted=wanted)
@@ -164,7 +166,8 @@ def carry_out(
         outcome.run = run
         idle = left_alone(plan, outcome.undone())
         journal.record_intents(run, site.number, BaselineUpdate(), records_of(world.baseline, idle))
-        return outcome, _end(site, stage, outcome)
+        _end(site, stage, outcome)
+        return outcome
 
 
 def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str | None) -> str:
@@ -213,7 +216,7 @@ def _preserve(site: Site, kept: Sequence[Preserve], stage: Stage) -> None:
     site.state.versions.add(versions)
 
 
-def _end(site: Site, stage: Stage, outcome: Outcome) -> str | None:
+def _end(site: Site, stage: Stage, outcome: Outcome) -> None:
     """Remove unused staged files and empty directories. A failure keeps the run open for the next one."""
     ours = {side: stage.roots[side] for side in stage.used}
     steps = partial(site.state.journal.steps, stage.run)
@@ -224,11 +227,10 @@ def _end(site: Site, stage: Stage, outcome: Outcome) -> str | None:
         outcome.left_open = any(is_staged(root, stage.directory) for root in ours.values())
     except OSError as error:
         outcome.left_open = True
-        return f"what run {stage.run} has left behind can't be cleaned up yet: {error}"
-    return None
+        outcome.message = f"what run {stage.run} has left behind can't be cleaned up yet: {error}"
 
 
-def remember(
+def finish(
     site: Site,
     rules: Rules,
     plan: Plan,
@@ -237,14 +239,15 @@ def remember(
     outcome: Outcome,
     whole: Whole | None = None,
 ) -> None:
-    """Update the baseline from a new scan and the results; the state has the plan's own intents already.
+    """Update the baseline from a new scan and the results, and close the run; both are one transaction.
 
-    Pending renames of earlier runs and git's answers are taken from the baseline before the run.
+    The state has the plan's own intents already. Pending renames of earlier runs and git's answers are taken from the
+    baseline before the run. If the cleanup failed, the run stays open. ``whole`` is required if ``after`` is a part.
     """
     renames = after.baseline.renames | before.baseline.renames
     baseline = replace(after.baseline, renames=renames, committed=before.baseline.committed)
     idle = left_alone(plan, outcome.undone())
-    plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
+    plan = replace(plan, asides=tuple(aside for aside in plan.asides if aside[0][0] not in idle))
     changes = achieved_update(
         update_baseline(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole),
         outcome.run,
@@ -253,14 +256,12 @@ def remember(
     if baseline.waiting:
         left = unfinished_requests(plan, outcome, baseline, changes.waiting)
         changes = replace(changes, waiting={**changes.waiting, **left})
-    if not changes.empty:
-        with site.state.transaction():
+    if changes.empty and outcome.run is None:
+        return
+    with site.state.transaction():
+        if not changes.empty:
             site.state.save_update(site.number, changes.without(site.written_meanwhile()))
-
-
-def close(site: Site, outcome: Outcome) -> None:
-    """Close a run after the update of the baseline, unless its cleanup failed."""
-    if outcome.run is not None:
-        forget_untouched(site.state, outcome.run, site.number)
-        if not outcome.left_open:
-            site.state.journal.finish_run(outcome.run, 1 if outcome.count(Result.FAILED) else 0, site.clock())
+        if outcome.run is not None:
+            forget_untouched(site.state, outcome.run, site.number)
+            if not outcome.left_open:
+                site.state.journal.finish_run(outcome.run, 1 if outcome.count(Result.FAILED) else 0, site.clock())

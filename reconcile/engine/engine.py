@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.executor import Outcome
-from reconcile.apply.run import close
 from reconcile.engine.concurrent_writes import ConcurrentWrites
 from reconcile.index.rows import rows_of_new
 from reconcile.model.baseline import Baseline, WorldState
@@ -380,7 +379,10 @@ class Engine:
         outcome, after = Outcome(), pass_.world
         changes: _Update | None = _NOTHING
         if not plan.quiet:
-            outcome, after, changes = self._carry_out(pass_, command, progress)
+            outcome, rescan = self._execute(pass_, command, progress)
+            after, changes = rescan.world, rescan.changes
+        if outcome.message is not None:
+            self.session.messages.append(outcome.message)
         # Writes of other programs during the pass are in the index by now, but still have to be planned.
         surprised = surprises(plan, outcome.undone(), pass_.world, after) if plan.actions else frozenset[str]()
         if changes is not None:
@@ -458,41 +460,36 @@ class Engine:
         chosen = self.known.conversations() if conversations is None else conversations
         return self.known.clean_states(chosen, baseline, self._policy)
 
-    def _carry_out(self, pass_: Pass, command: str, progress: Progress) -> tuple[Outcome, WorldState, _Update | None]:
-        """Carry out a pass, update the index and the baseline, and return the outcome, the world after it, the changes.
-
-        Changes of conversations outside of the plan were made by other programs. None: only a full scan can find them.
-        """
+    def _execute(self, pass_: Pass, command: str, progress: Progress) -> tuple[Outcome, _Rescan]:
+        """Execute the plan of a pass, and update the index; return the outcome, and the sides after it."""
         session, plan, before = self.session, pass_.plan, pass_.world
-        if pass_.full:
-            plan = replace(plan, store_lost=has_lost_all(before.store, before.baseline, session.format))
-        missed = session.state.lost() if pass_.full else {}
-        outcome = session.carry_out(plan, before, command, progress)
-        if pass_.full:
-            after = self._world_after(pass_, outcome)
-            session.remember(plan, before, after, outcome)
-            self._report_lost(missed, after)
-            self._known = SnapshotIndex.of_world(
-                replace(after, baseline=session.state.load(session.checkout)), session.rules
-            )
-            changes = _changes_between(before, after)
-        else:
-            after, changes = self._rescan_touched(pass_)
-            session.remember(plan, before, after, outcome, self.known.whole)
+        if not pass_.full:
+            outcome, after = session.execute(plan, before, lambda _: self._rescan_touched(pass_), command, progress)
             self.known.update_ancestry(pass_.concerned, self._load_baseline(pass_.concerned))
-        close(session.site, outcome)
-        return outcome, after, changes
+            return outcome, after
+        plan = replace(plan, store_lost=has_lost_all(before.store, before.baseline, session.format))
+        missed = session.state.lost()
+        outcome, after = session.execute(
+            plan, before, lambda outcome: self._scan_written(pass_, outcome), command, progress
+        )
+        self._report_lost(missed, after.world)
+        self._known = SnapshotIndex.of_world(
+            replace(after.world, baseline=session.state.load(session.checkout)), session.rules
+        )
+        return outcome, after
 
-    def _world_after(self, pass_: Pass, outcome: Outcome) -> WorldState:
+    def _scan_written(self, pass_: Pass, outcome: Outcome) -> _Rescan:
         """Scan the sides again that a full pass has written to."""
         session, plan, before = self.session, pass_.plan, pass_.world
-        if not plan.actions:
-            return replace(before, baseline=session.state.load(session.checkout))
-        copies = (*before.store.copies, *before.workspace.copies)
-        session.scanner.add_rows(rows_of_new(outcome.new_files, plan.actions, copies, session.format))
-        return session.scan({action.target.side for action in plan.actions})
+        if plan.actions:
+            copies = (*before.store.copies, *before.workspace.copies)
+            session.scanner.add_rows(rows_of_new(outcome.new_files, plan.actions, copies, session.format))
+            after = session.scan({action.target.side for action in plan.actions})
+        else:
+            after = replace(before, baseline=session.state.load(session.checkout))
+        return _Rescan(after, None, _changes_between(before, after))
 
-    def _rescan_touched(self, pass_: Pass) -> tuple[WorldState, _Update | None]:
+    def _rescan_touched(self, pass_: Pass) -> _Rescan:
         """Rescan the paths that a pass of a part has touched, and load the updated baseline."""
         session, conversations, touched = self.session, pass_.concerned, _touched(pass_.plan)
         changes = self._rescan_paths(touched)
@@ -503,7 +500,8 @@ class Engine:
             self._known = SnapshotIndex.of_world(session.scan(), session.rules)
         others = changes.changed - conversations if changes is not None else set()
         self.known.update_ancestry(others, self._load_baseline(others))
-        return self.known.world_of(conversations, self._load_baseline(conversations)), changes
+        after = self.known.world_of(conversations, self._load_baseline(conversations))
+        return _Rescan(after, self.known.whole, changes)
 
     def _undone(self, pass_: Pass, outcome: Outcome) -> frozenset[str]:
         """Return the conversations that a pass has not completed, and absent ones of the baseline: they wait for it."""
@@ -535,6 +533,17 @@ class Engine:
 def _settings(policy: Policy) -> tuple[object, ...]:
     """Return the settings that affect the plan of every conversation."""
     return policy.layout, policy.stream, policy.diverged, policy.missing, policy.prefer
+
+
+class _Rescan(Struct, frozen=True):
+    """The sides after a pass was carried out, and the changes since the scan that it was planned from.
+
+    Changes of conversations outside of the plan were made by other programs. None: only a full scan can find them.
+    """
+
+    world: WorldState
+    whole: Whole | None
+    changes: _Update | None
 
 
 class _Update(Struct, frozen=True):

@@ -9,14 +9,13 @@ import os
 import time
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
 from reconcile.adapters.jp.locks import active_conversations, held_locks
-from reconcile.apply.executor import Outcome
 from reconcile.apply.recovery import Recovery
-from reconcile.apply.run import Site, carry_out, locks_of, remember
+from reconcile.apply.run import Site, carry_out, finish, locks_of
 from reconcile.formats import get_format
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability
@@ -40,16 +39,16 @@ from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from reconcile.adapters.roots import Roots
-    from reconcile.apply.executor import Progress
+    from reconcile.apply.executor import Outcome, Progress
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy, Request
-    from reconcile.model.snapshot import Content, Copy, File, Snapshot
+    from reconcile.model.snapshot import Content, Copy, Digest, File, Snapshot
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
@@ -57,6 +56,24 @@ if TYPE_CHECKING:
     from reconcile.state.database import Checkout
     from reconcile.state.directory import Generation
     from reconcile.state.journal import Run
+
+History: TypeAlias = "Mapping[tuple[str, str], tuple[Digest, ...]]"
+"""The digests of units, by conversation and unit."""
+
+
+class Scanned(Protocol):
+    """The sides after a run: everything, or a part with the properties of both sides as wholes."""
+
+    @property
+    def world(self) -> WorldState:
+        """The snapshots, with the baseline before the run is remembered."""
+
+    @property
+    def whole(self) -> Whole | None:
+        """The properties of both sides as wholes; None: the snapshots are everything."""
+
+
+R = TypeVar("R", bound=Scanned)
 
 PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
@@ -306,25 +323,43 @@ class Session:
             return False
         return not self.busy().keys().isdisjoint(step.conversation for step in self.state.journal.steps(run.id))
 
-    def carry_out(self, plan: Plan, world: WorldState, command: str, progress: Progress) -> Outcome:
-        """Carry out a plan made from ``world``; the run stays open in the journal until `remember` and `close`."""
-        kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
-        if not plan.concerned and not kept:
-            return Outcome()
-        request = plan.policy.request
-        undoes = self._undoes(request) if request is not None else None
-        outcome, left = carry_out(self.site, plan, world, kept, command, undoes, progress)
-        self.messages += [left] if left else []
-        return outcome
+    def execute(
+        self,
+        plan: Plan,
+        before: WorldState,
+        rescan: Callable[[Outcome], R],
+        command: str,
+        progress: Progress,
+        *,
+        site: Site | None = None,
+        history: History | None = None,
+    ) -> tuple[Outcome, R]:
+        """Carry out a plan that was made from ``before``, rescan, update the baseline, and close the run.
 
-    def _undoes(self, request: Request) -> str | None:
-        """Return the id of the run that an undo is about."""
-        from reconcile.engine.run_history import find_run
+        Every plan is executed here: the runs of all commands and of `watch`, and the changes of the library.
+        ``rescan`` scans again what the plan may have touched; it is called even if nothing was carried out. ``command``
+        is the name of the run in the journal. ``site`` has the connection and the lock of a thread of the library; by
+        default it is the session's. ``history`` has digests that become the newest versions.
 
-        return find_run(self.state, request.run).id if isinstance(request, UndoRequest) else None
+        Raises:
+            MovedError: a side isn't the directory any more that was scanned.
+        """
+        site = site or self.site
+        outcome = self.carry_out(plan, before, command, progress, site, history)
+        after = rescan(outcome)
+        finish(site, self.rules, plan, before, after.world, outcome, after.whole)
+        return outcome, after
 
-    def remember(
-        self, plan: Plan, before: WorldState, after: WorldState, outcome: Outcome, whole: Whole | None = None
-    ) -> None:
-        """Update the baseline after a plan was carried out (`reconcile.apply.run.remember`)."""
-        remember(self.site, self.rules, plan, before, after, outcome, whole)
+    def carry_out(
+        self, plan: Plan, world: WorldState, command: str, progress: Progress, site: Site, history: History | None
+    ) -> Outcome:
+        """Carry out a plan; the run stays open in the journal. Only `execute` calls it."""
+        return carry_out(site, plan, world, command, self._undoes(plan.policy.request), progress, history)
+
+    def _undoes(self, request: Request | None) -> str | None:
+        """Return the id of the run that an undo is about; None: the request is another one."""
+        if not isinstance(request, UndoRequest):
+            return None
+        from reconcile.engine.run_history import find_run  # here: most runs undo nothing
+
+        return find_run(self.state, request.run).id

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconcile.engine.dispatch import plan_for_policy
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
@@ -17,13 +18,13 @@ from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Copy, Fault, File,
 from reconcile.model.units import units_of
 from reconcile.planning.builder import Node, PlanBuilder, Put, Step
 from reconcile.planning.filters import renumbered
-from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.views import views_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
+    from reconcile.engine.session import Session
     from reconcile.library.backend import Change
     from reconcile.library.shared_index import PlanningBasis
     from reconcile.library.values import Contents
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, Metadata
     from reconcile.model.units import Rules
+    from reconcile.planning.incremental.scope import Part
 
 _IN_PLACE = (Kind.COPY, Kind.FORK, Kind.PROJECT, Kind.SET_PARENT, Kind.AGE)
 
@@ -53,41 +55,34 @@ def has_moves(plan: Plan) -> bool:
     return any(action.kind not in _IN_PLACE for action in plan.actions)
 
 
-def plan_conversation(basis: PlanningBasis, conversation: str, policy: Policy, rules: Rules, now_ns: int) -> Plan:
+def plan_conversation(session: Session, part: Part, conversation: str, policy: Policy, now_ns: int) -> Plan:
     """Return the plan of a run that is limited to one conversation."""
-    world, alone = basis.world, replace(policy, only=frozenset({conversation}))
-    return make_plan(world.store, world.workspace, world.baseline, alone, rules, now_ns, basis.whole)
+    alone = replace(policy, only=frozenset({conversation}))
+    return plan_for_policy(session, part.world, alone, now_ns, part.whole)
 
 
-def plan_change(
-    basis: PlanningBasis,
-    change: Change,
-    policy: Policy,
-    rules: Rules,
-    now_ns: int,
-    with_events: Callable[[WorldState], WorldState],
-) -> ChangePlan:
-    """Return the plan that writes a change to the store and copies it to the workspace.
-
-    ``with_events`` loads the events of streams that differ from the baseline on both sides.
-    """
-    builder, before = PlanBuilder(), store_copy(basis.world, change.conversation, rules)
+def plan_change(session: Session, basis: PlanningBasis, change: Change, policy: Policy, now_ns: int) -> ChangePlan:
+    """Return the plan that writes a change to the store and copies it to the workspace."""
+    part, rules = basis.part, session.rules
+    builder, before = PlanBuilder(), store_copy(part.world, change.conversation, rules)
     after = (
         _plan_new(builder, change, rules, now_ns)
         if before is None
         else _plan_update(builder, before, change, rules, now_ns)
     )
     writes = [replace(action, id=f"+{action.id}") for action in builder]
-    history = _written_versions(after, writes, basis.world, rules)
+    history = _written_versions(after, writes, part.world, rules)
     intents = {}
     if before is None:
         intents[change.conversation] = Intent(IntentKind.LOCAL if change.local else IntentKind.PROJECTED)
     renames = {(Side.STORE, after.conversation)} if before is not None and _title(before) != _title(after) else set()
-    world = _after_write(basis.world, after, history, intents, renames, rules)
-    world = world if basis.clean else with_events(world)
-    # A clean conversation equals its baseline, so that a replaced store makes no difference to it.
-    whole = replace(basis.whole, sides=basis.whole.sides.of_known_store()) if basis.clean else basis.whole
-    run = plan_conversation(replace(basis, world=world, whole=whole), after.conversation, policy, rules, now_ns)
+    world, whole = _after_write(part.world, after, history, intents, renames, rules), part.whole
+    if basis.clean:
+        # A clean conversation equals its baseline, so that a replaced store makes no difference to it.
+        whole = replace(whole, sides=whole.sides.of_known_store())
+    else:
+        world = session.with_events(world)
+    run = plan_conversation(session, replace(part, world=world, whole=whole), after.conversation, policy, now_ns)
     needs = tuple(action.id for action in writes)
     following = (replace(action, needs=(*needs, *action.needs)) for action in run.actions)
     plan = replace(

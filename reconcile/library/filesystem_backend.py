@@ -17,33 +17,31 @@ from reconcile.adapters.jp.locks import LentLocks
 from reconcile.adapters.roots import identity_of
 from reconcile.apply.executor import Outcome, Result
 from reconcile.apply.recovery import Recovery
-from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.staging import remove_library_staging
+from reconcile.engine.dispatch import RequestError, plan_for_policy
 from reconcile.errors import ReconcileError
-from reconcile.library.change_plan import has_moves, plan_change, plan_conversation, stated_parent, store_copy
+from reconcile.library.change_plan import has_moves, plan_change, stated_parent, store_copy
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, children_error
-from reconcile.library.loading import read_stored
+from reconcile.library.loading import plan_alone, read_stored
 from reconcile.model.policy import Children, RemoveRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Partition, Side
-from reconcile.planning.context import RefusedError
-from reconcile.planning.planner import make_plan
+from reconcile.model.snapshot import METADATA, STREAM, Partition, Side
 from reconcile.state.database import State
 from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import Vault, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from reconcile.adapters.jp.locks import Lease, Locks
     from reconcile.apply.run import Site
-    from reconcile.engine.session import Session
+    from reconcile.engine.session import History, Session
     from reconcile.library.backend import Change, Removal
     from reconcile.library.shared_index import PlanningBasis, SharedIndex
     from reconcile.library.values import Contents
-    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Copy, Digest
+    from reconcile.planning.incremental.scope import Part
 
 
 _TRIES = 5
@@ -140,20 +138,13 @@ class FileSystemBackend:
         basis = self._index.basis(conversation, parent)
         for _ in range(_TRIES):
             self._refuse_overwriting(basis, change)
-            plan = plan_change(
-                basis,
-                change,
-                self._index.current_policy(),
-                self._session.rules,
-                self._clock_ns(),
-                self._session.with_events,
-            )
+            plan = plan_change(self._session, basis, change, self._index.policy, self._session.now_ns())
             if has_moves(plan.plan) and not basis.complete:
                 basis = self._index.full_basis(conversation, parent)
                 continue
-            outcome = self._apply_part(plan.plan, basis, conversation, change.lease, plan.history)
+            outcome = self._execute(plan.plan, basis, conversation, change.lease, plan.history)
             writes = [outcome.results[action.id] for action in plan.plan.actions[: plan.writes]]
-            failure = next((deed for deed in writes if deed.result is not Result.DONE), None)
+            failure = next((result for result in writes if not result.is_done), None)
             if failure is None:
                 return self._messages(plan.plan, outcome)
             words = failure.message
@@ -164,16 +155,8 @@ class FileSystemBackend:
 
     def _reconcile(self, basis: PlanningBasis, conversation: str, lease: Lease) -> bool:
         """Run for one conversation; return False if a side changed meanwhile, so that it must be scanned again."""
-        plan = plan_conversation(
-            basis, conversation, self._index.current_policy(), self._session.rules, self._clock_ns()
-        )
-        if has_moves(plan) and not basis.complete:
-            basis = self._index.full_basis(conversation)
-            plan = plan_conversation(
-                basis, conversation, self._index.current_policy(), self._session.rules, self._clock_ns()
-            )
-        outcome = self._apply_part(plan, basis, conversation, lease)
-        return not any(deed.reason is Reason.DRIFT for deed in outcome.results.values())
+        plan, basis = plan_alone(self._index, basis, conversation)
+        return not _has_drifted(self._execute(plan, basis, conversation, lease))
 
     def _messages(self, plan: Plan, outcome: Outcome) -> tuple[str, ...]:
         """Return messages about actions that wait. Raises `PersistError` if the workspace could not be written."""
@@ -186,68 +169,49 @@ class FileSystemBackend:
         return tuple(dict.fromkeys((*(item.message for item in plan.held), *skipped)))
 
     def _remove(self, removal: Removal) -> tuple[str, ...]:
-        conversation, rules = removal.conversation, self._session.rules
+        conversation = removal.conversation
         how = Children(removal.strategy.value) if removal.strategy is not None else Children.REFUSE
+        policy = replace(self._index.policy, request=RemoveRequest((conversation,), how))
         for _ in range(_TRIES):
-            world = self._index.refresh()
-            policy = replace(self._index.current_policy(), request=RemoveRequest((conversation,), how))
+            basis = self._index.full_basis(conversation)
             try:
-                plan = make_plan(world.store, world.workspace, world.baseline, policy, rules, self._clock_ns())
-            except RefusedError as error:
+                plan = plan_for_policy(self._session, basis.part.world, policy, None, basis.part.whole)
+            except RequestError as error:
                 children = self._index.tree.children_of(conversation)
                 if children and removal.strategy is None:
                     raise children_error(conversation, children) from None
-                raise PersistError(str(error), hint=error.hints[0] if error.hints else None) from None
+                raise PersistError(error.message, error.hint and error.hint.partition("\n")[0]) from None
             # A failure is raised to the caller, so that no later run may repeat the removal.
             plan = replace(plan, waiting=tuple(entry for entry in plan.waiting if entry[1] is None))
-            outcome = self._apply_whole(plan, world, removal.lease)
-            if not any(deed.reason is Reason.DRIFT for deed in outcome.results.values()):
+            outcome = self._execute(plan, basis, conversation, removal.lease)
+            if not _has_drifted(outcome):
                 break
         if any(copy.partition is not Partition.TRASH for copy in self._index.copies(Side.STORE, conversation)):
             words = self._messages(plan, outcome)
             raise PersistError(f"{conversation} stays: {words[0] if words else 'it could not be removed'}")
         return self._messages(plan, outcome)
 
-    def _apply_whole(self, plan: Plan, world: WorldState, lease: Lease) -> Outcome:
-        """Apply a plan of all conversations, and update the baseline."""
-        with self._pool.lend(lease) as site:
-            outcome, _ = self._carry_out(site, plan, world)
-            after = self._index.refresh()
-            with site.state.transaction():
-                remember(site, self._session.rules, plan, world, after, outcome)
-                close(site, outcome)
-        return outcome
-
-    def _apply_part(
+    def _execute(
         self,
         plan: Plan,
         basis: PlanningBasis,
         conversation: str,
         lease: Lease,
-        history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None,
+        history: History | None = None,
     ) -> Outcome:
-        """Apply a plan of one conversation, and update the baseline."""
+        """Execute a plan of one conversation under its lock."""
         if plan.quiet:
             return Outcome()
-        with self._pool.lend(lease) as site:
-            outcome, has_moved = self._carry_out(site, plan, basis.world, history)
-            after = self._index.refresh_after(
-                conversation, _new_directories(plan, conversation), complete=has_moved or basis.complete
-            )
-            with site.state.transaction():
-                remember(site, self._session.rules, plan, basis.world, after, outcome, basis.whole)
-                close(site, outcome)
-        return outcome
+        complete = basis.complete or has_moves(plan)
 
-    @staticmethod
-    def _carry_out(
-        site: Site, plan: Plan, world: WorldState, history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None
-    ) -> tuple[Outcome, bool]:
-        kept = [v for v in plan.preserve if not site.state.versions.has(v.digest, v.conversation, v.unit)]
-        if not plan.concerned and not kept:
-            return Outcome(), False
-        outcome, _ = carry_out(site, plan, world, kept, LIBRARY, None, lambda *_: None, history)
-        return outcome, has_moves(plan)
+        def rescan(_: Outcome) -> Part:
+            return self._index.part_after(plan, basis.part, conversation, complete=complete)
+
+        with self._pool.lend(lease) as site:
+            outcome, _ = self._session.execute(
+                plan, basis.part.world, rescan, LIBRARY, lambda *_: None, site=site, history=history
+            )
+        return outcome
 
     def _refuse_overwriting(self, basis: PlanningBasis, change: Change) -> None:
         """Check that the store holds the files that the change was made from, or the changed files already.
@@ -255,7 +219,7 @@ class FileSystemBackend:
         Raises:
             ChangedError: the store holds other content.
         """
-        stored = self._digests(store_copy(basis.world, change.conversation, self._session.rules))
+        stored = self._digests(store_copy(basis.part.world, change.conversation, self._session.rules))
         digest = self._session.rules.digest
         wanted = [{name: digest(content) for name, content in files.items()} for files in (change.before, change.after)]
         for name in {*stored, *change.after}:
@@ -302,7 +266,7 @@ class FileSystemBackend:
                     file=name,
                     side=Side.STORE,
                     path=f"{change.conversation}/{name}",
-                    mtime_ns=self._clock_ns(),
+                    mtime_ns=self._session.now_ns(),
                     run=None,
                     why=Reason.WRITTEN.value,
                 )
@@ -310,17 +274,10 @@ class FileSystemBackend:
             )
         return [version.digest for version in saved.values()]
 
-    def _clock_ns(self) -> int:
-        return self._session.site.clock()
 
-
-def _new_directories(plan: Plan, conversation: str) -> dict[Side, list[str]]:
-    """Return the directories that a plan creates for a conversation, by side."""
-    directories: dict[Side, list[str]] = {side: [] for side in Side}
-    for action in plan.actions:
-        if action.unit == WHOLE and action.writes and action.conversation == conversation:
-            directories[action.target.side].append(action.target.path)
-    return directories
+def _has_drifted(outcome: Outcome) -> bool:
+    """Return whether a file was another one than the plan was made for."""
+    return any(result.reason is Reason.DRIFT for result in outcome.results.values())
 
 
 @contextlib.contextmanager

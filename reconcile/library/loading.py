@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from reconcile.library.shared_index import PlanningBasis, SharedIndex
     from reconcile.library.values import Contents
-    from reconcile.model.plan import Write
+    from reconcile.model.plan import Plan, Write
     from reconcile.model.snapshot import Copy, Digest, File
 
 
@@ -33,11 +33,7 @@ def load(index: SharedIndex, conversation: str) -> dict[str, FileSource]:
     session, basis = index.session, index.basis(conversation)
     if basis.clean:
         return _sources(index, basis, conversation)
-    now = session.site.clock()
-    plan = plan_conversation(basis, conversation, index.current_policy(), session.rules, now)
-    if has_moves(plan) and not basis.complete:
-        basis = index.full_basis(conversation)
-        plan = plan_conversation(basis, conversation, index.current_policy(), session.rules, now)
+    plan, basis = plan_alone(index, basis, conversation)
     sources: dict[str, FileSource] = {}
     saves = [a for a in plan.actions if a.conversation == conversation and a.target.side is Side.STORE]
     writes = {write.target.path.rpartition("/")[2]: write for action in saves for write in action.writes}
@@ -48,6 +44,16 @@ def load(index: SharedIndex, conversation: str) -> dict[str, FileSource]:
     return sources | {
         name: _planned_source(index, write) for name, write in writes.items() if name in session.file_names
     }
+
+
+def plan_alone(index: SharedIndex, basis: PlanningBasis, conversation: str) -> tuple[Plan, PlanningBasis]:
+    """Plan a run for one conversation; return the plan, and the basis of which it was made: the full one for a move."""
+    session = index.session
+    plan = plan_conversation(session, basis.part, conversation, index.policy, session.now_ns())
+    if has_moves(plan) and not basis.complete:
+        basis = index.full_basis(conversation)
+        plan = plan_conversation(session, basis.part, conversation, index.policy, session.now_ns())
+    return plan, basis
 
 
 def read_stored(index: SharedIndex, basis: PlanningBasis, conversation: str) -> Contents:
@@ -74,7 +80,7 @@ def _managed(index: SharedIndex, copy: Copy) -> list[File]:
 
 
 def _readable_copy(index: SharedIndex, basis: PlanningBasis, conversation: str) -> Copy | None:
-    copy = store_copy(basis.world, conversation, index.session.rules)
+    copy = store_copy(basis.part.world, conversation, index.session.rules)
     if copy is None:
         return None
     for file, facts in (("metadata.json", copy.metadata), ("events.json", copy.stream)):

@@ -14,14 +14,14 @@ import time
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.adapters.roots import refuse_link
 from reconcile.library.tree import Tree, update_tree
 from reconcile.model.names import CHILDREN
-from reconcile.model.snapshot import Metadata, Partition, Side
+from reconcile.model.snapshot import WHOLE, Partition, Side
 from reconcile.planning.decide import decide
-from reconcile.planning.incremental.scope import SnapshotIndex
-from reconcile.planning.incremental.status import is_clean
+from reconcile.planning.incremental.scope import Part, SnapshotIndex
 from reconcile.scan.reader import CopyLocation
 from reconcile.state.database import State
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.library.values import Contents
     from reconcile.model.baseline import Baseline, WorldState
+    from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.planning.incremental.side_index import SideIndex
-    from reconcile.planning.rules.guards import Whole
 
 _TRIES = 20
 _PATIENCE = 60.0
@@ -42,13 +42,12 @@ _PATIENCE = 60.0
 
 
 class PlanningBasis(Struct, frozen=True):
-    """The input of a plan for one conversation.
+    """The input of a plan for one conversation: the part that a change of it concerns.
 
-    ``clean``: it equals the baseline. ``complete``: both sides were scanned as a whole.
+    ``clean``: it equals the baseline. ``complete``: both sides were scanned as a whole, and the part is the closure.
     """
 
-    world: WorldState
-    whole: Whole
+    part: Part
     clean: bool
     complete: bool
 
@@ -138,10 +137,6 @@ class SharedIndex:
                 self._written[conversation] = contents
             update_tree(self._tree, self.session.format, conversation, contents)
 
-    def current_policy(self) -> Policy:
-        """Return the policy with the git operation that is in progress now."""
-        return self.session.surroundings(self.policy)
-
     @property
     def tree(self) -> Tree:
         """The live conversations, with their parents."""
@@ -156,42 +151,34 @@ class SharedIndex:
         """Rescan one conversation, or both sides if that can't suffice; ``parent`` is the parent that it will get."""
         if not self._has_appeared(conversation) and self._rescan(conversation):
             with self._mutex:
-                self._snapshots.update_ancestry({conversation}, self._load_baseline({conversation}))
-                closure = self._snapshots.above(conversation) | self._above(parent)
-                world = self._snapshots.world_of(closure, self._load_baseline(closure))
-                suffices = self._snapshots.suffices() and all(
-                    self._differs_in_content_only(id_, world.baseline) for id_ in closure
-                )
-                is_clean = all(self._is_clean(id_, world.baseline) for id_ in closure)
-                whole = self._snapshots.whole
-            if suffices:
-                return PlanningBasis(
-                    world if is_clean else self.session.with_events(world), whole, is_clean, complete=False
-                )
+                part = self._snapshots.part_in_place((conversation,), self._load_baseline, parents=_set_of(parent))
+                suffices = part is not None and self._snapshots.suffices()
+                is_clean = part is not None and self._are_clean(part.conversations, part.world.baseline)
+            if part is not None and suffices:
+                return PlanningBasis(part if is_clean else self._with_events(part), is_clean, complete=False)
         return self.full_basis(conversation, parent)
 
     def full_basis(self, conversation: str, parent: str | None = None) -> PlanningBasis:
-        """Scan both sides, and return the basis of one conversation with its ancestors and descendants."""
+        """Scan both sides, and return the basis of one conversation with its closure."""
         self.refresh()
         with self._mutex:
-            closure = self._snapshots.closure_of(conversation) | self._above(parent)
-            world, whole = self._snapshots.world_of(closure, self._load_baseline(closure)), self._snapshots.whole
-            is_clean = all(self._is_clean(id_, world.baseline) for id_ in self._snapshots.above(conversation))
-        return PlanningBasis(self.session.with_events(world), whole, is_clean, complete=True)
+            part = self._snapshots.part((conversation,), self._load_baseline, parents=_set_of(parent))
+            ancestors = self._snapshots.ancestry.with_above((conversation,))
+            is_clean = self._are_clean(ancestors, part.world.baseline)
+        return PlanningBasis(self._with_events(part), is_clean, complete=True)
 
-    def refresh_after(
-        self, conversation: str, new_directories: Mapping[Side, Sequence[str]], *, complete: bool
-    ) -> WorldState:
-        """Rescan after a plan of one conversation was applied.
+    def part_after(self, plan: Plan, part: Part, conversation: str, *, complete: bool) -> Part:
+        """Rescan after a plan of one conversation was carried out, and return the same part as it is now.
 
-        ``new_directories`` are those that the plan has created. ``complete``: the plan moved directories.
+        ``complete``: scan both sides; the plan may have moved directories.
         """
-        if complete or not self._rescan(conversation, new_directories):
-            return self.full_basis(conversation).world
+        conversations = part.conversations.union(action.conversation for action in plan.actions)
+        if complete or not self._rescan(conversation, _new_directories(plan, conversation)):
+            self.refresh()
         with self._mutex:
-            self._snapshots.update_ancestry({conversation}, self._load_baseline({conversation}))
-            closure = self._snapshots.above(conversation)
-            return self._snapshots.world_of(closure, self._load_baseline(closure))
+            self._snapshots.update_ancestry((conversation,), self._load_baseline((conversation,)))
+            world = self._snapshots.world_of(conversations, self._load_baseline(conversations))
+            return Part(world, self._snapshots.whole, conversations)
 
     def copies(self, side: Side, conversation: str) -> list[Copy]:
         """Return the indexed copies of a conversation on a side."""
@@ -206,30 +193,14 @@ class SharedIndex:
             self._state.close()
             self.session.state.close()
 
-    def _above(self, parent: str | None) -> frozenset[str]:
-        return frozenset() if parent is None else self._snapshots.above(parent)
+    def _with_events(self, part: Part) -> Part:
+        return replace(part, world=self.session.with_events(part.world))
 
     def _load_baseline(self, conversations: Collection[str]) -> Baseline:
         return self._state.load(self.session.checkout, conversations)
 
-    def _is_clean(self, conversation: str, baseline: Baseline) -> bool:
-        kept, here = (side.of(conversation) for side in self._snapshots.sides.values())
-        settled = is_clean(conversation, kept, here, baseline, self.session.rules)
-        return settled and not any(self._awaits_rename(copy, baseline) for copy in (*kept, *here))
-
-    def _awaits_rename(self, copy: Copy, baseline: Baseline) -> bool:
-        """Return whether a killed run left the directory with the name of an earlier title."""
-        if (copy.side, copy.conversation) not in baseline.renames or not isinstance(copy.metadata, Metadata):
-            return False
-        return copy.dirname != self.session.format.dirname(copy.conversation, copy.metadata.title)
-
-    def _differs_in_content_only(self, conversation: str, baseline: Baseline) -> bool:
-        """Return whether nothing but the content can differ from the baseline."""
-        if self._is_clean(conversation, baseline):
-            return True
-        kept, here = (side.of(conversation) for side in self._snapshots.sides.values())
-        agreed = baseline.agreed.get(conversation)
-        return len(kept) == len(here) == 1 and agreed is not None and here[0].path == agreed.place
+    def _are_clean(self, conversations: Collection[str], baseline: Baseline) -> bool:
+        return all(self._snapshots.is_clean(conversation, baseline) for conversation in conversations)
 
     def _has_appeared(self, conversation: str) -> bool:
         """Return whether another process has created the conversation in the store since the last scan."""
@@ -272,6 +243,19 @@ class SharedIndex:
                     self._rescanned.add(conversation)
                 break
         return True
+
+
+def _set_of(parent: str | None) -> frozenset[str]:
+    return frozenset() if parent is None else frozenset((parent,))
+
+
+def _new_directories(plan: Plan, conversation: str) -> dict[Side, list[str]]:
+    """Return the directories that a plan creates for a conversation, by side."""
+    directories: dict[Side, list[str]] = {side: [] for side in Side}
+    for action in plan.actions:
+        if action.unit == WHOLE and action.writes and action.conversation == conversation:
+            directories[action.target.side].append(action.target.path)
+    return directories
 
 
 def _location_of(known: SideIndex, path: str, conversation: str) -> CopyLocation:

@@ -122,14 +122,6 @@ class SnapshotIndex:
         for conversation in conversations:
             self.ancestry.put(conversation, above(conversation, self._copies(conversation), baseline))
 
-    def above(self, conversation: str) -> frozenset[str]:
-        """Return a conversation and all that may be above it."""
-        return frozenset(self.ancestry.with_above({conversation}))
-
-    def closure_of(self, conversation: str) -> frozenset[str]:
-        """Return a conversation, all that may be below it, and all that may be above any of these."""
-        return frozenset(self.ancestry.with_above(self.ancestry.with_below({conversation})))
-
     def suffices(self) -> bool:
         """Tell whether rescans suffice: no side had a problem as a whole, was emptied or got its first copy."""
         return not self.needs_full_scan and self.inhabited == self._are_inhabited()
@@ -174,17 +166,35 @@ class SnapshotIndex:
         above = self.sides[Side.STORE].of(parent) if parent is not None else []
         return parent if len(above) == 1 and not above[0].archived else None
 
-    def part(self, changed: Collection[str], load: LoadBaseline) -> Part:
-        """Return the part that a change of these conversations concerns: their closure."""
-        left = frozenset().union(*(self.ancestry.parents(conversation) for conversation in changed))
+    def part(self, changed: Collection[str], load: LoadBaseline, *, parents: Collection[str] = ()) -> Part:
+        """Return the part that a change of these conversations concerns: their closure.
+
+        ``parents`` are the conversations that the change puts above them.
+        """
+        left = frozenset(parents).union(*(self.ancestry.parents(conversation) for conversation in changed))
         self.update_ancestry(changed, load(changed))
 
         def dirty(ancestors: Collection[str]) -> set[str]:
             baseline = load(ancestors)
-            return {ancestor for ancestor in ancestors if not self._is_clean(ancestor, baseline)}
+            return {ancestor for ancestor in ancestors if not self.is_clean(ancestor, baseline)}
 
         near = closure(changed, left, self.ancestry, dirty)
         return Part(self.world_of(near, load(near)), self.whole, near)
+
+    def part_in_place(
+        self, changed: Collection[str], load: LoadBaseline, *, parents: Collection[str] = ()
+    ) -> Part | None:
+        """Return the part that a change of content concerns, as long as no directory moves: without those below.
+
+        The part holds the conversations and all above them. None: one of them differs from its baseline in more than
+        the content, so that directories may move. The plan of the part holds if it moves none; else plan `part`.
+        """
+        self.update_ancestry(changed, load(changed))
+        near = closure((), {*changed, *parents}, self.ancestry)
+        baseline = load(near)
+        if not all(self._is_in_place(conversation, baseline) for conversation in near):
+            return None
+        return Part(self.world_of(near, baseline), self.whole, near)
 
     @property
     def whole(self) -> Whole:
@@ -200,9 +210,25 @@ class SnapshotIndex:
         store, workspace = (side.part(conversations, self._rules.format.order) for side in self.sides.values())
         return WorldState(store, workspace, baseline)
 
-    def _is_clean(self, conversation: str, baseline: Baseline) -> bool:
+    def is_clean(self, conversation: str, baseline: Baseline) -> bool:
+        """Tell whether a conversation equals its baseline, and no directory of it waits for the name of a new title."""
         kept, here = (side.of(conversation) for side in self.sides.values())
-        return is_clean(conversation, kept, here, baseline, self._rules)
+        clean = is_clean(conversation, kept, here, baseline, self._rules)
+        return clean and not any(self._awaits_rename(copy, baseline) for copy in (*kept, *here))
+
+    def _awaits_rename(self, copy: Copy, baseline: Baseline) -> bool:
+        """Tell whether a killed run has left a directory with the name of an earlier title."""
+        if (copy.side, copy.conversation) not in baseline.renames or not isinstance(copy.metadata, Metadata):
+            return False
+        return copy.dirname != self._rules.format.dirname(copy.conversation, copy.metadata.title)
+
+    def _is_in_place(self, conversation: str, baseline: Baseline) -> bool:
+        """Tell whether nothing but the content of a conversation can differ from its baseline."""
+        if self.is_clean(conversation, baseline):
+            return True
+        kept, here = (side.of(conversation) for side in self.sides.values())
+        agreed = baseline.agreed.get(conversation)
+        return len(kept) == len(here) == 1 and agreed is not None and here[0].path == agreed.place
 
     def _copies(self, conversation: str) -> list[Copy]:
         return [copy for side in self.sides.values() for copy in side.of(conversation)]

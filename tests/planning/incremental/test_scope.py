@@ -67,6 +67,11 @@ def part_of(known: SnapshotIndex, baseline: Baseline, *numbers: int) -> frozense
     return part.conversations
 
 
+def in_place(known: SnapshotIndex, baseline: Baseline, *numbers: int, parents: tuple[int, ...] = ()) -> object:
+    part = known.part_in_place(ids(*numbers), lambda wanted: restricted(baseline, wanted), parents=ids(*parents))
+    return part and part.conversations
+
+
 @pytest.mark.parametrize(
     ("number", "above", "around"),
     [(5, (5,), (5,)), (3, (1, 2, 3), (1, 2, 3)), (2, (1, 2), (1, 2, 3)), (1, (1,), (1, 2, 3, 4))],
@@ -76,8 +81,8 @@ def test_what_lies_above_and_around(
 ) -> None:
     known = known_of(stored(*FLAT), here(*NESTED), baseline)
     assert known.present() == ids(1, 2, 3, 4, 5)
-    assert known.above(f"jp-c{number}") == ids(*above)
-    assert known.closure_of(f"jp-c{number}") == ids(*around)
+    assert in_place(known, baseline, number) == ids(*above)
+    assert part_of(known, baseline, number) == ids(*around)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +99,59 @@ def test_what_is_above_and_not_at_rest_concerns_all_that_is_below_it(baseline: B
     edited = A.replace("[1]", "[1 2]")
     known = known_of(stored(edited, *FLAT[1:]), here(*NESTED), baseline)
     assert part_of(known, baseline, 3) == ids(1, 2, 3, 4)
+
+
+def test_an_edit_is_planned_in_place(baseline: Baseline) -> None:
+    edited = known_of(stored(A.replace("[1]", "[1 2]"), *FLAT[1:]), here(*NESTED), baseline)
+    assert in_place(edited, baseline, 1) == ids(1)
+    assert in_place(edited, baseline, 3) == ids(1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace"),
+    [
+        (FLAT, (*NESTED[:-1], E.replace("5-e", "5-other"))),
+        (FLAT, (*NESTED, E.replace("5-e", "5-twice"))),
+        ((*FLAT, E.replace("5-e", "5-twice")), NESTED),
+        (FLAT, NESTED[:-1]),
+        (FLAT[:-1], NESTED),
+    ],
+    ids=["another name", "two here", "two in the store", "not here", "not in the store"],
+)
+def test_nothing_is_planned_in_place_that_may_move(
+    baseline: Baseline, store: tuple[str, ...], workspace: tuple[str, ...]
+) -> None:
+    known = known_of(stored(*store), here(*workspace), baseline)
+    assert in_place(known, baseline, 5) is None
+    assert in_place(known, baseline, 3) == ids(1, 2, 3)
+    assert in_place(known, baseline, 3, parents=(5,)) is None
+
+
+def test_nothing_is_planned_in_place_that_was_never_in_sync(baseline: Baseline) -> None:
+    unknown = replace(baseline, agreed={key: entry for key, entry in baseline.agreed.items() if key != "jp-c5"})
+    assert in_place(known_of(stored(*FLAT), here(*NESTED), unknown), unknown, 5) is None
+
+
+@pytest.mark.parametrize("side", Side)
+def test_a_directory_with_an_earlier_name_is_not_clean(baseline: Baseline, side: Side) -> None:
+    waits = replace(baseline, renames=frozenset({(side, "jp-c5")}))
+    known = known_of(stored(*FLAT), here(*NESTED), waits)
+    assert known.is_clean("jp-c5", waits)
+    known.sides[side].drop("5-e")
+    (copy,) = (stored if side is Side.STORE else here)(E.replace("5-e", "5-old")).copies
+    known.sides[side].put(copy)
+    moved = replace(waits, agreed={**waits.agreed, "jp-c5": replace(waits.agreed["jp-c5"], place="5-old")})
+    at_place = moved if side is Side.WORKSPACE else waits
+    assert known.is_clean("jp-c5", replace(at_place, renames=frozenset()))
+    assert not known.is_clean("jp-c5", at_place)
+    assert known.is_clean("jp-c5", replace(at_place, renames=frozenset({(side, "jp-c4")})))
+
+
+def test_the_parent_that_it_gets_belongs_to_it(baseline: Baseline) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED), baseline)
+    assert in_place(known, baseline, 5, parents=(3,)) == ids(1, 2, 3, 5)
+    part = known.part(ids(5), lambda wanted: restricted(baseline, wanted), parents=ids(3))
+    assert part.conversations == ids(1, 2, 3, 5)
 
 
 def test_what_was_above_until_now_belongs_to_it(baseline: Baseline) -> None:
@@ -297,7 +355,7 @@ def test_what_is_taken_over_from_an_earlier_run(baseline: Baseline) -> None:
 
 def test_what_waits_is_below_what_it_waits_for_wherever_it_is(baseline: Baseline) -> None:
     waits = replace(baseline, intents={"jp-c9": Intent(IntentKind.PROJECTED, waits_for="jp-c5")})
-    assert known_of(stored(*FLAT), here(*NESTED), waits).closure_of("jp-c5") == ids(5, 9)
+    assert part_of(known_of(stored(*FLAT), here(*NESTED), waits), waits, 5) == ids(5, 9)
 
 
 def test_what_was_above_and_is_not_at_rest_concerns_what_is_below_it_as_well(baseline: Baseline) -> None:
