@@ -1,10 +1,11 @@
 """Options that every command takes, before or after its name (docs/commands.md#common-options).
 
-`command_line` writes them out again, for the journal.
+`command_line` writes them out again, for the journal. `parse_time` and `parse_age` read values that options share.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _CONTENT = {"title"}
 """Options whose values are content of a conversation, which the journal never holds."""
+_UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400, "y": 365 * 86400}
+"""Seconds of the units of an age."""
 
 
 def options_of(context: click.Context) -> Options:
@@ -95,3 +98,35 @@ def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
         yield from [value] if isinstance(value, str) else value or ()
     elif value is not None and value is not False and value != ():
         yield from worded(parameter.opts[-1], "..." if parameter.name in _CONTENT else value)
+
+
+def parse_time(text: str | None, now_ns: int) -> int | None:
+    """Return a time in ns since the epoch, from a date, a time as JP reads it, or an age before ``now_ns``.
+
+    Raises:
+        click.UsageError: the text is none of these.
+    """
+    from reconcile.formats.jp.times import instant_ns  # here: few commands take a time
+
+    if text is None:
+        return None
+    if re.fullmatch(r"\d{1,6}[hdwmy]", text):
+        return now_ns - parse_age(text)
+    time_ns = instant_ns(f"{text} 00:00:00" if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) else text)
+    if time_ns is None:
+        raise click.UsageError(
+            f"found the time {text!r}, expected 2026-01-31, 2026-01-31T12:00:00Z, or an age such as 3d"
+        )
+    return time_ns
+
+
+def parse_age(text: str) -> int:
+    """Return an age such as ``12h``, ``30d``, ``8w``, ``6m`` or ``1y`` in ns; a month has 30 days, a year 365.
+
+    Raises:
+        click.UsageError: the text is no age.
+    """
+    match = re.fullmatch(r"(\d{1,6})([hdwmy])", text)
+    if match is None:
+        raise click.UsageError(f"found the age {text!r}, expected a number and h, d, w, m or y: 12h, 30d, 6m")
+    return int(match[1]) * _UNITS[match[2]] * 10**9

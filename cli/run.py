@@ -33,7 +33,7 @@ from .output.interaction import (
     progress_bar,
     waiting_callback,
 )
-from .output.report import exit_code, report
+from .output.plan_text import exit_code, report
 from .unchanged import Opening, Start
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, common_options, options_of
 from ..output.interaction import print_message, progress_bar, waiting_callback
-from ..output.report import exit_code, report
+from ..output.plan_text import exit_code, report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options import common_options, options_of
-from ..output.text import Style, clean
-from ..output.timestamps import format_time
+from ..output.text import Style, clean, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

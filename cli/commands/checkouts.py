@@ -13,8 +13,7 @@ from reconcile.adapters.roots import identity_of
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, common_options, options_of
 from ..output.interaction import waiting_callback
-from ..output.text import Style, clean, pad
-from ..output.timestamps import format_time
+from ..output.text import Style, clean, format_time, pad
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session

@@ -12,8 +12,7 @@ from reconcile.engine.run_history import find_run, undone_changes
 
 from ..context import find_roots, open_session, settings_of
 from ..options import common_options, options_of
-from ..output.text import Style, clean, pad, size
-from ..output.timestamps import format_time
+from ..output.text import Style, clean, format_time, pad, size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

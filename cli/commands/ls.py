@@ -15,8 +15,7 @@ from reconcile.inspect import listing
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.errors import ExitCode
-from ..output.text import Style, clean, pad, print_table, shorten, show
-from ..output.timestamps import format_time
+from ..output.text import Style, clean, format_time, pad, print_table, shorten, show
 from ..run import opened, selection
 
 if TYPE_CHECKING:

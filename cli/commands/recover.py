@@ -20,7 +20,7 @@ from reconcile.planning.requests.recover import Offer, absent, coming, default_c
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
 from ..options import command_line, common_options, options_of
 from ..output.interaction import confirm_or_exit, is_interactive, print_message, waiting_callback
-from ..output.report import exit_code, report
+from ..output.plan_text import exit_code, report
 from ..output.text import clean
 from ..run import apply_pass, save_plan
 

@@ -29,10 +29,11 @@ from reconcile.model.policy import (
 from reconcile.model.snapshot import Side
 
 from ..context import find_ids
-from ..options import command_line, common_options, options_of
+from ..options import command_line, common_options, options_of, parse_time
 from ..output.errors import ExitCode
 from ..output.interaction import is_interactive, print_message
-from ..output.report import report
+from ..output.plan_text import report
+from ..output.text import format_time
 from ..run import run as run_command
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ def fork(
 
     It gets an id of its own, and lies in its parent's directory where that is in the workspace.
     """
-    from ..output.timestamps import parse_time
-
     if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
         raise click.UsageError("--title: found bytes that are no UTF-8, expected text")
     now_ns = time.time_ns()
@@ -255,7 +254,6 @@ def undo(context: click.Context, run: str | None) -> None:
     """
     from reconcile.engine.run_history import find_run, newest_run
 
-    from ..output.timestamps import format_time
     from .log import step_counts
 
     options = options_of(context)

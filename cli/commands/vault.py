@@ -14,10 +14,9 @@ from reconcile.engine.versions import Holding, find_holding, find_versions, hold
 from reconcile.planning.simulate import listing_of
 
 from ..context import find_roots, open_session, settings_of
-from ..options import command_line, common_options, options_of
+from ..options import command_line, common_options, options_of, parse_age
 from ..output.interaction import confirm_or_exit, waiting_callback
-from ..output.text import Style, clean, size
-from ..output.timestamps import format_time, parse_age
+from ..output.text import Style, clean, format_time, size
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session

@@ -1,4 +1,4 @@
-"""Text for a terminal: colours, widths, tables, escaped control characters, and the first and last line of a report.
+"""Text for a terminal: colours, widths, tables, times, escaped characters, and the first and last line of a report.
 
 Every start loads this module, so that it imports little.
 """
@@ -47,6 +47,16 @@ def _visible(char: str) -> str:
     if category in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
         return f"\\u{ord(char):04x}" if ord(char) > 0xFF else f"\\x{ord(char):02x}"
     return char
+
+
+def format_time(time_ns: int) -> str:
+    """Return a time (ns since the epoch) in the local time zone, to the second; outside of the calendar, the number."""
+    from datetime import datetime  # here: most runs show no time
+
+    try:
+        return datetime.fromtimestamp(time_ns // 10**9).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ns} ns"
 
 
 def width(text: str) -> int:

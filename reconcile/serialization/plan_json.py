@@ -1,7 +1,7 @@
 """Writing a plan as JSON: ``{"format": "reconcile.plan/1", ...}`` (docs/json.md#a-plan).
 
 This module builds plain dictionaries, so that ``--json`` starts fast. Reading a saved plan uses the models of
-`reconcile.serialization.schema`, which also generate the published JSON Schema.
+`reconcile.serialization.plan_file`, which also generate the published JSON Schema.
 """
 
 from __future__ import annotations

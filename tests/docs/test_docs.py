@@ -12,7 +12,7 @@ import pytest
 from reconcile import config
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import CASES, Reason
-from reconcile.serialization.schema import plan_schema
+from reconcile.serialization.plan_file import plan_schema
 from tests.support.documents import (
     DOCS,
     PROJECT,

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 JP = JpFormat()
 PLAIN = PlainFormat()
 STYLE = module("output.text")
-WHEN = module("output.timestamps")
+WHEN = module("options")
 MESSAGE = 1000
 """Characters of an error message, the file's name aside: one clear line."""
 

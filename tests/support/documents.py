@@ -25,7 +25,7 @@ import click
 
 import reconcile.library
 from reconcile.model.reasons import CASES, Reason
-from reconcile.serialization.schema import plan_schema
+from reconcile.serialization.plan_file import plan_schema
 from tests.support.scenarios.scenario import read_scenario
 
 if TYPE_CHECKING:
