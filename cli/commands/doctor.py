@@ -1,6 +1,6 @@
 """``reconcile doctor``: prints the findings on both sides by kind, each with the command that repairs it.
 
-The formats with derived data have checks of their own (`reconcile.inspect.checks`).
+The formats with derived data have checks of their own (`reconcile.inspect.doctor.CHECKERS`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from reconcile.inspect.checks import CHECKERS, is_damaged, repair_sources
-from reconcile.inspect.doctor import examine
+from reconcile.inspect.doctor import CHECKERS, examine, is_damaged, repair_sources
 from reconcile.model.policy import QuarantineRequest
 
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reconcile.engine.engine import Engine
-    from reconcile.inspect.checks import CheckFinding
+    from reconcile.inspect.doctor import CheckFinding
     from reconcile.model.policy import Policy
     from reconcile.planning.diagnosis import Ailment, Finding
 

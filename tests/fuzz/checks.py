@@ -36,7 +36,7 @@ from reconcile.fs.locks import read_holder
 from reconcile.fs.posix import process_lives
 from reconcile.index.file import Sections, encode_sections
 from reconcile.index.rows import Index, Packed, make_row
-from reconcile.inspect.checks import CHECKERS
+from reconcile.inspect.doctor import CHECKERS
 from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.serialization.plan_file import PlanFileError, read_plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconcile.model.snapshot import Side
-from reconcile.watch.debounce import FEW, Debouncer
+from reconcile.watch.fs_events import FEW, Debouncer
 
 STORE, WORKSPACE = Side.STORE, Side.WORKSPACE
 

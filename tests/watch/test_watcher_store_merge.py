@@ -9,7 +9,7 @@ import pytest
 from reconcile.adapters.jp.roots import locate_jp
 from reconcile.adapters.roots import Request, Roots
 from reconcile.model.baseline import WorldState
-from reconcile.watch.store_merge import MergingError, refuse_merging
+from reconcile.watch.watcher import MergingError, refuse_merging
 from tests.support.scenarios.building import agreed_on, here, stored
 from tests.support.scenarios.pure_level import FORMAT
 
