@@ -13,7 +13,7 @@ from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.adapters.locate import locate_lost
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
-from reconcile.engine.lost_versions import lost_with_store
+from reconcile.engine.versions import lost_with_store
 from reconcile.model.policy import ProjectRequest
 from reconcile.planning.requests.recover import Offer, absent, coming, default_choice, offers, with_records
 

@@ -202,7 +202,7 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
     One that has children is refused unless --cascade or --promote says what becomes of them. Asks first. One that was
     lost with a store is not listed as lost any more.
     """
-    from reconcile.engine.lost_versions import lost_with_store
+    from reconcile.engine.versions import lost_with_store
 
     if cascade and promote:
         raise click.UsageError("choose one: --cascade or --promote")

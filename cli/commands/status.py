@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from reconcile.engine.lost_versions import lost_with_store
+from reconcile.engine.versions import lost_with_store
 from reconcile.inspect.conversation import describe, unseen_conflicts
 from reconcile.model.snapshot import Side
 from reconcile.planning.filters import named
@@ -24,7 +24,7 @@ from ..run import opened, selection, warn_of_new_workspace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.engine.lost_versions import Lost
+    from reconcile.engine.versions import Lost
 
     from ..arguments import Options
 

@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.executor import Outcome
-from reconcile.engine.concurrent_writes import ConcurrentWrites
 from reconcile.index.rows import rows_of_new
 from reconcile.model.baseline import Baseline, WorldState
 from reconcile.model.plan import Plan, states_of
@@ -39,7 +38,9 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Copy
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
+    from reconcile.state.database import State
     from reconcile.state.journal import Mark
+
 
 Changes: TypeAlias = "Mapping[Side, Collection[str]]"
 """By side, the paths to rescan, relative to the side's directory.
@@ -276,7 +277,7 @@ class Engine:
             plan = Plan(layout=policy.layout.value, policy=self.session.surroundings(policy), quiet=True)
             return Pass(plan, self.known.world_of((), Baseline()), full=False, conversations=frozenset())
         # here: most processes find no changes
-        from reconcile.engine.dispatch import plan_for_policy
+        from reconcile.engine.dispatch import plan_for_policy, verify
 
         self._needs_full_plan = True
         if scope is None:
@@ -287,8 +288,6 @@ class Engine:
         world = self.session.with_events(part.world)
         plan = plan_for_policy(self.session, world, policy, now_ns, part.whole)
         if os.environ.get("RECONCILE_VERIFY"):
-            from reconcile.engine.verify import verify
-
             verify(self.session, self.known, plan, part.conversations)
         return Pass(without_moving(plan, moving), world, False, part.conversations, part.whole, moving)  # noqa: FBT003
 
@@ -518,7 +517,7 @@ class Engine:
         session = self.session
         if not (now := session.state.lost()):
             return
-        from reconcile.engine.lost_versions import lost_with_store
+        from reconcile.engine.versions import lost_with_store
 
         session.state.remove_lost(now.keys() & {copy.conversation for copy in after.store.copies})
         all_lost = lost_with_store(session, _conversations_there(after))
@@ -528,6 +527,52 @@ class Engine:
             session.messages.append(f"lost with the store: {lost.title or lost.conversation}; {lost.left}{command}")
         if len(new) > _MAX_NAMED:
             session.messages.append(f"lost with the store: {len(new) - _MAX_NAMED} more; reconcile status lists them")
+
+
+class ConcurrentWrites:
+    """Separates the baseline changes of other processes from those of this process.
+
+    Every pass calls `begin` or `changed` first and `end` last, and holds the run lock in between.
+    """
+
+    def __init__(self, state: State, checkout: int | None, most: int) -> None:
+        """Create the detector; `changed` returns at most ``most`` conversations."""
+        self._state = state
+        self._checkout = checkout
+        self._most = most
+        self._written = -1
+        self._number = 0
+        self._checkout_row: tuple[object, ...] | None = None
+
+    def begin(self) -> None:
+        """Accept all writes so far: a full scan reads everything."""
+        self._written = self._state.data_version()
+        self._number = self._state.newest_change()
+        self._checkout_row = self._state.checkout_row(self._checkout)
+
+    def changed(self) -> frozenset[str] | None:
+        """Return the conversations whose baseline another process has changed.
+
+        None: there are too many, or another process has changed this checkout's own row, which affects everything.
+        """
+        written = self._state.data_version()
+        if written == self._written:
+            return frozenset()
+        if self._state.checkout_row(self._checkout) != self._checkout_row:
+            return None
+        conversations = self._state.changed_since(self._number, self._most + 1)
+        self._written = written
+        return conversations if len(conversations) <= self._most else None
+
+    def have_written(self) -> bool:
+        """Tell whether another process has written since."""
+        return self._state.data_version() != self._written
+
+    def end(self) -> None:
+        """Skip this process's own writes; if another process has written too, the next pass reads all changes."""
+        if self._state.data_version() == self._written:
+            self._number = self._state.newest_change()
+            self._checkout_row = self._state.checkout_row(self._checkout)
 
 
 def _settings(policy: Policy) -> tuple[object, ...]:

@@ -1,18 +1,21 @@
 """Versions in the vault: finds them by name, prepares them for a restore, lists and deletes the vault's objects.
 
 A name is ``ID@RUN[:unit]``, or the beginning of a digest. Only the user deletes objects
-(docs/commands.md#reconcile-vault).
+(docs/commands.md#reconcile-vault). Of conversations that were lost with a store, the vault may have the last versions.
 """
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from reconcile.engine.run_history import find_run
 from reconcile.errors import ReconcileError
+from reconcile.fs.files import error_text
 from reconcile.fs.hashing import chunks_of
+from reconcile.fs.paths import is_directory
 from reconcile.model.past_run import SavedFile, SavedUnit
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
@@ -22,10 +25,13 @@ from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
+    from reconcile.engine.session import Session
     from reconcile.model.format import Format, StreamContent
     from reconcile.state.database import State
     from reconcile.state.vault import Vault, Version
+
 
 SHORTEST = 4
 """The least number of digits of a digest that may name a version."""
@@ -293,3 +299,51 @@ def remove_objects(state: State, vault: Vault, objects: tuple[Holding, ...]) -> 
     for holding in objects:
         vault.remove(holding.digest)
         state.versions.forget(holding.digest)
+
+
+class Lost(Struct, frozen=True):
+    """A conversation of a lost store that is on neither side: a text on its remaining versions, and a command."""
+
+    conversation: str
+    title: str | None
+    left: str
+    command: str | None
+
+
+def lost_with_store(session: Session, there: AbstractSet[str]) -> tuple[Lost, ...]:
+    """Return the conversations that were lost with a store, in the order of ids; ``there`` are those on a side.
+
+    Removed conversations are left out. Only conversations that a run has seen in the store are known.
+    """
+    state, fmt = session.state, session.format
+    missed = state.lost()
+    if not missed:
+        return ()
+    buried = state.load(session.checkout, missed.keys()).tombstones
+    ids = sorted(missed.keys() - there - buried.keys(), key=fmt.order)
+    return tuple(_lost(state, session.project, fmt, conversation, missed[conversation]) for conversation in ids)
+
+
+def _lost(state: State, project: str, fmt: Format, conversation: str, title: str | None) -> Lost:
+    unread = ""
+    for other in state.projects_with(conversation):
+        try:
+            is_there = other != project and is_directory(other)
+        except OSError as error:
+            unread += f"; it may still be in {other}, which can't be read ({error_text(error)})"
+            continue
+        if is_there:
+            command = f"reconcile --workspace {shlex.quote(other)}"
+            return Lost(conversation, title, f"a run in {other} saves it again, if it is still there", command)
+    units: dict[str, set[str]] = {}
+    for version in state.versions.of_conversation(conversation):
+        if version.run is not None and version.kind is VersionKind.FILE:
+            units.setdefault(version.run, set()).add(version.unit)
+    whole = [run for run, kept in units.items() if kept.issuperset(fmt.required)]
+    if whole:
+        words = f"the vault has it as run {max(whole)} found it{unread}"
+        return Lost(conversation, title, words, f"reconcile restore {conversation}@{max(whole)}")
+    if units:
+        words = f"the vault has a part of it, which run {max(units)} has kept{unread}"
+        return Lost(conversation, title, words, f"reconcile show {conversation}@{max(units)}")
+    return Lost(conversation, title, f"nothing of it is kept here{unread}" if unread else "nothing of it is kept", None)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from reconcile.adapters.jp.locks import held_locks
 from reconcile.adapters.locate import FOLDERS
 from reconcile.apply.staging import STAGING, library_staging_name, staging_name
-from reconcile.engine.lost_versions import lost_with_store
+from reconcile.engine.versions import lost_with_store
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import error_text, read_files
 from reconcile.fs.paths import names_in

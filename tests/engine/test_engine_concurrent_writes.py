@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.engine.concurrent_writes import ConcurrentWrites
+from reconcile.engine.engine import ConcurrentWrites
 from reconcile.state.database import BaselineUpdate, State
 
 if TYPE_CHECKING:
