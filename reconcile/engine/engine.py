@@ -360,10 +360,10 @@ class Engine:
                 from reconcile.engine.run_history import find_run, past_run
 
                 return named | concerned_by_run(past_run(state, find_run(state, run), self.session.project), fmt)
-            case RestoreRequest(version):
+            case RestoreRequest(name):
                 from reconcile.engine.versions import find_versions
 
-                return named.union(found.conversation for found in find_versions(state, version, fmt))
+                return named.union(version.conversation for version in find_versions(state, name, fmt))
             case _:
                 return named
 

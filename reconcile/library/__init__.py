@@ -5,8 +5,7 @@ the scope writes changes to the store, and to the workspace if the conversation 
 cross-process lock is still held.
 """
 
-from reconcile.library.backend import Change, NullBackend, PersistBackend, RecordingBackend, Removal, Strategy
-from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut
+from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut, Draft
 from reconcile.library.errors import (
     BusyError,
     ChangedError,
@@ -21,7 +20,7 @@ from reconcile.library.errors import (
     UnreadableError,
 )
 from reconcile.library.locks import JpLocks, LockBackend, NoLocks
-from reconcile.library.transaction import Draft
+from reconcile.library.storage import Change, NullBackend, PersistBackend, RecordingBackend, Removal, Strategy
 from reconcile.library.values import Event, Events, Json, Metadata, View, new_event, plain, thawed, timestamp
 from reconcile.library.workspace import Workspace
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from reconcile.engine.session import Session
-    from reconcile.library.backend import Change
     from reconcile.library.shared_index import PlanningBasis
+    from reconcile.library.storage import Change
     from reconcile.library.values import Contents
     from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format

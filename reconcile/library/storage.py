@@ -1,27 +1,84 @@
-"""Storage of an open workspace: the disk, or memory that overlays the disk or nothing."""
+"""The storage of an open workspace and the backend that receives its changes: protocols, and those in memory.
+
+`reconcile.library.disk` has those that read and write both sides.
+"""
 
 from __future__ import annotations
 
-import os
 import threading
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
 from reconcile.formats import get_format
-from reconcile.library.backend import Strategy
 from reconcile.library.errors import children_error
-from reconcile.library.filesystem_backend import FileSystemBackend
-from reconcile.library.loading import FileSource, load
 from reconcile.library.tree import Tree, update_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-    from reconcile.adapters.jp.locks import Lease, Locks
-    from reconcile.library.backend import Change, PersistBackend, Removal
-    from reconcile.library.shared_index import SharedIndex
+    from reconcile.adapters.jp.locks import Lease
     from reconcile.library.values import Contents
     from reconcile.model.format import Format
+
+
+class Strategy(StrEnum):
+    """The treatment of the children of a removed conversation."""
+
+    CASCADE = "cascade"
+    """All descendants are removed, too."""
+    PROMOTE = "promote"
+    """The children get the parent of the removed conversation, or become roots."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One change of one conversation: the managed files as they were read, and as they must be written.
+
+    ``before`` is empty for a new conversation. ``local`` keeps a new conversation out of workspaces.
+    """
+
+    conversation: str
+    before: Contents
+    after: Contents
+    local: bool = False
+    lease: Lease
+    """The lock that is held from reading to writing."""
+
+    @property
+    def files(self) -> Contents:
+        """The files whose content differs."""
+        return {name: content for name, content in self.after.items() if self.before.get(name) != content}
+
+
+class Removal(Struct, frozen=True, kw_only=True):
+    """The removal of one conversation; ``strategy`` says how its children are treated (None: it has none)."""
+
+    conversation: str
+    strategy: Strategy | None
+    lease: Lease
+
+
+class FileSource(Struct, frozen=True):
+    """A managed file that is read on demand; ``version`` differs if the content differs."""
+
+    version: object
+    read: Callable[[], bytes]
+
+
+class PersistBackend(Protocol):
+    """Receives changes, one call for each flush, while the conversation's lock is held.
+
+    A call returns messages about work that must wait although the change is safe: a git operation is in progress in
+    the workspace. An exception reaches the caller of `flush`, and the scope stays dirty.
+    """
+
+    def persist(self, change: Change) -> tuple[str, ...]:
+        """Write a change."""
+
+    def remove(self, removal: Removal) -> tuple[str, ...]:
+        """Remove a conversation."""
 
 
 class Storage(Protocol):
@@ -64,65 +121,40 @@ class Storage(Protocol):
         """Close files and connections."""
 
 
-class DiskStorage:
-    """The store and the workspace on the disk."""
+class NullBackend:
+    """Discards every change; the open workspace still shows it."""
 
-    def __init__(self, index: SharedIndex, others: Locks) -> None:
-        self._index = index
-        self._files = FileSystemBackend(index, others)
-        self._pid = os.getpid()
-        self.format = index.session.format
+    def persist(self, change: Change) -> tuple[str, ...]:  # noqa: ARG002 - discarded
+        """Do nothing."""
+        return ()
 
-    @property
-    def tree(self) -> Tree:
-        """The live conversations."""
-        return self._index.tree
+    def remove(self, removal: Removal) -> tuple[str, ...]:  # noqa: ARG002 - discarded
+        """Do nothing."""
+        return ()
 
-    @property
-    def backend(self) -> PersistBackend:
-        """The backend of the file system."""
-        return self._files
 
-    def is_ours(self) -> bool:
-        """Return whether this process opened it."""
-        return self._pid == os.getpid()
+class RecordingBackend:
+    """Appends each change to ``recorded``, then passes it to the backend ``then`` (default: discards it)."""
 
-    def taken_ids(self) -> Collection[str]:
-        """Return the ids that are in use, or were."""
-        return self._index.taken_ids()
-
-    def refresh(self) -> None:
-        """Scan both sides again."""
-        self._index.refresh()
-
-    def load(self, conversation: str) -> Mapping[str, FileSource]:
-        """Return the files as a run would leave them, even if that run is still to come."""
-        return load(self._index, conversation)
-
-    def prepare(self, conversation: str, lease: Lease) -> Contents:
-        """Reconcile the conversation, then read the store."""
-        return self._files.prepare(conversation, lease)
+    def __init__(self, then: PersistBackend | None = None) -> None:
+        self.recorded: list[Change | Removal] = []
+        self._then: PersistBackend = then or NullBackend()
 
     def persist(self, change: Change) -> tuple[str, ...]:
-        """Write a change."""
-        words = self._files.persist(change)
-        self._index.record_write(change.conversation, change.after)
-        return words
+        """Record a change."""
+        self.recorded.append(change)
+        return self._then.persist(change)
 
     def remove(self, removal: Removal) -> tuple[str, ...]:
-        """Remove the conversation from both sides."""
-        return self._files.remove(removal)
-
-    def close(self) -> None:
-        """Close the state."""
-        self._files.close()
-        self._index.close()
+        """Record a removal."""
+        self.recorded.append(removal)
+        return self._then.remove(removal)
 
 
 class MemoryStorage:
     """Changes in memory that overlay the storage ``base``; the backend receives each of them, too."""
 
-    def __init__(self, base: DiskStorage | None, backend: PersistBackend) -> None:
+    def __init__(self, base: Storage | None, backend: PersistBackend) -> None:
         self._base = base
         self.backend = backend
         self.format: Format = base.format if base else get_format("jp")

@@ -15,8 +15,8 @@ from reconcile.config import load_settings
 from reconcile.engine.session import Session
 from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
-from reconcile.library.backend import NullBackend
-from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut
+from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut, Transaction
+from reconcile.library.disk import DiskStorage
 from reconcile.library.errors import (
     BusyError,
     MisuseError,
@@ -27,8 +27,7 @@ from reconcile.library.errors import (
 )
 from reconcile.library.locks import Claim, JpLocks, LockAttempts, NoLocks, ReadWriteLocks, inside_library
 from reconcile.library.shared_index import SharedIndex
-from reconcile.library.storage import DiskStorage, MemoryStorage
-from reconcile.library.transaction import Transaction
+from reconcile.library.storage import MemoryStorage, NullBackend
 from reconcile.model.policy import Policy
 from reconcile.state.directory import state_directory
 
@@ -39,9 +38,8 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.jp.locks import Lease
     from reconcile.library.aio import Locking
-    from reconcile.library.backend import PersistBackend, Strategy
     from reconcile.library.locks import LockBackend
-    from reconcile.library.storage import Storage
+    from reconcile.library.storage import PersistBackend, Storage, Strategy
     from reconcile.library.tree import Tree
     from reconcile.library.values import Contents, Events, Metadata, View
 

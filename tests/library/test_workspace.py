@@ -17,7 +17,7 @@ from reconcile import (
     Workspace,
 )
 from reconcile.fs.files import read_files
-from reconcile.library import loading
+from reconcile.library import disk
 from tests.support.library.conversations import check, directory, locked, mutable, read, say
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
 from tests.support.projects.world import LONG_AGO, append, set_key, write_json
@@ -119,7 +119,7 @@ def test_metadata_is_read_without_the_events(
         names.append([*wanted])
         return read_files(directory, names[-1])
 
-    monkeypatch.setattr(loading, "read_files", noted)
+    monkeypatch.setattr(disk, "read_files", noted)
     for _ in range(2):
         assert workspace.metadata(handle)["title"] == "It"
     for _ in range(2):

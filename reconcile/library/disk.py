@@ -1,4 +1,4 @@
-"""The backend that writes to both sides: each change is a run of one conversation, with a plan, a journal and versions.
+"""Reads and writes the conversations on the disk: each change is a run of one conversation, with a plan and a journal.
 
 Only the conversation's own lock is held: other runs of `reconcile` skip the conversation as busy.
 """
@@ -20,27 +20,30 @@ from reconcile.apply.recovery import Recovery
 from reconcile.apply.staging import remove_library_staging
 from reconcile.engine.dispatch import RequestError, plan_for_policy
 from reconcile.errors import ReconcileError
-from reconcile.library.change_plan import has_moves, plan_change, stated_parent, store_copy
+from reconcile.fs.dirfd import Directory
+from reconcile.fs.files import read_files
+from reconcile.library.change_plan import has_moves, plan_change, plan_conversation, stated_parent, store_copy
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, children_error
-from reconcile.library.loading import plan_alone, read_stored
+from reconcile.library.storage import FileSource
 from reconcile.model.policy import Children, RemoveRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, Partition, Side
+from reconcile.model.snapshot import METADATA, STREAM, Fault, Partition, Side
 from reconcile.state.database import State
 from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import Vault, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from reconcile.adapters.jp.locks import Lease, Locks
     from reconcile.apply.run import Site
     from reconcile.engine.session import History, Session
-    from reconcile.library.backend import Change, Removal
     from reconcile.library.shared_index import PlanningBasis, SharedIndex
+    from reconcile.library.storage import Change, PersistBackend, Removal
+    from reconcile.library.tree import Tree
     from reconcile.library.values import Contents
-    from reconcile.model.plan import Plan
-    from reconcile.model.snapshot import Copy, Digest
+    from reconcile.model.plan import Plan, Write
+    from reconcile.model.snapshot import Copy, Digest, File
     from reconcile.planning.incremental.scope import Part
 
 
@@ -160,12 +163,12 @@ class FileSystemBackend:
 
     def _messages(self, plan: Plan, outcome: Outcome) -> tuple[str, ...]:
         """Return messages about actions that wait. Raises `PersistError` if the workspace could not be written."""
-        failed = [deed.message for deed in outcome.results.values() if deed.result is Result.FAILED]
+        failed = [entry.message for entry in outcome.results.values() if entry.result is Result.FAILED]
         if failed:
             error = PersistError(f"saved in the store, but not everywhere: {failed[0]}")
             error.saved = True
             raise error
-        skipped = [deed.message for deed in outcome.results.values() if deed.result is Result.SKIPPED]
+        skipped = [entry.message for entry in outcome.results.values() if entry.result is Result.SKIPPED]
         return tuple(dict.fromkeys((*(item.message for item in plan.held), *skipped)))
 
     def _remove(self, removal: Removal) -> tuple[str, ...]:
@@ -291,3 +294,139 @@ def _as_persist_errors(conversation: str) -> Iterator[None]:
         raise PersistError(f"{conversation}: {error.message}", hint=error.hint) from error
     except OSError as error:
         raise PersistError(f"{conversation}: {error}") from error
+
+
+def load(index: SharedIndex, conversation: str) -> dict[str, FileSource]:
+    """Return the files of a conversation without its lock; {} if no side has it. Raises `UnreadableError`."""
+    session, basis = index.session, index.basis(conversation)
+    if basis.clean:
+        return _sources(index, basis, conversation)
+    plan, basis = plan_alone(index, basis, conversation)
+    sources: dict[str, FileSource] = {}
+    saves = [a for a in plan.actions if a.conversation == conversation and a.target.side is Side.STORE]
+    writes = {write.target.path.rpartition("/")[2]: write for action in saves for write in action.writes}
+    if not writes.keys() >= {session.format.metadata_file, session.format.stream_files[-1]}:
+        sources |= _sources(index, basis, conversation)
+    for place in (place for action in saves for place in action.removes):
+        sources.pop(place.path.rpartition("/")[2], None)
+    return sources | {
+        name: _planned_source(index, write) for name, write in writes.items() if name in session.file_names
+    }
+
+
+def plan_alone(index: SharedIndex, basis: PlanningBasis, conversation: str) -> tuple[Plan, PlanningBasis]:
+    """Plan a run for one conversation; return the plan, and the basis of which it was made: the full one for a move."""
+    session = index.session
+    plan = plan_conversation(session, basis.part, conversation, index.policy, session.now_ns())
+    if has_moves(plan) and not basis.complete:
+        basis = index.full_basis(conversation)
+        plan = plan_conversation(session, basis.part, conversation, index.policy, session.now_ns())
+    return plan, basis
+
+
+def read_stored(index: SharedIndex, basis: PlanningBasis, conversation: str) -> Contents:
+    """Read the store's files of a conversation; {} if it has none. Raises `UnreadableError`."""
+    copy = _readable_copy(index, basis, conversation)
+    if copy is None:
+        return {}
+    return _read(index, copy.side, copy.path, [file.name for file in _managed(index, copy)])
+
+
+def _sources(index: SharedIndex, basis: PlanningBasis, conversation: str) -> dict[str, FileSource]:
+    copy = _readable_copy(index, basis, conversation)
+    if copy is None:
+        return {}
+    return {file.name: _source(index, copy.side, copy.path, file.name, file.digest) for file in _managed(index, copy)}
+
+
+def _source(index: SharedIndex, side: Side, path: str, name: str, digest: Digest | None) -> FileSource:
+    return FileSource(digest, lambda: _read(index, side, path, [name])[name])
+
+
+def _managed(index: SharedIndex, copy: Copy) -> list[File]:
+    return [file for file in copy.files if file.name in index.session.file_names]
+
+
+def _readable_copy(index: SharedIndex, basis: PlanningBasis, conversation: str) -> Copy | None:
+    copy = store_copy(basis.part.world, conversation, index.session.rules)
+    if copy is None:
+        return None
+    for file, facts in (("metadata.json", copy.metadata), ("events.json", copy.stream)):
+        if facts is None or isinstance(facts, Fault):
+            words = f"found {facts.found}, expected {facts.expected}" if facts else "found no such file"
+            hint = f"see `reconcile status {conversation}`"
+            raise UnreadableError(f"{copy.place}/{facts.file if facts else file}: {words}", hint)
+    return copy
+
+
+def _planned_source(index: SharedIndex, write: Write) -> FileSource:
+    if write.source is None:
+        return FileSource(write.digest, lambda: write.content or b"")
+    path, _, name = write.source.path.rpartition("/")
+    return _source(index, write.source.side, path, name, write.digest)
+
+
+def _read(index: SharedIndex, side: Side, path: str, names: Iterable[str]) -> dict[str, bytes]:
+    try:
+        with Directory.open_root(index.session.site.conversations(side)) as root, root.below(path) as directory:
+            files = read_files(directory, names)
+    except OSError as error:
+        raise UnreadableError(f"{side}:{path}: {error.strerror}") from None
+    if isinstance(files, Fault):
+        raise UnreadableError(f"{side}:{path}/{files.file}: found {files.found}, expected {files.expected}")
+    return {name: content for name, (content, _) in files.items()}
+
+
+class DiskStorage:
+    """The store and the workspace on the disk."""
+
+    def __init__(self, index: SharedIndex, others: Locks) -> None:
+        self._index = index
+        self._files = FileSystemBackend(index, others)
+        self._pid = os.getpid()
+        self.format = index.session.format
+
+    @property
+    def tree(self) -> Tree:
+        """The live conversations."""
+        return self._index.tree
+
+    @property
+    def backend(self) -> PersistBackend:
+        """The backend of the file system."""
+        return self._files
+
+    def is_ours(self) -> bool:
+        """Return whether this process opened it."""
+        return self._pid == os.getpid()
+
+    def taken_ids(self) -> Collection[str]:
+        """Return the ids that are in use, or were."""
+        return self._index.taken_ids()
+
+    def refresh(self) -> None:
+        """Scan both sides again."""
+        self._index.refresh()
+
+    def load(self, conversation: str) -> Mapping[str, FileSource]:
+        """Return the files as a run would leave them, even if that run is still to come."""
+        return load(self._index, conversation)
+
+    def prepare(self, conversation: str, lease: Lease) -> Contents:
+        """Reconcile the conversation, then read the store."""
+        return self._files.prepare(conversation, lease)
+
+    def persist(self, change: Change) -> tuple[str, ...]:
+        """Write a change."""
+        words = self._files.persist(change)
+        self._index.record_write(change.conversation, change.after)
+        return words
+
+    def remove(self, removal: Removal) -> tuple[str, ...]:
+        """Remove the conversation from both sides."""
+        return self._files.remove(removal)
+
+    def close(self) -> None:
+        """Close the state."""
+        self._files.close()
+        self._index.close()
