@@ -12,6 +12,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.mutation.__main__ import known
 from tests.mutation.changes import mutants_of
 from tests.mutation.trying import ROOT, function_of, modules
 
@@ -68,6 +69,12 @@ def test_every_change_in_a_function_finds_its_code() -> None:
     ):
         for name in {mutant.function for mutant in module.mutants} - {""}:
             assert inspect.isfunction(function_of(import_module(module.imported), name)), name
+
+
+def test_every_equivalent_mutant_exists() -> None:
+    """A line of equivalent.txt excuses nothing if its function has another name now."""
+    mutants = {(module.name, str(mutant)) for module in modules([]) for mutant in module.mutants}
+    assert [line for line in known() if line not in mutants] == []
 
 
 @pytest.mark.slow
