@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from msgspec import Struct, field
 
 from reconcile.apply.staging import DriftError
-from reconcile.fs.dirfd import kind_of
-from reconcile.fs.files import Fingerprint, fingerprint_of, mtime_of
+from reconcile.fs.files import Fingerprint, fingerprint_of, kind_of, mtime_of
 from reconcile.fs.hashing import digest_file
 from reconcile.fs.mutations import NotAFileError
 from reconcile.model.plan import Kind

@@ -17,9 +17,8 @@ from reconcile.adapters.jp.locks import active_conversations, held_locks
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import Site, carry_out, finish, locks_of
 from reconcile.formats import get_format
-from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability
-from reconcile.fs.files import read_files
+from reconcile.fs.files import Directory, read_files
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.hashing import digest
 from reconcile.fs.locks import read_holder, run_lock

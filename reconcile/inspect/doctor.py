@@ -19,8 +19,7 @@ from reconcile.adapters.jp.locks import held_locks
 from reconcile.adapters.locate import FOLDERS
 from reconcile.apply.staging import STAGING, library_staging_name, staging_name
 from reconcile.engine.versions import lost_with_store
-from reconcile.fs.dirfd import Directory
-from reconcile.fs.files import error_text, read_files
+from reconcile.fs.files import Directory, error_text, read_files
 from reconcile.fs.paths import names_in
 from reconcile.inspect.listing import survey
 from reconcile.model.snapshot import METADATA, Fault, Metadata, Place, Side

@@ -20,8 +20,7 @@ from reconcile.apply.recovery import Recovery
 from reconcile.apply.staging import remove_library_staging
 from reconcile.engine.dispatch import RequestError, plan_for_policy
 from reconcile.errors import ReconcileError
-from reconcile.fs.dirfd import Directory
-from reconcile.fs.files import read_files
+from reconcile.fs.files import Directory, read_files
 from reconcile.library.change_plan import has_moves, plan_change, plan_conversation, stated_parent, store_copy
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, children_error
 from reconcile.library.storage import FileSource

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from reconcile.fs.dirfd import Directory
-from reconcile.fs.files import read_files
+from reconcile.fs.files import Directory, read_files
 from reconcile.fs.git import Git, GitError, History
 from reconcile.fs.git_state import checkout_top, shallow_commits
 from reconcile.fs.hashing import digest

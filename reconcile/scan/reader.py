@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.fs.dirfd import is_special, kind_of
 from reconcile.fs.files import (
     CHANGING,
     digest_extra,
     error_text,
     fingerprint_of,
+    is_special,
+    kind_of,
     parse_or_fault,
     read_all,
     read_consistently,
@@ -51,8 +52,7 @@ from reconcile.model.units import is_nested_git
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from reconcile.fs.dirfd import Directory
-    from reconcile.fs.files import Fingerprint
+    from reconcile.fs.files import Directory, Fingerprint
     from reconcile.model.format import Format, StreamContent
     from reconcile.model.snapshot import Digest, Side
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from collections.abc import Set as AbstractSet
 
-    from reconcile.fs.dirfd import Directory
+    from reconcile.fs.files import Directory
     from reconcile.index.rows import Index
     from reconcile.index.stat_table import StatList
     from reconcile.model.format import Format

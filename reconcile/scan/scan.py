@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.fs.dirfd import Directory, kind_of
-from reconcile.fs.files import error_text
+from reconcile.fs.files import Directory, error_text, kind_of
 from reconcile.fs.helper_process import HelperProcess, is_possible
 from reconcile.index.rows import Index, Packed, is_whole
 from reconcile.index.stat_table import StatTable

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.fs.dirfd import Directory, is_special, kind_of
-from reconcile.fs.files import error_text
+from reconcile.fs.files import Directory, error_text, is_special, kind_of
 from reconcile.model.format import Entry
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git

@@ -17,8 +17,8 @@ from unittest import mock
 import pytest
 
 from reconcile.fs import files as reading
-from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability
+from reconcile.fs.files import Directory
 from reconcile.fs.mutations import Root
 from reconcile.scan import reader as scan_reader
 from reconcile.state.vault import Vault

@@ -15,7 +15,7 @@ from reconcile.adapters.locate import locate
 from reconcile.apply.executor import Result
 from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
-from reconcile.fs.dirfd import Directory
+from reconcile.fs.files import Directory
 from reconcile.model.policy import LocalRequest, Policy
 from tests.support.projects.changing_sides import planned
 from tests.support.projects.world import (

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from reconcile.apply.staging import Stage
 from reconcile.formats import get_format
-from reconcile.fs.dirfd import Directory
-from reconcile.fs.files import fingerprint_of
+from reconcile.fs.files import Directory, fingerprint_of
 from reconcile.fs.hashing import digest
 from reconcile.index.rows import Files, are_racy_safe, rows_of_new
 from reconcile.model.plan import Action, Kind

@@ -25,7 +25,7 @@ from tests.support.projects.world import LONG_AGO, append, set_key, write_json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.fs.dirfd import Directory
+    from reconcile.fs.files import Directory
     from tests.support.projects.world import World
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.fs import dirfd
+from reconcile.fs.files import Directory
 from reconcile.fs.hashing import digest, digest_file
 from reconcile.model.snapshot import Fault, Foreign, Metadata, ParentKind, Partition, Problem, Side, Stream
 from reconcile.scan import walker
@@ -358,9 +358,9 @@ def test_a_file_that_changes_while_it_is_read(
 
 def test_a_file_that_grows_or_vanishes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grown, gone = make(tmp_path / A) / "events.json", make(tmp_path / B) / "metadata.json"
-    real = dirfd.Directory.open_file
+    real = Directory.open_file
 
-    def open_file(self: dirfd.Directory, name: str) -> int:
+    def open_file(self: Directory, name: str) -> int:
         if name == "metadata.json":
             gone.unlink(missing_ok=True)
         fd = real(self, name)
@@ -369,7 +369,7 @@ def test_a_file_that_grows_or_vanishes_while_it_is_read(tmp_path: Path, monkeypa
                 file.write(b" ")
         return fd
 
-    monkeypatch.setattr(dirfd.Directory, "open_file", open_file)
+    monkeypatch.setattr(Directory, "open_file", open_file)
     first, second = look(tmp_path, f"jp-c{A}", f"jp-c{B}").copies
     assert isinstance(first.stream, Stream), "it grew before it was looked at, so it is at rest"
     assert fault(second.metadata)[:2] == ("metadata.json", "it changing while it was read")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, read_agents
 from reconcile.formats.claudesidian.record_files import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
-from reconcile.fs.dirfd import Directory, kind_of
-from reconcile.fs.files import read_all, read_consistently, unreadable
+from reconcile.fs.files import Directory, kind_of, read_all, read_consistently, unreadable
 from reconcile.fs.paths import is_absence
 from reconcile.model.snapshot import Fault
 

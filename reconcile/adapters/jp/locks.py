@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from msgspec import Struct
 
 from reconcile.errors import ReconcileError
-from reconcile.fs.dirfd import kind_of
-from reconcile.fs.files import error_text
+from reconcile.fs.files import error_text, kind_of
 from reconcile.fs.locks import try_lock
 from reconcile.fs.paths import open_regular, status_at
 from reconcile.fs.posix import MOST_PID, O_CLOEXEC, O_NOFOLLOW, process_lives, raise_descriptor_limit

@@ -24,8 +24,7 @@ from reconcile.formats.leslie.document import (
     Document,
     read_relations,
 )
-from reconcile.fs.dirfd import Directory, kind_of
-from reconcile.fs.files import error_text, read_files
+from reconcile.fs.files import Directory, error_text, kind_of, read_files
 from reconcile.fs.paths import is_absence
 from reconcile.model.snapshot import Fault
 

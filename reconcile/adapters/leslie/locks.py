@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from reconcile.adapters.jp.locks import Acquired, Busy
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.checks.model import LEAD, STALE_AFTER
-from reconcile.fs.dirfd import kind_of
+from reconcile.fs.files import kind_of
 from reconcile.fs.paths import is_directory
 from reconcile.fs.posix import RENAME_NOREPLACE, rename_with
 
