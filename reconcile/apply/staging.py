@@ -14,7 +14,7 @@ import os
 import stat
 import time
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
@@ -193,14 +193,14 @@ class DriftError(Exception):
     """A file differs from the plan: its conversation stays unchanged."""
 
 
-class SavedFile(NamedTuple):
+class SavedFile(Struct, frozen=True):
     """A file that was saved to the vault: its status and its digest when it was read."""
 
     status: os.stat_result
     content: Digest
 
 
-class StagedDirectory(NamedTuple):
+class StagedDirectory(Struct, frozen=True):
     """A directory that the second process has staged: its name, its files, and the fingerprints of the sources."""
 
     base: str

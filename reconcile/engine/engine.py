@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -87,7 +87,7 @@ class Pass(Struct, frozen=True):
         return self.conversations | {action.conversation for action in self.plan.actions}
 
 
-class CleanConversation(NamedTuple):
+class CleanConversation(Struct, frozen=True):
     """A clean conversation: its path in the store with the index's row, and its paths in the workspace."""
 
     conversation: str

@@ -7,8 +7,9 @@ time, nothing else: the next run makes a full scan.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.index.rows import is_whole
@@ -35,7 +36,7 @@ _SHARE = 5
 """A scan of a part costs as much as a full scan where the part has one in so many directories."""
 
 
-class LoadedIndex(NamedTuple):
+class LoadedIndex(Struct, frozen=True):
     """The index as the last run has saved it, and the changes since.
 
     ``changes``: the paths to scan, by side. ``before``: the last plan, about everything.
@@ -71,7 +72,7 @@ class LoadedIndex(NamedTuple):
         ):
             session.scanner.restore(side, table, paths)
             changes[side] = {"" if path == "." else path for path in paths} | set(incomplete)
-        return self._replace(changes=changes, is_unchanged=not any(changed))
+        return replace(self, changes=changes, is_unchanged=not any(changed))
 
     def holds(self, session: Session) -> bool:
         """Tell whether the state is the one of the time of saving."""

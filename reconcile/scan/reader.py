@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import stat
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -61,7 +61,7 @@ _KEPT = 1 << 20
 SYMLINK = "a symbolic link, never followed"
 
 
-class CopyLocation(NamedTuple):
+class CopyLocation(Struct, frozen=True):
     """The path of a copy and its meaning. ``container`` is the id of the conversation whose directory contains it."""
 
     path: str

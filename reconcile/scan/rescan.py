@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import stat
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Copy, Partition
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 _TRIES = 3
 
 
-class Rescanned(NamedTuple):
+class Rescanned(Struct, frozen=True):
     """The result of a rescan: the copies that exist now, and the paths whose copy is gone.
 
     ``stats``: the status of every scanned path.
@@ -214,7 +217,7 @@ def location_at(path: str, fmt: Format) -> CopyLocation | Level | None:
         name = names.pop(0)
         at = f"{level.path}/{name}" if level.path else name
         if name in PARTITIONS:
-            level = level._replace(path=at, partition=PARTITIONS[name])
+            level = replace(level, path=at, partition=PARTITIONS[name])
             continue
         conversation = None if name.startswith(".") else fmt.id_of(name)
         if conversation is None:

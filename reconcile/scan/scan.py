@@ -18,7 +18,7 @@ import os
 import stat
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -187,7 +187,7 @@ MIN_ENTRIES = 400
 """Entries of a side from which on a helper process saves time."""
 
 
-class ScanInput(NamedTuple):
+class ScanInput(Struct, frozen=True):
     """A side's directory of conversations, and its index of an earlier scan."""
 
     conversations: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.fs.files import Directory, error_text, is_special, kind_of
@@ -32,7 +33,7 @@ PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
 _LEFTOVERS = (".staging-", ".old-")
 
 
-class Level(NamedTuple):
+class Level(Struct, frozen=True):
     """A directory of conversations; ``owner`` is the path of the copy that contains it, empty at the top."""
 
     path: str
@@ -121,7 +122,7 @@ class Walk:
                 status = directory.status()
                 self.note_stamp(level.path, status)
                 self.reader.stats.add(level.path, status, self.reader.now_ns)
-                here = level._replace(opened=directory)
+                here = replace(level, opened=directory)
                 entries = (self.entry_of(entry, here, pending) for entry in self.entries_of(directory, level))
                 for location in [location for location in entries if location is not None]:
                     self.add_copy(directory, location, pending)
@@ -148,7 +149,7 @@ class Walk:
                     return CopyLocation(path, conversation, level.partition, level.container)
                 self.reader.foreign.append(Foreign(path, "a directory whose name is no id"))
             elif name in PARTITIONS:
-                pending.append(level._replace(path=path, partition=PARTITIONS[name], opened=None))
+                pending.append(replace(level, path=path, partition=PARTITIONS[name], opened=None))
                 return None
             elif name.startswith(_LEFTOVERS):
                 self.reader.foreign.append(Foreign(path, "left over from an interrupted write"))
@@ -263,7 +264,7 @@ class FixedWalk(Walk):
         except FileNotFoundError:
             return None
         if kind is Entry.ENTER and directory:
-            pending.append(level._replace(path=path, opened=None))
+            pending.append(replace(level, path=path, opened=None))
         elif kind is Entry.RECORD and (directory or stat.S_ISREG(mode)):
             return CopyLocation(path, path, Partition.LIVE, None)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -75,7 +75,7 @@ class IntentChange(Struct, frozen=True):
     after: Intent | None
 
 
-class Mark(NamedTuple):
+class Mark(Struct, frozen=True):
     """A moment in the journal: the newest run, and the open runs of the library."""
 
     newest: str

@@ -8,7 +8,7 @@ is everything if a side as a whole has changed in a way that the rules must see.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ class Verdict(Enum):
     """The rules must plan it."""
 
 
-class Status(NamedTuple):
+class Status(Struct, frozen=True):
     """The verdict on a conversation, and its state in the summary; None if the rules have to decide that."""
 
     verdict: Verdict
