@@ -165,7 +165,7 @@ def relation(first: EventFile, second: EventFile) -> Relation:
 
 
 def unite(first: EventFile, second: EventFile) -> bytes | None:
-    """Merge the events of both files (`append_only.merged`), each once; the order of the two files does not matter.
+    """Merge the events of both files (`fixed.merged`), each once; the order of the two files does not matter.
 
     A line in between that is no event keeps its place: the program skips it, and its meaning is unknown. A truncated
     last line is left out. None: both have an event that differs, or one has conflict markers of git.
