@@ -39,10 +39,13 @@ class Options:
     @property
     def sides(self) -> str:
         """What was said of the two sides, as a command that is to be typed next has to say it again."""
-        import shlex  # here: only where there is such a command
+        names = ("workspace", "store", "format", "layout")
+        said = [(name, value) for name in names if (value := getattr(self, name)) is not None]
+        if not said:
+            return ""
+        import shlex  # here: most runs are started in the workspace
 
-        said = ("workspace", "store", "format", "layout")
-        return "".join(f" --{name} {shlex.quote(value)}" for name in said if (value := getattr(self, name)) is not None)
+        return "".join(f" --{name} {shlex.quote(value)}" for name, value in said)
 
     @property
     def shaping(self) -> list[str]:

@@ -9,7 +9,7 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import Struct, field
 
@@ -217,7 +217,7 @@ def _make_directories(stage: Stage, action: Action) -> None:
             stage.renamed.add(os.path.dirname(root.absolute(directory)))
 
 
-class _Change(NamedTuple):
+class _Change(Struct, frozen=True):
     """``inode`` is that of the new file, None after a removal; ``old`` the present name of the old file, if any."""
 
     name: str
@@ -296,7 +296,7 @@ class Swap(Struct):
             raise DriftError(f"{name}: was written to while it was being replaced; it is back in its place")
 
     def _revert(self, change: _Change) -> None:
-        name, inode, old = change
+        name, inode, old = change.name, change.inode, change.old
         if old is None:
             self._remove_added(name, inode)
         elif inode is None:

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from itertools import compress
 from operator import ne
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Changes: TypeAlias = tuple[dict[str, Any], ...]
 """By mapping of a status, the entries that have changed; None: the entry is gone."""
+_NO_CHANGES: Changes = ({}, {}, {}, {}, {})
 
 
-class SideStatus(NamedTuple):
+class SideStatus(Struct, frozen=True):
     """A side's identity, its copies' paths with their conversations, and its foreign entries."""
 
     identity: str
@@ -24,7 +28,7 @@ class SideStatus(NamedTuple):
     foreign: tuple[tuple[str, str, bool, bool], ...]
 
 
-class Status(NamedTuple):
+class Status(Struct, frozen=True):
     """The knowledge of both sides at the end of a run; ``sides`` has the store's first.
 
     ``above``, ``remembered`` and ``inhabited`` are those of `SnapshotIndex`. ``counted``
@@ -40,7 +44,7 @@ class Status(NamedTuple):
     counted: Mapping[str, str]
     incomplete: tuple[tuple[str, ...], tuple[str, ...]]
     base: bytes = b""
-    changes: Changes = ({}, {}, {}, {}, {})
+    changes: Changes = _NO_CHANGES
 
     def since(self, before: Status) -> Status:
         """Return the same as changes of an earlier status."""
@@ -52,7 +56,7 @@ class Status(NamedTuple):
             changed_entries(before.counted, self.counted),
         )
         merged = tuple(older | newer for older, newer in zip(before.changes, changes, strict=True))
-        return self._replace(base=before.base, changes=merged)
+        return replace(self, base=before.base, changes=merged)
 
     def is_compact(self, share: int) -> bool:
         """Tell whether at most one entry in ``share`` has changed."""
@@ -61,14 +65,14 @@ class Status(NamedTuple):
     def encode(self, paths: Sequence[Sequence[str]]) -> tuple[object, ...]:
         """Return all of it as plain values; ``paths`` are those of the rows, whose own section has them."""
         sides = []
-        for (identity, conversations, foreign), known in zip(self.sides, paths, strict=True):
-            others = dict(conversations)
-            sides.append((identity, [others.pop(path, None) for path in known], others, foreign))
+        for side, known in zip(self.sides, paths, strict=True):
+            others = dict(side.conversations)
+            sides.append((side.identity, [others.pop(path, None) for path in known], others, side.foreign))
         return (sides, self.above, self.remembered, self.inhabited, self.counted, self.incomplete)
 
     def encode_changes(self) -> tuple[object, ...]:
         """Return the changes as plain values, with the small fields whole."""
-        sides = [(identity, foreign) for identity, _, foreign in self.sides]
+        sides = [(side.identity, side.foreign) for side in self.sides]
         return (sides, self.inhabited, self.incomplete, self.changes)
 
     @classmethod
@@ -77,7 +81,7 @@ class Status(NamedTuple):
     ) -> Status:
         """Return what `encode` and `encode_changes` have returned; ``base`` is the key of the file of everything."""
         stored, above, remembered, inhabited, counted, incomplete = values
-        sides, changes = [], cls._field_defaults["changes"]
+        sides, changes = [], _NO_CHANGES
         for (identity, conversations, others, foreign), known in zip(stored, paths, strict=True):
             mapping = dict(zip(known, conversations, strict=True)) | others
             if None in conversations:

@@ -57,7 +57,7 @@ def joined(path: str, name: str) -> str:
 
 def is_archived(path: str) -> bool:
     """Return whether the directory at a path is directly in an ``.archive/``."""
-    return path.rpartition("/")[0].rpartition("/")[2] == ARCHIVE
+    return ARCHIVE in path and path.rpartition("/")[0].rpartition("/")[2] == ARCHIVE
 
 
 class Place(Struct, frozen=True, gc=False):

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.projects.world import LONG_AGO, append, events, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
 
 HEAVY = {"asyncio", "filelock", "importlib.metadata", "msgspec", "pydantic", "sqlite3", "watchdog", "xxhash"}
 
@@ -61,3 +70,36 @@ def test_an_answer_that_is_known_needs_no_parser(imported_anyway: set[str]) -> N
     assert not loaded & (
         HEAVY | {"click", "inspect", "re", "dataclasses", "reconcile.model.plan", "reconcile.model.snapshot"}
     )
+
+
+def test_a_run_with_one_change_loads_only_what_it_uses(
+    imported_anyway: set[str], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock's package is a tenth of what such a run costs: nothing else may be loaded beside the work itself."""
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    directory = write_conversation(world.workspace / "17528832001-it", "It", events(2))
+    for _ in range(3):
+        run()
+        time.sleep(0.1)  # what was written a moment ago is looked at once more
+    append(directory, 1, "b", LONG_AGO + 10)
+    script = "import sys, importlib; sys.argv[1:] = []; importlib.import_module('reconcile_cli.start').start()"
+    loaded = imported_by(script) - imported_anyway
+    assert world.event_count(17528832001, world.store) == 3
+    assert "filelock" in loaded
+    assert not loaded & {"asyncio", "click", "mmap", "pydantic", "shlex", "signal", "subprocess", "watchdog"}
+
+
+def test_what_is_loaded_beside_msgspec_defines_structs(imported_anyway: set[str]) -> None:
+    """A NamedTuple takes ten times as long to define: only what every start loads, or what is unpacked, is one."""
+    script = "import sys, typing\nmade = typing.NamedTupleMeta.__new__\n"
+    script += (
+        "def counted(*args):\n    print(args[3]['__module__'], args[1])\n    return made(*args)\n"
+        "typing.NamedTupleMeta.__new__ = counted\nimport reconcile_cli.run, reconcile.engine.session"
+    )
+    ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    defined = {tuple(line.split()) for line in ran.stdout.splitlines() if line.startswith("reconcile")}
+    light = imported_by("import reconcile_cli.plain") - imported_anyway
+    unpacked = {("reconcile.index.rows", name) for name in ("Changes", "Packed", "Row")}
+    unpacked.add(("reconcile.planning.filters", "DirectoryState"))
+    assert {(module, name) for module, name in defined if module not in light} == unpacked

@@ -9,6 +9,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.index.file import IndexFile, Sections, encode_sections, load_values, save_values
 from reconcile.index.rows import Index, Row, make_row
@@ -142,7 +143,7 @@ def written(
 
 
 def without_base(known: Status) -> Status:
-    return known._replace(base=b"", changes=({}, {}, {}, {}, {}))
+    return replace(known, base=b"", changes=({}, {}, {}, {}, {}))
 
 
 def loaded_status(file: IndexFile) -> Status | None:
@@ -199,8 +200,9 @@ def test_few_changes_are_saved_alone(state: Path, file: IndexFile) -> None:
         one = last.tables[0].patched([later], {"c9"}, ())
         conversations = {**known.sides[0].conversations, "new": "id-new", f"c{number}": "another"}
         conversations.pop("c9", None)
-        now = known._replace(
-            sides=(known.sides[0]._replace(conversations=conversations), known.sides[1]._replace(foreign=())),
+        now = replace(
+            known,
+            sides=(replace(known.sides[0], conversations=conversations), replace(known.sides[1], foreign=())),
             above={"id1": frozenset({"id3"}), "id5": frozenset({"id6"})},
             remembered=known.remembered - {"id9"} | {"id-new"},
             counted={id_: state for id_, state in known.counted.items() if id_ != "id9"}
@@ -240,7 +242,7 @@ def test_many_changes_are_saved_with_everything(state: Path, file: IndexFile, pa
         one = one.patched([StatList(names, array("q", [5] * 32))], {"c1"}, ())
     else:
         counted = {**known.counted} | {f"id{number}": "held" for number in range(20)}
-        now = known._replace(counted=counted).since(known)
+        now = replace(known, counted=counted).since(known)
     assert written(state, file, (store, workspace), summary(state, one, last.tables[1]), now) == {WHOLE}
     assert not (state / CHANGED).exists()
     again, last, known = indexes_of(file), file.load_summary(REQUEST, NOW), loaded_status(file)
