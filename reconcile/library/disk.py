@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from reconcile.apply.run import Site
     from reconcile.engine.session import History, Session
     from reconcile.library.shared_index import PlanningBasis, SharedIndex
-    from reconcile.library.storage import Change, PersistBackend, Removal
-    from reconcile.library.tree import Tree
+    from reconcile.library.storage import Change, PersistBackend, Removal, Tree
     from reconcile.library.values import Contents
     from reconcile.model.plan import Plan, Write
     from reconcile.model.snapshot import Copy, Digest, File

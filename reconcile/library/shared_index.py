@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.adapters.roots import refuse_link
-from reconcile.library.tree import Tree, update_tree
+from reconcile.library.storage import Tree, update_tree
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import WHOLE, Partition, Side
 from reconcile.planning.decide import decide

@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from reconcile.formats import get_format
 from reconcile.library.errors import children_error
-from reconcile.library.tree import Tree, update_tree
+from reconcile.model.snapshot import Metadata, ParentKind
+from reconcile.planning.rules.tree import TreeIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.jp.locks import Lease
     from reconcile.library.values import Contents
     from reconcile.model.format import Format
+    from reconcile.planning.rules.tree import Order
 
 
 class Strategy(StrEnum):
@@ -58,6 +60,81 @@ class Removal(Struct, frozen=True, kw_only=True):
     conversation: str
     strategy: Strategy | None
     lease: Lease
+
+
+class Tree:
+    """The live conversations with the parents that they state, safe for all threads.
+
+    `TreeIndex` has the rules; it is built again for the first question after a change.
+    """
+
+    def __init__(self, parents: Mapping[str, str | None], order: Order) -> None:
+        """Begin with these conversations and parents; every result is in the order of ids."""
+        self._order = order
+        self._mutex = threading.RLock()
+        self._stated = dict(parents)
+        self._built: TreeIndex | None = None
+
+    def __contains__(self, conversation: object) -> bool:
+        """Return whether a conversation is live."""
+        return conversation in self._stated
+
+    def all(self) -> list[str]:
+        """Return all conversations."""
+        with self._mutex:
+            return sorted(self._stated, key=self._order)
+
+    def put(self, conversation: str, parent: str | None) -> None:
+        """Set the parent that a conversation states; adds the conversation if it is new."""
+        with self._mutex:
+            if conversation not in self._stated or self._stated[conversation] != parent:
+                self._stated[conversation], self._built = parent, None
+
+    def remove(self, conversation: str) -> None:
+        """Remove a conversation; its children are roots until it is added again."""
+        with self._mutex:
+            self._stated.pop(conversation, None)
+            self._built = None
+
+    def parent_of(self, conversation: str) -> str | None:
+        """Return the parent; None for a root, and for a conversation that isn't live."""
+        index = self._index()
+        return index.parent_of(conversation) if conversation in index else None
+
+    def children_of(self, conversation: str) -> list[str]:
+        """Return the children."""
+        return list(self._index().children_of(conversation))
+
+    def ancestors_of(self, conversation: str) -> list[str]:
+        """Return parent, grandparent and so on."""
+        index = self._index()
+        return list(index.ancestors(conversation)) if conversation in index else []
+
+    def descendants_of(self, conversation: str) -> list[str]:
+        """Return all descendants, parents before children."""
+        return list(self._index().descendants(conversation))
+
+    def is_below(self, conversation: str, other: str) -> bool:
+        """Return whether a conversation is the other or one of its descendants."""
+        return conversation == other or other in self.ancestors_of(conversation)
+
+    def _index(self) -> TreeIndex:
+        with self._mutex:
+            if self._built is None:
+                self._built = TreeIndex(self._stated, self._order)
+            return self._built
+
+
+def update_tree(tree: Tree, fmt: Format, conversation: str, contents: Contents) -> None:
+    """Update the tree with the files of a conversation; without files it is removed."""
+    if not contents:
+        tree.remove(conversation)
+        return
+    metadata = fmt.read_metadata(contents[fmt.metadata_file])
+    if isinstance(metadata, Metadata) and metadata.parent.kind in (ParentKind.ID, ParentKind.ROOT):
+        tree.put(conversation, metadata.parent.id)
+    elif conversation not in tree:
+        tree.put(conversation, None)
 
 
 class FileSource(Struct, frozen=True):

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.jp.locks import Lease
     from reconcile.library.aio import Locking
     from reconcile.library.locks import LockBackend
-    from reconcile.library.storage import PersistBackend, Storage, Strategy
-    from reconcile.library.tree import Tree
+    from reconcile.library.storage import PersistBackend, Storage, Strategy, Tree
     from reconcile.library.values import Contents, Events, Metadata, View
 
 

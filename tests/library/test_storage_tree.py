@@ -1,11 +1,11 @@
-"""The tree that is kept up by what changes answers as one that is made anew: the rules are those of the core."""
+"""After each change the tree gives the answers of an index that is built anew."""
 
 from __future__ import annotations
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconcile.library.tree import Tree
+from reconcile.library.storage import Tree
 from reconcile.planning.rules.tree import TreeIndex
 from tests.support.scenarios.pure_level import FORMAT
 
