@@ -10,9 +10,11 @@ import sqlite3
 import stat
 import sys
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from pyfakefs.fake_file import FakeDirectory
+from pyfakefs.fake_os import FakeOsModule
 
 from reconcile.state import database
 from reconcile.state.schema import migrate
@@ -20,6 +22,7 @@ from tests.support.scenarios.disk_level import PARTITIONS, Node, Nodes
 from tests.support.scenarios.trees import Blob, Folder, Link
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import pytest
@@ -35,7 +38,8 @@ def prepare(*packages: str) -> None:
 
     pyfakefs forgets the modules that are imported while it is active, so each scenario would compile them again: all
     modules of ``packages`` are imported before. And it has a helper that contains an import and takes a sixth of the
-    time of a scenario: `os.fspath` does the same.
+    time of a scenario: `os.fspath` does the same. Its calls relative to a descriptor get names as text: it can't join
+    bytes with the path of the directory.
     """
     for name in packages:
         package = importlib.import_module(name)
@@ -45,6 +49,15 @@ def prepare(*packages: str) -> None:
     for name, loaded in list(sys.modules.items()):
         if name.startswith("pyfakefs.") and "make_string_path" in vars(loaded):
             vars(loaded)["make_string_path"] = os.fspath
+    joined = FakeOsModule._path_with_dir_fd
+
+    def joined_as_text(
+        self: FakeOsModule, path: Any, call: Callable[..., object], dir_fd: int | None, *, check_supported: bool = True
+    ) -> Any:
+        name = os.fsdecode(path) if dir_fd is not None and isinstance(path, bytes) else path
+        return joined(self, name, call, dir_fd, check_supported)
+
+    mock.patch.object(FakeOsModule, "_path_with_dir_fd", joined_as_text).start()
 
 
 def read_nodes(fs: FakeFilesystem, directory: Path) -> Nodes:
