@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -356,7 +357,7 @@ def _readable_time(time: object) -> str | None:
 def _sequence(elements: Iterable[_Event], content: bytes) -> tuple[Event, ...]:
     """Return the events as values that do not depend on the form of their times and objects."""
     pairs = zip(elements, _ELEMENTS.decode(content), strict=True)
-    return tuple(Event(_id(known), _event_content(raw)) for known, raw in pairs)
+    return tuple([Event(_id(known), _event_content(raw)) for known, raw in pairs])
 
 
 def _id(event: _Event) -> str:
@@ -389,8 +390,6 @@ def _base_content(content: bytes) -> str:
 
 
 def _named(content: bytes) -> str:
-    from hashlib import blake2b  # imported here: most runs compare no events
-
     return blake2b(content, digest_size=16).hexdigest()
 
 
