@@ -15,7 +15,7 @@ from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.versions import lost_with_store
 from reconcile.model.policy import ProjectRequest
-from reconcile.planning.requests.recover import Offer, absent, coming, default_choice, offers, with_records
+from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, default_choice, offers, with_records
 
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
 from ..options import command_line, common_options, options_of
@@ -129,6 +129,8 @@ def _described(offer: Offer, planning: PlanningContext) -> str:
         why = "in the store; nothing is known of what was here (--all takes them, `reconcile project ID` one)"
     elif offer.run is None:
         why = "that were here at the end of the last run"
+    elif offer.run == UNDATED:
+        why = "that were removed from this workspace before"
     else:
         why = f"whose {'directory was' if count == 1 else 'directories were'} gone when run {offer.run} looked"
     return f"{count} {kind} {why}: {planning.names(offer.conversations)}"

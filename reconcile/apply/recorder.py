@@ -113,11 +113,10 @@ def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
     """Return the changes of intents, set-aside states, tombstones and roots that precede the first step of a plan."""
     intents = {key: _noticed(intent, run) for key, intent in plan.intents}
     written = {action.conversation for action in plan.actions if _states_parent(action)}
-    later = asides_of_steps(plan)
     return BaselineUpdate(
         agreed=dict.fromkeys(plan.voided),
         intents=intents,
-        asides={key: record for key, record in plan.asides if key not in later},
+        asides={key: record for key, record in plan.asides if not _is_local(record)},
         tombstones=dict(plan.tombstones),
         store_identity=LOST if plan.store_lost and world.baseline.agreed and world.baseline.store_identity else None,
         store_lost=plan.store_lost,
@@ -133,22 +132,21 @@ def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
     )
 
 
-def asides_of_steps(plan: Plan, undone: Collection[str] = ()) -> dict[tuple[str, str], AsideRecord]:
-    """Return the records that are true once the store has what a step writes: they follow the step.
+def asides_after(plan: Plan, undone: Collection[str]) -> dict[tuple[str, str], AsideRecord]:
+    """Return the records of `local` conversations that are true after the steps; ``undone``: ids of undone actions.
 
-    A merged version of a `local` conversation has all of the workspace's content. Recorded before the merge, the record
-    would keep that content from the store after a kill. ``undone`` are the ids of actions that were not carried out.
+    The step that merges or forks such a conversation saves the workspace's content. Recorded before that step, the
+    record would keep the content from the store after a kill.
     """
-    stored = {
-        (action.conversation, action.unit)
-        for action in plan.actions
-        if action.target.side is Side.STORE and action.writes and action.id not in undone
-    }
-    return {
-        key: record
-        for key, record in plan.asides
-        if record is not None and record.kind is AsideKind.LOCAL and key in stored
-    }
+    left = [action for action in plan.actions if action.id in undone]
+    if any(action.kind is Kind.FORK for action in left):
+        return {}
+    units = {(action.conversation, action.unit) for action in left}
+    return {key: record for key, record in plan.asides if record is not None and _is_local(record) and key not in units}
+
+
+def _is_local(record: AsideRecord | None) -> bool:
+    return record is not None and record.kind is AsideKind.LOCAL
 
 
 def _noticed(intent: Intent | None, run: str | None) -> Intent | None:

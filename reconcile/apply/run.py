@@ -19,7 +19,7 @@ from reconcile.apply.executor import Executor, Outcome, Result
 from reconcile.apply.recorder import (
     Recorder,
     achieved_update,
-    asides_of_steps,
+    asides_after,
     forget_untouched,
     planned_steps,
     planned_update,
@@ -251,7 +251,7 @@ def finish(
     changes = achieved_update(
         update_baseline(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole),
         outcome.run,
-        asides_of_steps(plan, outcome.undone()),
+        asides_after(plan, outcome.undone()),
     )
     if baseline.waiting:
         left = unfinished_requests(plan, outcome, baseline, changes.waiting)

@@ -86,7 +86,7 @@ def update_baseline(
             _fold_one(view, run, changes)
     saved = {copy.conversation for copy in store.copies}
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
-    _fold_whole(store, baseline, plan, sides, changes)
+    _fold_whole(store, baseline, plan, undone, sides, changes)
     _fold_partitions(baseline, plan, undone, changes)
     if baseline.waiting:
         _fold_requests((store, workspace), run, plan, sides, changes)
@@ -137,14 +137,17 @@ def _fold_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], ch
             changes.history[action.conversation, PLACE] = committed.since
 
 
-def _fold_whole(store: Snapshot, baseline: Baseline, plan: Plan, sides: Sides, changes: Changes) -> None:
+def _fold_whole(
+    store: Snapshot, baseline: Baseline, plan: Plan, undone: Collection[str], sides: Sides, changes: Changes
+) -> None:
     """Record the facts about a side as a whole; a limited run has not applied them to the other conversations.
 
     A store that is still lost is lost for every checkout. A renewed store is known once nothing was left out; the
     workspace shows what remains of the old one.
     """
     changes.store_lost = sides.store_emptied or plan.store_lost
-    whole = plan.about is None and not (sides.store_renewed and (plan.moving or sides.workspace_emptied))
+    left_out = undone or plan.moving or sides.workspace_emptied
+    whole = plan.about is None and not (sides.store_renewed and left_out)
     if whole or baseline.store_identity is None or sides.store_emptied:
         known = baseline.store_identity is not None
         identity = store.identity if store.exists and not sides.store_emptied else LOST if known else None
@@ -263,7 +266,8 @@ class _Run(Struct, frozen=True, kw_only=True):
     """Units of the store that are as this run has copied them, whatever the workspace has by now."""
     unwritten: frozenset[tuple[str, str]]
     doubled: frozenset[str]
-    unmoved: frozenset[str]
+    unnamed: frozenset[str]
+    """Conversations whose directory was to get the name of another title."""
     carried: frozenset[str]
     """Conversations with a directory that was to be moved, written or removed, alone or with its container."""
     renewed: bool
@@ -307,9 +311,15 @@ def _run_of(
         unwritten=frozenset((action.conversation, action.unit) for action in left),
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         carried=frozenset(conversation for action in plan.actions for conversation in action.touches),
-        unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
+        unnamed=frozenset(action.conversation for action in left if action.kind is Kind.MOVE and _is_rename(action)),
         renewed=sides.store_renewed,
     )
+
+
+def _is_rename(action: Action) -> bool:
+    """Tell whether a move changes the directory's own name, and not only its parent."""
+    assert action.source is not None  # noqa: S101 - a move has a source
+    return action.source.path.rpartition("/")[2] != action.target.path.rpartition("/")[2]
 
 
 def _adopt(
@@ -385,7 +395,10 @@ def _entry_of(view: View, workspace: Copy, parent: str | None, run: _Run, change
     # An extra that was removed from the workspace belongs to the store alone: no run copies it back.
     before_it = _units_before(view)
     lasts = run.rules.format.places is not None
-    there = {n for n in before_it if n in in_workspace or (n in in_store and (lasts or not n.startswith(EXTRA)))}
+    # A duplicate that has to stay has the removed extra still: without its entry, the next run would take it for new.
+    doubled = {name for copy in view.workspace.stale for name in units_of(copy, run.rules, None)}
+    here = in_workspace.keys() | doubled
+    there = {n for n in before_it if n in here or (n in in_store and (lasts or not n.startswith(EXTRA)))}
     there = there & in_store.keys() if run.renewed else there
     units = {name: digest for name, digest in before_it.items() if name in there}
     for name, unit in in_workspace.items():
@@ -427,7 +440,7 @@ def _title(view: View, workspace: Copy, run: _Run) -> str | None:
     unnamed = [copy.side for copy in (view.store.main, workspace) if copy.dirname != name]
     if view.agreed is None or METADATA not in view.agreed.units:
         # A first run that was interrupted before a rename may be followed by one that isn't about it.
-        due = view.id in run.unmoved or any((side, view.id) in run.baseline.renames for side in unnamed)
+        due = view.id in run.unnamed or any((side, view.id) in run.baseline.renames for side in unnamed)
         return None if due else title
     return view.agreed.title if unnamed else title
 

@@ -332,7 +332,7 @@ def test_nothing_is_forgotten_while_something_is_due() -> None:
 
 
 def did(kind: Kind, unit: str, side: Side = Side.STORE, kept: tuple[str | None, ...] = (), number: str = "1") -> Action:
-    """A step that a plan had, for `ONE`."""
+    """A step that a plan had, for `ONE`; a move is one from another name."""
     place = Place(side, "1-a")
     writes = tuple(Write(place, None, None, 1, 1, "x", each) for each in kept)
     return Action(
@@ -342,6 +342,7 @@ def did(kind: Kind, unit: str, side: Side = Side.STORE, kept: tuple[str | None, 
         title=None,
         unit=unit,
         reason=Reason.UNDONE,
+        source=Place(side, "1-old") if kind is Kind.MOVE else None,
         target=place,
         writes=writes,
     )
@@ -456,6 +457,17 @@ def undone(action: Action, store: Snapshot, workspace: Snapshot, baseline: Basel
 def test_a_title_is_not_agreed_on_where_the_move_was_not_carried_out() -> None:
     for kind, title in ((Kind.MOVE, None), (Kind.AGE, "A")):
         assert undone(did(kind, WHOLE, Side.WORKSPACE), stored(ONE), here(ONE), Baseline()).title == title
+    nested = replace(did(Kind.MOVE, WHOLE, Side.WORKSPACE), source=Place(Side.WORKSPACE, "2-b/conversations/1-a"))
+    assert undone(nested, stored(ONE), here(ONE), Baseline()).title == "A"
+
+
+def test_a_new_store_is_not_known_while_a_step_is_undone() -> None:
+    baseline = replace(agreed_on(ONE), store_identity="1:1")
+    store = replace(stored(ONE), identity="2:2")
+    plan = planned(did(Kind.COPY, METADATA))
+    for left, identity in ((("1",), None), ((), "2:2")):
+        changes = update_baseline(store, here(ONE), baseline, plan, RULES, left)
+        assert changes.store_identity == identity
 
 
 def test_a_unit_that_was_not_written_leaves_the_others_to_be_agreed_on() -> None:

@@ -30,7 +30,27 @@ SCENARIOS = [
     each for each in scenarios(FIXTURES) if "real" in each.levels and "killed at every step" not in each.source
 ]
 BY_NAME = {str(each.path.relative_to(FIXTURES).with_suffix("")): each for each in SCENARIOS}
+NAMES_MAY_LAG = {
+    "found/a-name-that-was-due-on-one-side",
+    "found/moved-and-its-store-is-no-more",
+    "sides/a-store-from-an-old-copy",
+}
+"""Scenarios in which a fault leaves a directory under its old name, or under that of its title although the undisturbed
+run keeps the old one: the title was agreed on before, so no run knows that a rename is due. JP renames it at its next
+write (docs/design/placement.md#rule-5).
+"""
 MODES = tuple(Mode)
+ENDS_OTHERWISE = {
+    # Of two directories of a local conversation, the one that the store's metadata came from speaks.
+    "found/local-in-two-directories-and-an-ancestor-that-moves": MODES,
+    # A parent that was recorded before the first step is no longer a difference: the metadata keeps its time.
+    "safety/a-parent-while-the-streams-are-held": MODES,
+    # A fork is named after the title that its conversation has by then.
+    "sides/a-refill-with-another-edit": MODES,
+    # The list of what is local or removed was written, and the database was not: what was removed stays so.
+    "tree/an-ancestor-is-archived-meanwhile": (Mode.BROKEN,),
+}
+"""Scenarios of which the next run rightly knows more, and what it knows."""
 STRIDE = 53
 SHARE = 5
 """One in so many scenarios is in the sample; a new scenario changes nothing for the others."""
@@ -87,11 +107,15 @@ def play_under(
     return played
 
 
-@pytest.mark.parametrize("name", [each for each in BY_NAME if crc32(each.encode()) % SHARE == 0])
+@pytest.mark.parametrize(
+    "name", [each for each in BY_NAME if crc32(each.encode()) % SHARE == 0 and each not in ENDS_OTHERWISE]
+)
 def test_some_steps(name: str, play_under: Play) -> None:
     """A few of the steps of some scenarios, and one of the ways to fail; which ones, only the name says."""
     number = crc32(name.encode()) // SHARE
-    injector = Injector([MODES[number % len(MODES)]], BY_NAME[name].source, STRIDE, 1 + number % STRIDE)
+    mode = MODES[number % len(MODES)]
+    names = name not in NAMES_MAY_LAG
+    injector = Injector([mode], BY_NAME[name].source, STRIDE, 1 + number % STRIDE, compares_names=names)
     play_under(BY_NAME[name], injector)
 
 
@@ -104,6 +128,14 @@ def test_some_steps(name: str, play_under: Play) -> None:
         ("cases/15-edited-and-continued-in-private", Mode.TORN),
         # A directory that could not be removed was moved along.
         ("archive/archived-in-the-store", Mode.BROKEN),
+        # A duplicate that stayed had the extra that was removed, and the baseline had it no more.
+        ("found/an-extra-of-a-duplicate", Mode.BROKEN),
+        # The list of what is local or removed has no run: a removal was taken for the end of the last run.
+        ("recover/at-the-top-its-parent-removed", Mode.BROKEN),
+        # The store's only statement of a parent was replaced, and not written again.
+        ("safety/an-edited-part-of-a-private-one", Mode.TORN),
+        # A renewed store was taken for the known one although the steps had failed.
+        ("sides/a-refill-with-an-older-version", Mode.BROKEN),
     ],
 )
 def test_all_steps_that_have_failed(name: str, mode: Mode, play_under: Play) -> None:
@@ -112,10 +144,13 @@ def test_all_steps_that_have_failed(name: str, mode: Mode, play_under: Play) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [(name, mode) for name in BY_NAME for mode in MODES if mode not in ENDS_OTHERWISE.get(name, ())],
+)
 def test_all_steps(name: str, mode: Mode, play_under: Play) -> None:
-    play_under(BY_NAME[name], Injector([mode], BY_NAME[name].source))
+    injector = Injector([mode], BY_NAME[name].source, compares_names=name not in NAMES_MAY_LAG)
+    play_under(BY_NAME[name], injector)
 
 
 def straced(name: str, stride: int = 1) -> StraceInjector:

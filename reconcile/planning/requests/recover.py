@@ -30,6 +30,10 @@ class Offer(Struct, frozen=True):
     known: bool = True
 
 
+UNDATED = ""
+"""The run of an offer of conversations that only the list of the local and removed ones names, which has no run."""
+
+
 class Offers(Struct, frozen=True):
     """The offers, the newest first. ``left_out`` are conversations below others that can't be restored."""
 
@@ -81,6 +85,7 @@ def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
     candidates = absent(context)
     by_run: dict[str | None, set[str]] = {}
     seen: set[str] = set()
+    undated: set[str] = set()
     recorded = False
     for baseline in records:
         recorded = recorded or bool(baseline.agreed)
@@ -89,8 +94,14 @@ def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
             intent = _last_of(baseline, conversation)
             if intent is None or intent.kind is IntentKind.PROJECTED:
                 by_run.setdefault(None, set()).add(conversation)
-            elif intent.kind is IntentKind.REMOVED:
+            elif intent.kind is IntentKind.REMOVED and intent.run is not None:
                 by_run.setdefault(intent.run, set()).add(conversation)
+            elif intent.kind is IntentKind.REMOVED:
+                undated.add(conversation)
+                seen.remove(conversation)
+    if undated - seen:
+        by_run[UNDATED] = undated - seen
+        seen |= undated
     if not recorded:
         by_run, seen = {None: set(candidates)}, set(candidates)
     come = coming(context, set().union(*by_run.values()))

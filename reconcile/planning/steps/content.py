@@ -232,9 +232,16 @@ def set_parents(context: PlanningContext, view: View) -> None:
 
 
 def _keeps_parent(view: View, final: Metadata, parent: str | None) -> bool:
-    """Tell whether the store states an undecided parent, and the version that replaces it states none."""
+    """Tell whether the store stated an undecided parent, and the version that replaces it states none.
+
+    A killed first run may have replaced it already: then the known parent is the only statement that is left.
+    """
     stored = view.store.metadata
-    stated = stored is not None and final is not stored and stored.parent.id == parent
+    if final is stored:
+        first = view.agreed is None or METADATA not in view.agreed.units
+        stated = first and parent is not None and view.parent_is_known and view.known_parent == parent
+    else:
+        stated = stored is not None and stored.parent.id == parent
     return stated and final.parent.kind is ParentKind.ABSENT
 
 

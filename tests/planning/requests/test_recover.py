@@ -10,7 +10,7 @@ from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.model.policy import Policy, ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.planning.requests.edits import edits_of
-from reconcile.planning.requests.recover import Offer, Offers, absent, coming, offers, with_records
+from reconcile.planning.requests.recover import UNDATED, Offer, Offers, absent, coming, offers, with_records
 from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored
 
 if TYPE_CHECKING:
@@ -54,6 +54,15 @@ def test_a_record_counts_whatever_comes_after_it() -> None:
 def test_what_an_intent_alone_speaks_of_is_offered() -> None:
     own = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.REMOVED, run="1")})
     assert offers(context_of(stored(A, B), here(B)), [own]) == Offers((Offer("1", ("jp-c1",)),))
+
+
+def test_a_removal_of_which_no_run_is_known_is_no_end_of_the_last_run() -> None:
+    """The list of what is local or removed has no runs; another record may."""
+    removed = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    context = context_of(stored(A, B), here(B))
+    assert offers(context, [removed]) == Offers((Offer(UNDATED, ("jp-c1",)),))
+    dated = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.REMOVED, run="1")})
+    assert offers(context, [removed, dated]) == Offers((Offer("1", ("jp-c1",)),))
 
 
 def test_only_a_removal_was_noticed_by_a_run() -> None:

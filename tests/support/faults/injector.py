@@ -33,10 +33,12 @@ ATTEMPTS = 20
 """How often a command is run until it makes a call: it reads a file again that may have changed since its last time
 stamp, so it opens fewer files in a run that the machine delays.
 """
-SETTLES = ("resolve", "set-parent")
+SETTLES = ("resolve", "rm", "set-parent")
 """Commands after which the files say what was asked for: cut short there, what goes with it is any run's to do, and not
 due by the same command any more.
 """
+_SLUG = re.compile(r"(?<=\d)-[a-z-]+")
+"""The part of a directory's name that comes from the title."""
 End = dict[str, list[str]]
 """Both sides as listings, and what the next plan says."""
 
@@ -47,13 +49,15 @@ class Injector:
 
     Commands with nothing to do are left in peace: what they do to the state, the others do as well.
 
-    ``source``: the scenario's text, for the names of what its runs make up. ``injected`` counts.
+    ``source``: the scenario's text, for the names of what its runs make up. ``injected`` counts. ``compares_names``:
+    directories must have the same names in the end.
     """
 
     modes: Iterable[Mode] = ()
     source: tuple[str, ...] = ()
     stride: int = 1
     first: int = 1
+    compares_names: bool = True
     injected: Counter[str] = field(default_factory=Counter)
 
     def inject(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
@@ -117,7 +121,8 @@ class Injector:
         left = [str(path) for path in level.root.rglob(".reconcile-*") if path.is_dir()]
         assert not left, f"staging directories that are left: {left}"
         again = level.look_again(command)
-        end["plan"] = [names.shown(line) for line in (*again.actions, *again.items)]
+        # What is set aside has no order of its own.
+        end["plan"] = [names.shown(line) for line in (*again.actions, *sorted(again.items))]
         return end
 
     def listings(self, level: DiskLevel, command: Command, names: Names | None = None) -> End:
@@ -130,7 +135,8 @@ class Injector:
             staged = {path for path in tree or {} if path.startswith(".reconcile-")}
             shown = names.tree({path: entry for path, entry in sorted((tree or {}).items()) if path not in staged})
             # A time that no scenario has is that of the run.
-            found[side] = [re.sub(r"@\d{16,}", "now", line) for line in show_tree(shown or {})]
+            lines = [re.sub(r"@\d{16,}", "now", line) for line in show_tree(shown or {})]
+            found[side] = lines if self.compares_names else [_SLUG.sub("", line) for line in lines]
         return found
 
 
