@@ -48,6 +48,7 @@ ENDS_OTHERWISE = {
     # A fork is named after the title that its conversation has by then.
     "sides/a-refill-with-another-edit": MODES,
     # The list of what is local or removed was written, and the database was not: what was removed stays so.
+    "tree/a-trashed-parent": (Mode.BROKEN,),
     "tree/an-ancestor-is-archived-meanwhile": (Mode.BROKEN,),
 }
 """Scenarios of which the next run rightly knows more, and what it knows."""
