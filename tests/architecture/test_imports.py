@@ -50,6 +50,26 @@ def test_nobody_imports_the_command_by_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "home"),
+    [
+        ("reconcile.apply.run.carry_out", "reconcile/engine/session.py"),
+        ("reconcile.apply.run.finish", "reconcile/engine/session.py"),
+        ("reconcile.planning.baseline_update.update_baseline", "reconcile/apply/run.py"),
+    ],
+)
+def test_a_run_has_one_sequence_of_steps(step: str, home: str) -> None:
+    """The engine and the library call `Session.execute`; nothing else carries a plan out or ends a run."""
+    source, _, name = step.rpartition(".")
+    homes = {
+        str(module.relative_to(PROJECT))
+        for module in modules("reconcile", "cli")
+        for node in ast.walk(ast.parse(module.read_bytes()))
+        if isinstance(node, ast.ImportFrom) and node.module == source and name in {alias.name for alias in node.names}
+    }
+    assert homes == {home}
+
+
+@pytest.mark.parametrize(
     ("package", "homes"),
     [
         ("click", ("cli", "tests")),

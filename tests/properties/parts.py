@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.library.change_plan import has_moves
 from reconcile.model.baseline import Baseline, IntentKind, WorldState, records_of
 from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.snapshot import Side, Stream
@@ -103,7 +104,27 @@ class PartLevel(PureLevel):
             else:
                 mine = make_plan(look.store, look.workspace, look.baseline, policy, RULES, self.now_ns, whole)
             self._compare(plan, mine, policy)
+        if _is_plain(policy):
+            self._compare_in_place(WorldState(store, workspace, baseline), policy)
         return plan
+
+    def _compare_in_place(self, look: WorldState, policy: Policy) -> None:
+        """Compare the library's plan of each conversation, if it moves no directory, with that of everything."""
+        known = SnapshotIndex.of_world(_without_events(look), RULES)
+        if not known.suffices():
+            return
+        for conversation in sorted(known.present()):
+            part = known.part_in_place((conversation,), lambda ids: restricted(look.baseline, ids))
+            if part is None:
+                continue
+            world, alone = (
+                _with_events(part.world, look.store, look.workspace),
+                replace(policy, only=frozenset({conversation})),
+            )
+            mine = make_plan(world.store, world.workspace, world.baseline, alone, RULES, self.now_ns, part.whole)
+            if not has_moves(mine):
+                _compare(make_plan(look.store, look.workspace, look.baseline, alone, RULES, self.now_ns), mine, part)
+                self.counts["in place"] = self.counts.get("in place", 0) + bool(mine.actions)
 
     def _undo(self, past: PastRun, look: WorldState, policy: Policy) -> Plan:
         plan = PureLevel._undo(self, past, look, policy)
