@@ -1,6 +1,6 @@
 """The session: the open store, workspace and state of a run, and the steps of a pass on them.
 
-No other module connects the layers for scanning, planning, applying and the state.
+`Session.execute` is the only sequence that carries a plan out and remembers the result, also for the library.
 """
 
 from __future__ import annotations
