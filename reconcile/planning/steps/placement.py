@@ -111,7 +111,19 @@ def _move(context: PlanningContext, view: View, step: Step, node: Node, at: tupl
     if waits or not vacate(context, view, at, node.side):
         context.blocked.append((view, step, node, at))
     else:
-        context.builder.move(step, node, *at)
+        context.builder.move(step, node, *at, _statements(context, view, step))
+
+
+def _statements(context: PlanningContext, view: View, step: Step) -> list[int]:
+    """Return the steps that must state the parent before a move to it.
+
+    A nested directory without the key is a root (docs/design/placement.md#rule-2). After the move alone, nothing would
+    tell that somebody removed the key.
+    """
+    if step.reason is not Reason.PARENT_CHANGED:
+        return []
+    steps = context.builder.steps_of(view.id)
+    return [index for index in steps if context.builder.action(index).kind is Kind.SET_PARENT]
 
 
 def _is_inside(node: Node, at: tuple[Node | None, str, str]) -> bool:
