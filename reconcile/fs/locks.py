@@ -179,15 +179,21 @@ def _take(path: str) -> int | None:
     """Try once. The locked file must still have its name: another process may have replaced it before the lock."""
     fd = regular_descriptor(path, os.O_RDWR | os.O_CREAT | O_NOFOLLOW, FILE_MODE)
     try:
-        if try_lock(fd) and os.fstat(fd).st_ino == os.stat(path).st_ino:
+        if try_lock(fd) and _is_at(fd, path):
             return fd
-    except FileNotFoundError:
-        pass
     except BaseException:
         os.close(fd)
         raise
     os.close(fd)
     return None
+
+
+def _is_at(fd: int, path: str) -> bool:
+    """Tell whether an open file still has this path."""
+    try:
+        return os.fstat(fd).st_ino == os.stat(path).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def _release(fd: int, owner: int) -> None:
