@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Place, Side, joined
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Plan
-    from reconcile.model.snapshot import Digest, Snapshot
+    from reconcile.model.snapshot import Digest, File, Snapshot
 
 
 class FileState(Struct, frozen=True):
@@ -64,15 +63,38 @@ def simulate(plan: Plan, before: Listing) -> Listing:
 def surprises(plan: Plan, undone: Collection[str], before: WorldState, after: WorldState) -> frozenset[str]:
     """Return the conversations that differ from the result of the plan: another program has written meanwhile.
 
-    ``undone`` are the ids of actions that were not carried out.
+    ``undone`` are the ids of actions that were not carried out. A side that no action concerns, and that was not
+    scanned again, can't differ.
     """
-    done = replace(plan, actions=tuple(action for action in plan.actions if action.id not in undone))
-    expected = simulate(done, listing_of(before.store, before.workspace))
-    listed = listing_of(after.store, after.workspace)
-    snapshots = (before.store, before.workspace, after.store, after.workspace)
-    owners = {(copy.side, copy.path): copy.conversation for snapshot in snapshots for copy in snapshot.copies}
-    owners |= {(action.target.side, action.target.path): action.conversation for action in done.actions}
-    return frozenset(_owner(place, owners) for place, _ in expected.items() ^ listed.items()) - {""}
+    done = [action for action in plan.actions if action.id not in undone]
+    written = {action.target.side for action in done}
+    pairs = [(before.store, after.store), (before.workspace, after.workspace)]
+    pairs = [(was, now) for was, now in pairs if was is not now or was.side in written]
+    tree = _Tree(listing_of(*(was for was, _ in pairs)))
+    for action in done:
+        _replay(action, tree)
+    expected = tree.listing()
+    different: set[str] = set()
+    places: list[Place] = []
+    for _, now in pairs:
+        for copy in now.copies:
+            for file in copy.files:
+                place = Place(copy.side, joined(copy.path, file.name))
+                state = expected.pop(place, None)
+                if state is None or not _is_state(file, state):
+                    different.add(copy.conversation)
+                    places.append(place)
+    places += expected
+    if places:
+        snapshots = (snapshot for pair in pairs for snapshot in pair)
+        owners = {(copy.side, copy.path): copy.conversation for snapshot in snapshots for copy in snapshot.copies}
+        owners |= {(action.target.side, action.target.path): action.conversation for action in done}
+        different.update(_owner(place, owners) for place in places)
+    return frozenset(different - {""})
+
+
+def _is_state(file: File, state: FileState) -> bool:
+    return file.size == state.size and file.mtime_ns == state.mtime_ns and file.digest == state.digest
 
 
 def _owner(place: Place, owners: Mapping[tuple[Side, str], str]) -> str:
