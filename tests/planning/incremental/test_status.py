@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.options import Layout, Take
 from reconcile.model.policy import Policy
-from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
+from reconcile.model.snapshot import METADATA, Side, Snapshot
 from reconcile.planning.incremental.status import dirty_conversations, is_clean
-from tests.support.scenarios.building import Lines, agreed_on, here, plan_of, quiet_plan, seen, stored
+from tests.support.scenarios.building import Lines, agreed_on, doubtful_sides, here, plan_of, quiet_plan, seen, stored
 from tests.support.scenarios.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -179,30 +179,7 @@ def test_a_time_alone_is_quiet() -> None:
 
 
 WHOLE: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy]] = {
-    "a problem in the store": (
-        replace(stored(*STORE), problems=(Problem("9-z", "denied"),)),
-        here(*NESTED),
-        KNOWN,
-        Policy(),
-    ),
-    "a problem in the workspace": (
-        stored(*STORE),
-        replace(here(*NESTED), problems=(Problem("9-z", "denied"),)),
-        KNOWN,
-        Policy(),
-    ),
-    "a foreign name in the store": (
-        replace(stored(*STORE), foreign=(Foreign("x", "no id"),)),
-        here(*NESTED),
-        KNOWN,
-        Policy(),
-    ),
-    "a foreign name in the workspace": (
-        stored(*STORE),
-        replace(here(*NESTED), foreign=(Foreign("x", "no id"),)),
-        KNOWN,
-        Policy(),
-    ),
+    **{name: (*sides, KNOWN, Policy()) for name, sides in doubtful_sides(stored(*STORE), here(*NESTED)).items()},
     "another store": (seen(Side.STORE, STORE, identity="store:1"), here(*NESTED), KNOWN, Policy()),
     "another layout": (stored(*STORE), here(*NESTED), KNOWN, Policy(layout=Layout.FLAT)),
     "a decision": (stored(*STORE), here(*NESTED), KNOWN, SLOW),

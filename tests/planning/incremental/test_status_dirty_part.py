@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
-from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
+from reconcile.model.snapshot import METADATA, Side, Snapshot
 from reconcile.planning.incremental.status import DirtyPart, dirty_part
 from reconcile.planning.planner import plan_by_rules
-from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
+from tests.support.scenarios.building import NOW_NS, agreed_on, doubtful_sides, here, plan_of, seen, stored, unreadable
 from tests.support.scenarios.pure_level import FORMAT, RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -119,30 +119,7 @@ DOUBTS: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy]] = {
     "a decision": (stored(*STORE), here(*NESTED), KNOWN, Policy(decisions={"jp-c1": Take.STORE})),
     "a selection": (stored(*STORE), here(*NESTED), KNOWN, Policy(only=frozenset({"jp-c1"}))),
     "a subtree": (stored(*STORE), here(*NESTED), KNOWN, Policy(below=frozenset({"jp-c1"}))),
-    "a problem in the store": (
-        replace(stored(*STORE), problems=(Problem("9-z", "denied"),)),
-        here(*NESTED),
-        KNOWN,
-        Policy(),
-    ),
-    "a problem in the workspace": (
-        stored(*STORE),
-        replace(here(*NESTED), problems=(Problem("9-z", "denied"),)),
-        KNOWN,
-        Policy(),
-    ),
-    "a foreign name in the store": (
-        replace(stored(*STORE), foreign=(Foreign("x", "no id"),)),
-        here(*NESTED),
-        KNOWN,
-        Policy(),
-    ),
-    "a foreign name in the workspace": (
-        stored(*STORE),
-        replace(here(*NESTED), foreign=(Foreign("x", "no id"),)),
-        KNOWN,
-        Policy(),
-    ),
+    **{name: (*sides, KNOWN, Policy()) for name, sides in doubtful_sides(stored(*STORE), here(*NESTED)).items()},
     "something set aside": (
         stored(*STORE),
         here(*NESTED),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline
 from reconcile.model.policy import Policy
-from reconcile.model.snapshot import METADATA, STREAM, Side, Unreadable
+from reconcile.model.snapshot import METADATA, STREAM, Foreign, Problem, Side, Unreadable
 from reconcile.planning.decide import decide
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.views import views_of
@@ -43,6 +43,17 @@ def stored(*lines: str) -> Snapshot:
 
 def here(*lines: str) -> Snapshot:
     return seen(Side.WORKSPACE, lines)
+
+
+def doubtful_sides(store: Snapshot, workspace: Snapshot) -> dict[str, tuple[Snapshot, Snapshot]]:
+    """Return both sides with something on one of them that the scan could not read or name."""
+    problem, foreign = (Problem("9-z", "denied"),), (Foreign("x", "no id"),)
+    return {
+        "a problem in the store": (replace(store, problems=problem), workspace),
+        "a problem in the workspace": (store, replace(workspace, problems=problem)),
+        "a foreign name in the store": (replace(store, foreign=foreign), workspace),
+        "a foreign name in the workspace": (store, replace(workspace, foreign=foreign)),
+    }
 
 
 def agreed_on(*lines: str) -> Baseline:
