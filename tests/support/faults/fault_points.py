@@ -12,14 +12,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from unittest import mock
 
 from reconcile.fs import mutations, posix
+from reconcile.state import database_file
+from reconcile.state.connection import LiveConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+
+C = TypeVar("C", bound=sqlite3.Connection)
 
 _KILLED = 137
 _CALLS = ("chmod", "ftruncate", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "utime", "write")
@@ -67,15 +71,16 @@ class Fault:
 
         return called
 
-    def database(self) -> type[sqlite3.Connection]:
+    def connections(self, kind: type[C]) -> type[C]:
         """Return a kind of connection whose commits count: SQLite's own calls can't be seen from here."""
         commit = self.around("COMMIT", lambda: None)
 
-        class Connection(sqlite3.Connection):
+        class Connection(kind):  # type: ignore[misc, valid-type]
             def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
                 if sql == "COMMIT":
                     commit()
-                return super().execute(sql, *args)
+                cursor: sqlite3.Cursor = super().execute(sql, *args)
+                return cursor
 
         return Connection
 
@@ -158,8 +163,10 @@ def fault(mode: Mode, step: int) -> Iterator[Fault]:
             stack.enter_context(mock.patch.object(os, name, found.around(name, getattr(os, name))))
         renamed = found.around("rename", posix.rename_with)
         stack.enter_context(mock.patch.object(mutations, "rename_with", renamed))
-        connect = partial(sqlite3.connect, factory=found.database())
+        connect = partial(sqlite3.connect, factory=found.connections(sqlite3.Connection))
         stack.enter_context(mock.patch.object(sqlite3, "connect", connect))
+        live = found.connections(vars(database_file)[LiveConnection.__name__])
+        stack.enter_context(mock.patch.object(database_file, LiveConnection.__name__, live))
         yield found
 
 
