@@ -136,7 +136,7 @@ class Injector:
             shown = names.tree({path: entry for path, entry in sorted((tree or {}).items()) if path not in staged})
             # A time that no scenario has is that of the run.
             lines = [re.sub(r"@\d{16,}", "now", line) for line in show_tree(shown or {})]
-            found[side] = lines if self.compares_names else [_SLUG.sub("", line) for line in lines]
+            found[side] = lines if self.compares_names else [" ".join(_SLUG.sub("", line).split()) for line in lines]
         return found
 
 
