@@ -8,10 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.executor import Outcome, Result
-from reconcile.model.baseline import LOST, AsideKind, records_of
+from reconcile.model.baseline import LOST, records_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planning.baseline_update import brought
+from reconcile.planning.filters import is_local, without_unsaved
 from reconcile.planning.rules.tree import stated_alone
 from reconcile.serialization.plan_json import action_to_json
 from reconcile.state.connection import as_json
@@ -110,13 +111,16 @@ def _parents_at_stake(plan: Plan, world: WorldState, written: set[str]) -> dict[
 
 
 def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
-    """Return the changes of intents, set-aside states, tombstones and roots that precede the first step of a plan."""
+    """Return the changes of intents, asides, tombstones and roots that precede the first step of a plan.
+
+    The asides of local versions follow the steps (`asides_after`).
+    """
     intents = {key: _noticed(intent, run) for key, intent in plan.intents}
     written = {action.conversation for action in plan.actions if _states_parent(action)}
     return BaselineUpdate(
         agreed=dict.fromkeys(plan.voided),
         intents=intents,
-        asides={key: record for key, record in plan.asides if not _is_local(record)},
+        asides={key: record for key, record in plan.asides if not is_local(record)},
         tombstones=dict(plan.tombstones),
         store_identity=LOST if plan.store_lost and world.baseline.agreed and world.baseline.store_identity else None,
         store_lost=plan.store_lost,
@@ -139,14 +143,8 @@ def asides_after(plan: Plan, undone: Collection[str]) -> dict[tuple[str, str], A
     record would keep the content from the store after a kill.
     """
     left = [action for action in plan.actions if action.id in undone]
-    if any(action.kind is Kind.FORK for action in left):
-        return {}
-    units = {(action.conversation, action.unit) for action in left}
-    return {key: record for key, record in plan.asides if record is not None and _is_local(record) and key not in units}
-
-
-def _is_local(record: AsideRecord | None) -> bool:
-    return record is not None and record.kind is AsideKind.LOCAL
+    asides = without_unsaved(plan.asides, left)
+    return {key: record for key, record in asides if record is not None and is_local(record)}
 
 
 def _noticed(intent: Intent | None, run: str | None) -> Intent | None:

@@ -159,8 +159,9 @@ class Heading(Struct, frozen=True, gc=False):
 class Plan(Struct, frozen=True, kw_only=True):
     """The whole plan, in the order of execution.
 
-    ``intents``, ``asides`` and ``tombstones`` are changes of the baseline that are written to the journal before the
-    actions; None removes the entry. ``states`` counts conversations by their state (``in-sync``, ``available``, ...).
+    ``intents``, ``asides`` and ``tombstones`` are changes of the baseline that are recorded before the actions; None
+    removes the entry. Only the asides of local versions follow the actions, because these save the versions. ``states``
+    counts conversations by their state (``in-sync``, ``available``, ...).
     """
 
     layout: str
@@ -201,7 +202,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     moving: frozenset[str] = frozenset()
     """Conversations that were left out because another program is writing them."""
     put_off: frozenset[str] = frozenset()
-    """Conversations with actions that wait for the end of a git operation or of a program's work."""
+    """Conversations with actions that wait for the end of a git operation or of a program's work, or that a saved plan
+    doesn't have.
+    """
     waiting: tuple[tuple[tuple[str, Verb], PendingRequest | None], ...] = ()
     """Changes of pending requests, written to the journal before the actions; None removes the entry."""
 

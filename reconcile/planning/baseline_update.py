@@ -142,11 +142,12 @@ def _fold_whole(
 ) -> None:
     """Record the facts about a side as a whole; a limited run has not applied them to the other conversations.
 
-    A store that is still lost is lost for every checkout. A renewed store is known once nothing was left out; the
-    workspace shows what remains of the old one.
+    A store that is still lost is lost for every checkout. A renewed store is known once nothing was left out, be it
+    until the end of a git operation; the workspace shows what remains of the old one.
     """
     changes.store_lost = sides.store_emptied or plan.store_lost
-    left_out = undone or plan.moving or sides.workspace_emptied
+    by_git = any(item.reason is Reason.GIT_BUSY for item in plan.held)
+    left_out = undone or plan.moving or plan.put_off or by_git or sides.workspace_emptied
     whole = plan.about is None and not (sides.store_renewed and left_out)
     if whole or baseline.store_identity is None or sides.store_emptied:
         known = baseline.store_identity is not None

@@ -16,7 +16,7 @@ from reconcile.model.names import CHILDREN
 from reconcile.model.options import Take
 from reconcile.model.plan import Item, Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE, Side
+from reconcile.model.snapshot import STREAM, WHOLE, Side
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.planning.rules.presence import missing_side
 
@@ -243,6 +243,41 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
         waiting=tuple(entry for entry in plan.waiting if entry[0][0] not in moving),
         moving=moving,
     )
+
+
+def without_unsaved(
+    asides: Iterable[tuple[tuple[str, str], AsideRecord | None]], left: Iterable[Action]
+) -> tuple[tuple[tuple[str, str], AsideRecord | None], ...]:
+    """Return the records without those of local versions whose step is ``left``: the store lacks what they stand for.
+
+    An action doesn't name the conversation that it forks, so that a fork that is left concerns all of them.
+    """
+    left = tuple(left)
+    forks = any(action.kind is Kind.FORK for action in left)
+    units = {(action.conversation, action.unit) for action in left}
+    return tuple((key, record) for key, record in asides if not (is_local(record) and (forks or key in units)))
+
+
+def is_local(record: AsideRecord | None) -> bool:
+    """Tell whether a record sets aside a version of a local conversation that stays in the workspace."""
+    return record is not None and record.kind is AsideKind.LOCAL
+
+
+def release_unsaved(context: PlanningContext, steps: Iterable[Action], actions: Iterable[Action]) -> None:
+    """Release the records of local versions whose step was left out: the store lacks what they stand for.
+
+    A fork that isn't made has no intent either.
+    """
+    kept = {action.id for action in actions}
+    for action in steps:
+        if action.id in kept:
+            continue
+        own, unit = action.conversation, action.unit
+        if action.kind is Kind.FORK:
+            context.intents.pop(own, None)
+            own, unit = context.forks[own], STREAM
+        if is_local(context.asides.get((own, unit))):
+            del context.asides[own, unit]
 
 
 class DirectoryState(NamedTuple):

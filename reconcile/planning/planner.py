@@ -20,6 +20,7 @@ from reconcile.planning.filters import (
     due,
     leave_undone,
     named,
+    release_unsaved,
     renumbered,
     selected,
     without_bulk,
@@ -205,9 +206,11 @@ def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dic
 def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> Plan:
     """Remove the steps that an undo, the guards, git or the selection refuse, with everything that needs them."""
     context.intents = {**context.edits.intents, **context.intents}
-    actions = leave_undone(context, list(context.builder), store, workspace)
+    steps = list(context.builder)
+    actions = leave_undone(context, steps, store, workspace)
     actions = without_bulk(context, actions)
     actions, about = selected(context, actions)
+    release_unsaved(context, steps, actions)
     counted = _counted(context, actions)
     plan = Plan(
         layout=context.policy.layout.value,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, joined
-from reconcile.planning.filters import renumbered, withheld
+from reconcile.planning.filters import renumbered, withheld, without_unsaved
 
 DONE_ALREADY = "found it done already"
 _MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
@@ -37,12 +37,16 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
     leaves = withheld(fresh.actions, leaves)
     partly = {action.conversation for action in fresh.actions if action.id in leaves}
     kept = renumbered(action for action in fresh.actions if action.id not in leaves)
+    left = [action for action in fresh.actions if action.id in leaves]
+    unmade = {action.conversation for action in left if action.kind is Kind.FORK}
+    asides = (entry for entry in fresh.asides if entry[0][0] not in drifted | partly)
     changes = replace(
         fresh,
         actions=kept,
         quiet=False,
-        intents=tuple(entry for entry in fresh.intents if entry[0] not in decided),
-        asides=tuple(entry for entry in fresh.asides if entry[0][0] not in drifted | partly),
+        intents=tuple(entry for entry in fresh.intents if entry[0] not in unmade.union(decided)),
+        asides=without_unsaved(asides, left),
+        put_off=fresh.put_off | partly,
         remembered=tuple(entry for entry in fresh.remembered if entry[0] not in drifted | partly),
         waiting=tuple(entry for entry in fresh.waiting if entry[0][0] not in drifted | partly),
         held=tuple(_to_be_applied_again(item) for item in fresh.held),

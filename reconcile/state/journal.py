@@ -161,7 +161,7 @@ class Journal:
         update: baseline_table.BaselineUpdate,
         restored: Mapping[str, ConversationRecord] | None = None,
     ) -> None:
-        """Write a plan's intents, asides and tombstones before its actions, and record the old intents for undo.
+        """Write the changes of the baseline that precede a plan's actions, and record the old intents for undo.
 
         ``restored`` are baselines that are written back first.
         """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -15,7 +17,7 @@ from reconcile.model.baseline import (
     Intent,
     IntentKind,
 )
-from reconcile.model.plan import Action, Kind, Plan, Write
+from reconcile.model.plan import Action, Item, Kind, Plan, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
 from reconcile.planning.baseline_update import Changes, brought, update_baseline
@@ -245,10 +247,20 @@ def test_what_is_remembered_of_a_lost_store(
     assert (changes.store_identity, changes.store_lost) == expected
 
 
-def test_another_store_is_not_known_as_long_as_something_was_left_out() -> None:
-    other, moving = seen(Side.STORE, [ONE], identity="store:1"), replace(PLAN, moving=frozenset({"jp-c1"}))
-    assert folded(other, here(ONE), agreed_on(ONE), moving).store_identity is None
-    assert folded(stored(ONE), here(ONE), replace(agreed_on(ONE), store_identity=None), moving).store_identity
+LEFT_OUT: dict[str, dict[str, Any]] = {
+    "somebody is writing it": {"moving": frozenset({"jp-c1"})},
+    "a saved plan lacks it": {"put_off": frozenset({"jp-c1"})},
+    "git is busy": {
+        "held": (Item(conversation="jp-c1", title=None, unit=METADATA, reason=Reason.GIT_BUSY, message="later"),)
+    },
+}
+
+
+@pytest.mark.parametrize("changes", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_another_store_is_not_known_as_long_as_something_was_left_out(changes: dict[str, Any]) -> None:
+    other, plan = seen(Side.STORE, [ONE], identity="store:1"), replace(PLAN, **changes)
+    assert folded(other, here(ONE), agreed_on(ONE), plan).store_identity is None
+    assert folded(stored(ONE), here(ONE), replace(agreed_on(ONE), store_identity=None), plan).store_identity
 
 
 def test_what_another_store_lacks_is_not_agreed_on_any_more() -> None:

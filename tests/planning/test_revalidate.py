@@ -16,7 +16,7 @@ from reconcile.model.baseline import (
 )
 from reconcile.model.plan import Action, Item, Kind, Plan, Precondition, Write
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, WHOLE, Place, Side
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Side
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 from tests.support.scenarios.building import here, stored
 
@@ -90,6 +90,21 @@ def test_nothing_is_done_or_remembered_of_what_was_decided_otherwise_since() -> 
     assert [key for key, _ in found.intents] == ["jp-c2", "jp-c3", "jp-c4"]
     assert [key for (key, _), _ in found.asides] == ["jp-c3"]
     assert [key for key, _ in found.remembered] == ["jp-c3"]
+
+
+def test_a_local_version_is_not_taken_for_saved_by_a_fork_that_is_not_made() -> None:
+    """Nor is the fork recorded as local."""
+    local, behind = AsideRecord(AsideKind.LOCAL, None, "old"), AsideRecord(AsideKind.BEHIND, None, "old")
+    fresh = replace(
+        plan(action(9, 9, kind=Kind.FORK), action(3, 3)),
+        intents=(("jp-c9", Intent(IntentKind.LOCAL)),),
+        asides=((("jp-c1", STREAM), local), (("jp-c2", STREAM), behind)),
+    )
+    found, _ = agreeing(plan(action(3, 3)), fresh)
+    assert (found.intents, found.asides) == ((), fresh.asides[1:])
+    assert found.put_off == {"jp-c9"}
+    found, _ = agreeing(fresh, fresh)
+    assert (found.intents, found.asides, found.put_off) == (fresh.intents, fresh.asides, frozenset())
 
 
 FILES = {file.name: file for file in stored(A).copies[0].files}

@@ -248,3 +248,20 @@ def test_nothing_to_resolve_is_nothing_to_do(world: World) -> None:
     assert "Plan: nothing to do." in world.reconcile("resolve", "--all", "--keep").stdout
     assert json.loads(world.reconcile("resolve", "--all", "--keep", "--json").stdout)["actions"] == []
     assert listing(world.store) == before
+
+
+def test_what_a_saved_plan_could_not_save_of_a_local_one_is_saved_by_the_next_run(world: World, tmp_path: Path) -> None:
+    """The continuation in the workspace has grown since: it isn't forked, and isn't taken for saved either."""
+    three(world)
+    world.reconcile()
+    here, kept = world.workspace / f"{FIRST}-it", world.store / f"{FIRST}-it"
+    for directory in (here, kept):
+        set_key(directory, "local", True, LONG_AGO)  # noqa: FBT003 - the key's value
+    append(here, 2, "b", LONG_AGO + SECOND)
+    append(kept, 2, "c", LONG_AGO + 2 * SECOND)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    append(here, 3, "d", LONG_AGO + SECOND)
+    world.reconcile("apply", saved, code=4, settled=False)
+    world.reconcile(settled=False)
+    assert (here / "events.json").read_bytes() in [path.read_bytes() for path in world.store.glob("*/events.json")]

@@ -215,7 +215,7 @@ def set_parents(context: PlanningContext, view: View) -> None:
     verdict = context.verdicts.get(view.id, {}).get(METADATA)
     final = final_metadata(view, verdict)
     parentage = context.parentage[view.id]
-    if final is None or (parentage.frozen and not _keeps_parent(view, final, parentage.parent)):
+    if final is None or (parentage.frozen and not _keeps_parent(view, verdict, final, parentage.parent)):
         return
     edited = stated_content(context, view, final)
     home = context.homes[view.id]
@@ -231,15 +231,17 @@ def set_parents(context: PlanningContext, view: View) -> None:
             _edit(context, view, node, own, ours)
 
 
-def _keeps_parent(view: View, final: Metadata, parent: str | None) -> bool:
+def _keeps_parent(view: View, verdict: Verdict | None, final: Metadata, parent: str | None) -> bool:
     """Tell whether the store stated an undecided parent, and the version that replaces it states none.
 
-    A killed first run may have replaced it already: then the known parent is the only statement that is left.
+    A killed first run may have replaced it already: then both sides have the same metadata, and the known parent is the
+    only statement that is left. A version that differs and stays stays as it is.
     """
     stored = view.store.metadata
     if final is stored:
+        replaced = verdict is None or verdict.outcome is Outcome.NOTHING
         first = view.agreed is None or METADATA not in view.agreed.units
-        stated = first and parent is not None and view.parent_is_known and view.known_parent == parent
+        stated = replaced and first and parent is not None and view.parent_is_known and view.known_parent == parent
     else:
         stated = stored is not None and stored.parent.id == parent
     return stated and final.parent.kind is ParentKind.ABSENT
