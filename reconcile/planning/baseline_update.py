@@ -86,7 +86,7 @@ def update_baseline(
             _fold_one(view, run, changes)
     saved = {copy.conversation for copy in store.copies}
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
-    _fold_whole(store, baseline, plan, undone, sides, changes)
+    _fold_whole((store, workspace), run, plan, sides, changes)
     _fold_partitions(baseline, plan, undone, changes)
     if baseline.waiting:
         _fold_requests((store, workspace), run, plan, sides, changes)
@@ -137,18 +137,18 @@ def _fold_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], ch
             changes.history[action.conversation, PLACE] = committed.since
 
 
-def _fold_whole(
-    store: Snapshot, baseline: Baseline, plan: Plan, undone: Collection[str], sides: Sides, changes: Changes
-) -> None:
+def _fold_whole(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
     """Record the facts about a side as a whole; a limited run has not applied them to the other conversations.
 
-    A store that is still lost is lost for every checkout. A renewed store is known once nothing was left out, be it
-    until the end of a git operation; the workspace shows what remains of the old one.
+    A store that is still lost is lost for every checkout. A renewed store is known once nothing was left out; the
+    workspace shows what remains of the old one.
     """
+    store, baseline = snapshots[0], run.baseline
     changes.store_lost = sides.store_emptied or plan.store_lost
-    by_git = any(item.reason is Reason.GIT_BUSY for item in plan.held)
-    left_out = undone or plan.moving or plan.put_off or by_git or sides.workspace_emptied
-    whole = plan.about is None and not (sides.store_renewed and left_out)
+    left_out = run.renewed and (
+        run.unwritten or plan.moving or plan.put_off or sides.workspace_emptied or _is_held_back(snapshots, run, plan)
+    )
+    whole = plan.about is None and not left_out
     if whole or baseline.store_identity is None or sides.store_emptied:
         known = baseline.store_identity is not None
         identity = store.identity if store.exists and not sides.store_emptied else LOST if known else None
@@ -156,6 +156,20 @@ def _fold_whole(
             changes.store_identity = identity
     if baseline.layout != plan.layout and plan.about is None:
         changes.layout = plan.layout
+
+
+def _is_held_back(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan) -> bool:
+    """Tell whether a held conversation has a version in the store that isn't the one that was agreed on.
+
+    In a known store, that version would be an edit, and replace the agreed one once nothing is held any more.
+    """
+    held = {item.conversation for item in plan.held if item.conversation is not None} & run.baseline.agreed.keys()
+    views = views_of(*snapshots, run.baseline, run.rules, held) if held else {}
+    return any(
+        view.store.digest(name) not in (None, digest)
+        for view in views.values()
+        for name, digest in _units_before(view).items()
+    )
 
 
 def _fold_other(view: View, run: _Run, changes: Changes) -> None:

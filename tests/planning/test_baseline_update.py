@@ -250,9 +250,6 @@ def test_what_is_remembered_of_a_lost_store(
 LEFT_OUT: dict[str, dict[str, Any]] = {
     "somebody is writing it": {"moving": frozenset({"jp-c1"})},
     "a saved plan lacks it": {"put_off": frozenset({"jp-c1"})},
-    "git is busy": {
-        "held": (Item(conversation="jp-c1", title=None, unit=METADATA, reason=Reason.GIT_BUSY, message="later"),)
-    },
 }
 
 
@@ -261,6 +258,14 @@ def test_another_store_is_not_known_as_long_as_something_was_left_out(changes: d
     other, plan = seen(Side.STORE, [ONE], identity="store:1"), replace(PLAN, **changes)
     assert folded(other, here(ONE), agreed_on(ONE), plan).store_identity is None
     assert folded(stored(ONE), here(ONE), replace(agreed_on(ONE), store_identity=None), plan).store_identity
+
+
+@pytest.mark.parametrize(("line", "known"), [(ONE, True), (ONE.replace("[1]", "[1 2]"), False)])
+def test_another_store_is_not_known_as_long_as_another_version_there_is_held(line: str, known: bool) -> None:
+    item = Item(conversation="jp-c1", title=None, unit=STREAM, reason=Reason.INVALID, message="found no list")
+    plan = replace(PLAN, held=(item, replace(item, conversation=None), replace(item, conversation="jp-c9")))
+    changes = folded(seen(Side.STORE, [line], identity="store:1"), here(ONE), agreed_on(ONE), plan)
+    assert changes.store_identity == ("store:1" if known else None)
 
 
 def test_what_another_store_lacks_is_not_agreed_on_any_more() -> None:
