@@ -45,7 +45,7 @@ help:
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; what fails is kept as a test'
 	@echo 'make coverage  the tests, with every branch of reconcile/model and reconcile/planning required'
-	@echo 'make faults    every command of every scenario killed and refused space at each step: hours'
+	@echo 'make faults    every command of every scenario killed and refused space at each step: an hour or two'
 	@echo 'make mutants   small mistakes in pure modules that no test notices (MODULES="planning.context", MUTANTS_FOR=600 seconds)'
 	@echo 'make lint      style, types and import rules'
 	@echo 'make format    let ruff lay out the code'
