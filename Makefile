@@ -93,7 +93,7 @@ race: $(VENV)/.installed-dev
 # In one process at every step, and real processes under strace at every system call that changes something.
 faults: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/scenarios/test_faults.py tests/library/test_faults.py \
-	  tests/state/test_local_list.py tests/stories/test_unreadable.py tests/stories/test_interrupted.py $(ARGS)
+	  tests/state/test_private_list.py tests/stories/test_unreadable.py tests/stories/test_interrupted.py $(ARGS)
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutation --every $(MUTANTS_EVERY) --for $(MUTANTS_FOR) --only '$(MUTANT)' $(MODULES)

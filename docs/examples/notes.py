@@ -67,7 +67,7 @@ class NotesFormat(FixedPlaces):
         """The program writes nothing but the index and the log while it is at work."""
         return conversation if conversation in (LOG, INDEX) else None
 
-    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Put both ends of a log behind what they have in common; of a note, the table decides."""
         if conversation != LOG:
             return None

@@ -137,7 +137,7 @@ class Engine:
     def begin(self) -> None:
         """Update the saved index; make a full scan if it isn't valid any more."""
         index = self.index
-        if index is None or not index.holds(self.session):
+        if index is None or not index.is_usable(self.session):
             self.index = None
             self.refresh()
             return
@@ -145,7 +145,7 @@ class Engine:
         self._needs_full_plan = False
         self._others.begin()
         # The first check opens the state, the second compares: one of them notices a write in between.
-        if index.holds(self.session):
+        if index.is_usable(self.session):
             self.refresh(index.changes)
         else:
             self.refresh()

@@ -74,7 +74,7 @@ class LoadedIndex(Struct, frozen=True):
             changes[side] = {"" if path == "." else path for path in paths} | set(incomplete)
         return replace(self, changes=changes, is_unchanged=not any(changed))
 
-    def holds(self, session: Session) -> bool:
+    def is_usable(self, session: Session) -> bool:
         """Tell whether the state is the one of the time of saving."""
         return self.summary.generation == generation(session.directory)
 
@@ -115,7 +115,13 @@ def save(
     the next run needs a full scan, and nothing if the file has all of it already.
     """
     left = tuple(sorted(due))
-    if before is not None and before.is_unchanged and is_quiet and session.scanner.is_saved and before.holds(session):
+    if (
+        before is not None
+        and before.is_unchanged
+        and is_quiet
+        and session.scanner.is_saved
+        and before.is_usable(session)
+    ):
         is_same = left == before.summary.due and answer_of(plan) == before.summary.answer
         if is_same:
             return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from reconcile.adapters.jp.locks import active_conversations, held_locks
-from reconcile.apply.recovery import Recovery
+from reconcile.apply.crash_recovery import CrashRecovery
 from reconcile.apply.run import Site, carry_out, finish, locks_of
 from reconcile.formats import get_format
 from reconcile.fs.durability import Durability
@@ -306,7 +306,7 @@ class Session:
 
     def finish(self) -> None:
         """Finish killed runs; the caller holds the run lock."""
-        self.messages += Recovery(self.site).finish_all()
+        self.messages += CrashRecovery(self.site).finish_all()
 
     def _unfinished(self) -> list[str]:
         """Return a message for each killed run: a dry run does not finish these, and shows the files as they are."""

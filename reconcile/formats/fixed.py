@@ -1,7 +1,7 @@
 """The common part of formats whose records have fixed places: no tree, no streams, no forks, no names from titles.
 
 The id of a record is its path below the root of either side. Some records are append-only files of lines: `merged` and
-`join_lines` unite two versions of one.
+`merge_lines` merge two versions of one.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class FixedPlaces(ABC):
         """Return no files: there are no streams."""
         return {}
 
-    def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:  # noqa: ARG002
+    def merge_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:  # noqa: ARG002
         """Return None: there are no streams."""
         return None
 
@@ -168,7 +168,7 @@ class FixedPlaces(ABC):
         """Return False: no record is derived, unless a format overrides this."""
         return False
 
-    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:  # noqa: ARG002
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:  # noqa: ARG002
         """Return the version that is not blank if the other one is; None otherwise, unless a format overrides this."""
         if is_blank(store) == is_blank(workspace):
             return None
@@ -221,7 +221,7 @@ def merged(first: Sequence[Line], second: Sequence[Line]) -> list[Line]:
     return [*shared, *_by_time(left, right)]
 
 
-def join_lines(store: bytes, workspace: bytes) -> bytes:
+def merge_lines(store: bytes, workspace: bytes) -> bytes:
     """Return one log with every line of both; a truncated line is replaced by the complete one.
 
     A line is identified by its text and its first time alone, so equal lines are counted.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reconcile.fs.paths import open_regular
 from reconcile.index.stat_table import StatTable
-from reconcile.index.summary import Answer, Summary, holds
+from reconcile.index.summary import Answer, Summary, is_usable
 from reconcile.version import __version__
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class IndexFile:
                 if values is None:
                     return None
                 saved_for, saved_at, saved_ns, roots, answer, due = values
-                if not holds(saved_for, saved_at, saved_ns, request, self._directory, now_ns):
+                if not is_usable(saved_for, saved_at, saved_ns, request, self._directory, now_ns):
                     return None
                 pieces = [sections.value(number) for number in range(1, 1 + sum(counts))]
         except _UNUSABLE:

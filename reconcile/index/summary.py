@@ -81,7 +81,7 @@ class Summary(NamedTuple):
         return compare_both(self.roots, self.tables, on_change)
 
 
-def holds(
+def is_usable(
     saved_for: Request, saved_at: Generation, saved_ns: int, request: Request, directory: str, now_ns: int
 ) -> bool:
     """Tell whether a summary answers this request, of the present state; ``directory`` is the state's."""

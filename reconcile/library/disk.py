@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from reconcile.adapters.jp.locks import LentLocks
 from reconcile.adapters.roots import identity_of
+from reconcile.apply.crash_recovery import CrashRecovery
 from reconcile.apply.executor import Outcome, Result
-from reconcile.apply.recovery import Recovery
 from reconcile.apply.staging import remove_library_staging
 from reconcile.engine.dispatch import RequestError, plan_for_policy
 from reconcile.errors import ReconcileError
@@ -109,7 +109,7 @@ class FileSystemBackend:
         A change that is made from these files contains the changes of all other writers.
         """
         with _as_persist_errors(conversation), self._pool.lend(lease) as site:
-            Recovery(site).finish_conversation(conversation)
+            CrashRecovery(site).finish_conversation(conversation)
         for _ in range(_TRIES):
             basis = self._index.basis(conversation)
             if basis.clean or self._reconcile(basis, conversation, lease):

@@ -96,7 +96,7 @@ class Places(Protocol):
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
         """Parse a record that is a single file."""
 
-    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Merge two valid versions of a record that have each entries that the other lacks.
 
         None: the versions can't be merged, and the decision table applies. A fault: a person has to decide.
@@ -180,7 +180,7 @@ class Format(Protocol):
     def cut_stream(self, contents: Mapping[str, bytes], part: EventSelection) -> dict[str, bytes]:
         """Return the files of a part of a valid stream; the whole stream is unchanged, byte for byte."""
 
-    def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:
+    def merge_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:
         """Return the events of ``edited`` with those that ``continued`` appends, in their bytes; None if impossible.
 
         ``was`` returns whether both sides once had a content. ``continued`` must extend such a content, and ``edited``

@@ -98,7 +98,7 @@ TreeEdit: TypeAlias = LocalRequest | ProjectRequest | RemoveRequest | SetParentR
 """Requests that change a normal run of the planner; the others replace it."""
 Request: TypeAlias = UndoRequest | RestoreRequest | ForkRequest | QuarantineRequest | TreeEdit
 
-COMMANDS: Final = {
+REQUEST_COMMANDS: Final = {
     UndoRequest: "undo",
     RestoreRequest: "restore",
     LocalRequest: "local",

@@ -75,7 +75,7 @@ def update_baseline(
     buried = {conversation for conversation, digests in plan.tombstones if digests}
     for view in views_of(store, workspace, baseline, rules, left | others, places=dict(plan.places)).values():
         if view.id in others:
-            _fold_other(view, run, changes)
+            _record_other(view, run, changes)
         elif _is_gone(view, buried):
             # A step that is still due may be due because this conversation is gone.
             if not undone and (_may_forget(view, plan, sides) or view.id in baseline.tombstones):
@@ -83,13 +83,13 @@ def update_baseline(
                 if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
                     changes.intents[view.id] = None
         elif view.store.main is not None:
-            _fold_one(view, run, changes)
+            _record_conversation(view, run, changes)
     saved = {copy.conversation for copy in store.copies}
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
-    _fold_whole((store, workspace), run, plan, sides, changes)
-    _fold_partitions(baseline, plan, undone, changes)
+    _record_whole((store, workspace), run, plan, sides, changes)
+    _record_partitions(baseline, plan, undone, changes)
     if baseline.waiting:
-        _fold_requests((store, workspace), run, plan, sides, changes)
+        _record_requests((store, workspace), run, plan, sides, changes)
     changes.intents = {key: intent for key, intent in changes.intents.items() if baseline.intents.get(key) != intent}
     return changes
 
@@ -101,7 +101,9 @@ def brought(plan: Plan) -> frozenset[str]:
     )
 
 
-def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
+def _record_requests(
+    snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes
+) -> None:
     """End the requests that are carried out; a decision of `resolve` waits only while a part of it was put off."""
     from reconcile.planning.requests.edits import is_due, is_unseen  # here: most runs find no request that waits
 
@@ -128,7 +130,7 @@ def _is_about(plan: Plan, conversation: str) -> bool:
     return (plan.about is None or conversation in plan.about) and conversation not in plan.moving
 
 
-def _fold_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], changes: Changes) -> None:
+def _record_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], changes: Changes) -> None:
     """Record which commits' partition the store has replaced: if git restores that one, it is older."""
     for action in plan.actions:
         committed = baseline.committed.get(action.conversation)
@@ -137,7 +139,7 @@ def _fold_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], ch
             changes.history[action.conversation, PLACE] = committed.since
 
 
-def _fold_whole(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
+def _record_whole(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
     """Record the facts about a side as a whole; a limited run has not applied them to the other conversations.
 
     A store that is still lost is lost for every checkout. A renewed store is known once nothing was left out; the
@@ -172,7 +174,7 @@ def _is_held_back(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan) -
     )
 
 
-def _fold_other(view: View, run: _Run, changes: Changes) -> None:
+def _record_other(view: View, run: _Run, changes: Changes) -> None:
     """Record facts about conversations that the plan wasn't about: their place if they were moved along, and parents
     that JP may strip.
     """
@@ -361,7 +363,7 @@ def _adopt(
     return left
 
 
-def _fold_one(view: View, run: _Run, changes: Changes) -> None:
+def _record_conversation(view: View, run: _Run, changes: Changes) -> None:
     """Record one conversation of the store: its parent, and the units that are equal in the workspace."""
     parent = _remember_parent(view, run, changes)
     legacy = _remember_legacy(view, changes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
-from reconcile.model.policy import COMMANDS
+from reconcile.model.policy import REQUEST_COMMANDS
 from reconcile.model.snapshot import Place, Side
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _policy(policy: Policy) -> Json:
 def _request(request: Request | None) -> Json | None:
     if request is None:
         return None
-    return {"command": COMMANDS[type(request)], **to_builtins(request)}
+    return {"command": REQUEST_COMMANDS[type(request)], **to_builtins(request)}
 
 
 def item_to_json(item: Item) -> Json:

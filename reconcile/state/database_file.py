@@ -14,9 +14,9 @@ from reconcile.fs.posix import process_lives
 from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
 from reconcile.state.connection import LiveConnection, StateError, as_uri
 from reconcile.state.directory import GENERATION, NAME, OVERRIDE, generation, read_mark
-from reconcile.state.local_list import NAME as LIST
-from reconcile.state.local_list import has_revoked, import_list, list_number, mark_for_rewrite, read_head
-from reconcile.state.local_list import read as read_list
+from reconcile.state.private_list import NAME as LIST
+from reconcile.state.private_list import has_revoked, import_list, list_number, mark_for_rewrite, read_head
+from reconcile.state.private_list import read as read_list
 from reconcile.state.schema import (
     VERSION,
     is_damage,

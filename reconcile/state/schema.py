@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.state.connection import LiveConnection, StateError
 from reconcile.state.directory import advance
-from reconcile.state.local_list import has_revoked, write_after, write_ahead
+from reconcile.state.private_list import has_revoked, write_after, write_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from reconcile.formats.fixed import join_lines, lacks_lines
+from reconcile.formats.fixed import lacks_lines, merge_lines
 
 AT = [b"at=2026-02-08T12:00:0%d.000Z" % second for second in range(10)]
 
@@ -46,20 +46,20 @@ UNITED = [
 
 @pytest.mark.parametrize(("one", "other", "both"), UNITED)
 def test_both_in_one(one: bytes, other: bytes, both: bytes) -> None:
-    assert join_lines(one, other) == join_lines(other, one) == both
+    assert merge_lines(one, other) == merge_lines(other, one) == both
 
 
 def test_lines_without_a_time() -> None:
-    assert join_lines(b"x\nb\n", b"x\na\n") == b"x\na\nb\n"
+    assert merge_lines(b"x\nb\n", b"x\na\n") == b"x\na\nb\n"
 
 
 def test_the_union_of_any_two_has_everything() -> None:
     for seed in range(300):
         chance = random.Random(seed)
         one, other = (log(*chance.choices(range(6), k=chance.randrange(6))) for _ in "ab")
-        both = join_lines(one, other)
+        both = merge_lines(one, other)
         if Counter(one.split()) != Counter(other.split()):
-            assert both == join_lines(other, one)
+            assert both == merge_lines(other, one)
         assert not lacks_lines(one, both)
         assert not lacks_lines(other, both)
-        assert not lacks_lines(both, join_lines(both, one))
+        assert not lacks_lines(both, merge_lines(both, one))

@@ -270,7 +270,7 @@ def test_one_edit_that_has_lost_something_is_none() -> None:
 class Stubborn(notes.NotesFormat):  # type: ignore[misc, name-defined]
     """The same where two logs can't be made one."""
 
-    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | None:  # noqa: ARG002
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | None:  # noqa: ARG002
         return None
 
 

@@ -185,8 +185,8 @@ def test_what_was_cut_out_of_the_store_by_hand_stays_out_while_the_workspace_goe
     cut = [event | {"content": "cut"} if event["content"] == "o1" else event for event in read_events(stored)]
     write_json(stored / "events.json", cut, LONG_AGO + 100 * SECOND)
     append(place(story, OTHER), 2, "t", LONG_AGO + 200 * SECOND)
-    (united, _) = json.loads(story.reconcile("--json").stdout)["actions"]
-    assert (united["reason"], united["events"]) == ("united", {"before": 4, "after": 6})
+    (merged, _) = json.loads(story.reconcile("--json").stdout)["actions"]
+    assert (merged["reason"], merged["events"]) == ("united", {"before": 4, "after": 6})
     assert read_events(stored) == read_events(place(story, OTHER)) == [*cut, *events(2, "t")]
     commit(story, "cut out")
     git(story.project, "checkout", "-q", "HEAD~1")

@@ -164,7 +164,7 @@ def relation(first: EventFile, second: EventFile) -> Relation:
     return Relation.BEHIND if is_held_by(first, second) else Relation.DIVERGED
 
 
-def unite(first: EventFile, second: EventFile) -> bytes | None:
+def merge(first: EventFile, second: EventFile) -> bytes | None:
     """Merge the events of both files (`fixed.merged`), each once; the order of the two files does not matter.
 
     A line in between that is no event keeps its place: the program skips it, and its meaning is unknown. A truncated

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconcile.formats.claudesidian.checks.examine import derived_repairs
 from reconcile.formats.claudesidian.events import holds_events, is_cut_short
 from reconcile.formats.claudesidian.record_files import Item, Kind, read_item
-from reconcile.formats.claudesidian.union import join_events, join_items, loses_entries, loses_events
+from reconcile.formats.claudesidian.union import loses_entries, loses_events, merge_event_files, merge_items
 from reconcile.formats.claudesidian.vault import NEXUS, Place, Role, VaultFiles, VaultSnapshot, place_of, read_index
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
 from reconcile.model.format import Entry
@@ -87,18 +87,18 @@ class ClaudesidianFormat(FixedPlaces):
                 pass
         return self.described(None, content)
 
-    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Merge both sides' events, or both versions of a record; the decision table handles everything else.
 
         An index is derived from the records, so the newer one will do: `mend` corrects it.
         """
         match place_of(conversation):
             case Place(Role.EVENTS):
-                return join_events(conversation, store, workspace)
+                return merge_event_files(conversation, store, workspace)
             case Place(Role.RECORD, kind, name):
-                return join_items(kind, name, store, workspace)
+                return merge_items(kind, name, store, workspace)
             case _:
-                return super().unite(conversation, store, workspace)
+                return super().merge(conversation, store, workspace)
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
         """Tell whether a version lacks events or entries of another: event files only grow, and records nearly so."""

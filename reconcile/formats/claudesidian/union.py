@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reconcile.formats.claudesidian.events import clashing, is_held_by, lacks_events, read_events, unite
+from reconcile.formats.claudesidian.events import clashing, is_held_by, lacks_events, merge, read_events
 from reconcile.formats.claudesidian.finding import some
 from reconcile.formats.claudesidian.record_files import (
     Item,
@@ -39,7 +39,7 @@ LATEST = {Kind.WORKSPACE: "lastAccessed", Kind.CONVERSATION: "updated"}
 """The member with the time of the last write of a record."""
 
 
-def united(kind: Kind, first: Value, second: Value, base: Value | None = None) -> Value:
+def merged_values(kind: Kind, first: Value, second: Value, base: Value | None = None) -> Value:
     """Return all that two valid versions hold; of different values the later one is taken.
 
     The result does not depend on the order of the two. ``base`` is their common older version.
@@ -137,7 +137,7 @@ def _weight(value: Any) -> tuple[int, bytes]:
     return len(content), content
 
 
-def join_events(path: str, store: bytes, workspace: bytes) -> bytes | Fault:
+def merge_event_files(path: str, store: bytes, workspace: bytes) -> bytes | Fault:
     """Merge two event files. A file that has all events of the other is taken as a whole, the longer one if both have.
 
     Otherwise both tails are merged by event. Events that differ, or conflict markers of git, are a fault: only a person
@@ -153,7 +153,7 @@ def join_events(path: str, store: bytes, workspace: bytes) -> bytes | Fault:
         return max(whole, key=lambda content: (len(content), content))
     if different := clashing(first, second):
         return Fault(path, f"events that differ between the sides: {some(different)}", "each event only once")
-    both = unite(first, second)
+    both = merge(first, second)
     if both is None:
         problem = "git's marks of a conflict, and events that only one side has"
         return Fault(path, problem, "one JSON object in each line")
@@ -165,7 +165,7 @@ def loses_events(before: bytes, after: bytes) -> bool:
     return lacks_events(read_events(before), read_events(after))
 
 
-def join_items(kind: Kind, name: str, store: bytes, workspace: bytes) -> bytes | None:
+def merge_items(kind: Kind, name: str, store: bytes, workspace: bytes) -> bytes | None:
     """Merge all sessions, traces, states or messages of both; of different values the later one is taken.
 
     The program writes whole files without a lock, so each of two edited versions may lack entries of the other
@@ -177,7 +177,7 @@ def join_items(kind: Kind, name: str, store: bytes, workspace: bytes) -> bytes |
         return None
     if not (_is_exact(first, store) and _is_exact(second, workspace)):
         return None
-    return javascript.stringify(united(kind, first.value, second.value))
+    return javascript.stringify(merged_values(kind, first.value, second.value))
 
 
 def loses_entries(kind: Kind, name: str, before: bytes, after: bytes) -> bool:

@@ -222,8 +222,8 @@ class ManagedFiles(ABC):
         kept = elements[:lead] + cut(elements[lead:], part)
         return {**contents, EVENTS_FILE: serialised(kept, errors="replace")}
 
-    def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:
-        """Merge as `Format.unite_events`.
+    def merge_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:
+        """Merge as `Format.merge_events`.
 
         Programs write a file of events as a whole, each time in the same form. So the former content of the other file
         is its beginning up to some event, and its end. No copy of it is needed.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd, join_lines, lacks_lines
+from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd, lacks_lines, merge_lines
 from reconcile.formats.leslie.checks.control_files import listed
 from reconcile.formats.leslie.checks.examine import derived_repairs, with_written
 from reconcile.formats.leslie.checks.model import LeslieTree
@@ -34,7 +34,7 @@ from reconcile.formats.leslie.document import (
 )
 from reconcile.formats.leslie.repair import repair_relations
 from reconcile.formats.leslie.replay import Operation
-from reconcile.formats.leslie.union import newness, unite, unite_objectives
+from reconcile.formats.leslie.union import merge, merge_objectives, newness
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import Fault
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
-    from reconcile.formats.leslie.union import United
+    from reconcile.formats.leslie.union import Merged
     from reconcile.model.format import DerivedRepair
     from reconcile.model.snapshot import Metadata
 
@@ -113,15 +113,15 @@ class LeslieFormat(FixedPlaces):
                 return Fault(conversation, f"{first.found} as {dotted(first.path)}", first.expected)
         return self.described(None, content)
 
-    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Merge both sides' control files or logs. The decision table handles all other records that are not empty."""
         if conversation == RELATIONS:
-            return join_relations(workspace, store)
+            return merge_relations_files(workspace, store)
         if conversation == OBJECTIVES:
-            return join_objectives(workspace, store)
+            return merge_objectives_files(workspace, store)
         if conversation.startswith(f"{LOGS}/"):
-            return join_lines(store, workspace)
-        return super().unite(conversation, store, workspace)
+            return merge_lines(store, workspace)
+        return super().merge(conversation, store, workspace)
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
         """Tell whether operations, threads, objectives or lines of a log are missing. The program never removes them.
@@ -173,7 +173,7 @@ class _Version(Struct, frozen=True):
         )
 
 
-def join_relations(workspace: bytes, store: bytes) -> bytes | Fault | None:
+def merge_relations_files(workspace: bytes, store: bytes) -> bytes | Fault | None:
     """Merge both logs. A version that has everything of the other is taken as a whole, except for newer records.
 
     None: the logs are equal, and nothing tells which of the other data is newer.
@@ -182,8 +182,8 @@ def join_relations(workspace: bytes, store: bytes) -> bytes | Fault | None:
     if isinstance(workspace_document, Fault) or isinstance(store_document, Fault):
         return None
     workspace_version, store_version = _version_of_relations(workspace_document), _version_of_relations(store_document)
-    merged = _joined_versions(
-        RELATIONS, workspace_version, store_version, partial(unite, workspace_document, store_document)
+    merged = _merged_versions(
+        RELATIONS, workspace_version, store_version, partial(merge, workspace_document, store_document)
     )
     # A merge of two dialects is in that of the program: older records get the fields that it requires.
     repaired = repair_relations(merged) if isinstance(merged, bytes) else None
@@ -200,8 +200,8 @@ def loses_records(name: str, before: bytes, after: bytes) -> bool:
     )
 
 
-def join_objectives(workspace: bytes, store: bytes) -> bytes | Fault | None:
-    """Merge as `join_relations`, by the ids of the objectives. A rebuild derives their fields from the threads."""
+def merge_objectives_files(workspace: bytes, store: bytes) -> bytes | Fault | None:
+    """Merge as `merge_relations_files`, by objective id. A rebuild derives their fields from the threads."""
     workspace_document, store_document = read_objectives(workspace), read_objectives(store)
     if isinstance(workspace_document, Fault) or isinstance(store_document, Fault):
         return None
@@ -209,8 +209,8 @@ def join_objectives(workspace: bytes, store: bytes) -> bytes | Fault | None:
         _version_of_objectives(workspace_document),
         _version_of_objectives(store_document),
     )
-    return _joined_versions(
-        OBJECTIVES, workspace_version, store_version, partial(unite_objectives, workspace_document, store_document, {})
+    return _merged_versions(
+        OBJECTIVES, workspace_version, store_version, partial(merge_objectives, workspace_document, store_document, {})
     )
 
 
@@ -235,20 +235,20 @@ def _operation_ids(operations: list[Object]) -> set[object]:
     return {Operation(entry).id or written(entry) for entry in operations}
 
 
-def _joined_versions(
-    name: str, workspace: _Version, store: _Version, unite: Callable[[], United]
+def _merged_versions(
+    name: str, workspace: _Version, store: _Version, merge: Callable[[], Merged]
 ) -> bytes | Fault | None:
     """Return the sufficient version, or both merged; if a merge needs a decision, the version that has everything."""
     enough = workspace.is_enough(store), store.is_enough(workspace)
     if any(enough):
         return _right_version(workspace, store, enough)
-    united = unite()
-    if united.content is not None:
-        return united.content
+    merged = merge()
+    if merged.content is not None:
+        return merged.content
     whole = workspace.has_all(store), store.has_all(workspace)
     if any(whole):
         return _right_version(workspace, store, whole)
-    words = f"in the workspace and in the store: {listed(united.conflicts, '; ')}"
+    words = f"in the workspace and in the store: {listed(merged.conflicts, '; ')}"
     return Fault(name, words, "versions that agree there, or one of them decided for")
 
 

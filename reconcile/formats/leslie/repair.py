@@ -27,13 +27,13 @@ from reconcile.formats.leslie.document import (
 )
 from reconcile.formats.leslie.rebuild import rebuild
 from reconcile.formats.leslie.replay import replay
-from reconcile.formats.leslie.union import conflicting_sides, unite_marked, unite_objectives
+from reconcile.formats.leslie.union import conflicting_sides, merge_marked, merge_objectives
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from reconcile.formats.leslie.document import Object, Violation
     from reconcile.formats.leslie.replay import Course, Replayed
-    from reconcile.formats.leslie.union import United
+    from reconcile.formats.leslie.union import Merged
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -193,12 +193,12 @@ def repair_relations(content: bytes) -> RepairedFile | None:
     document = read_relations(content)
     if isinstance(document, Fault):
         if conflicting_sides(content) is not None:
-            united = unite_marked(content)
-            if isinstance(united, Fault):
+            merged = merge_marked(content)
+            if isinstance(merged, Fault):
                 return None
-            if united.content is None:
-                return RepairedFile(None, (), united.conflicts)
-            content, done = united.content, "both versions of the merge conflict united by their operations"
+            if merged.content is None:
+                return RepairedFile(None, (), merged.conflicts)
+            content, done = merged.content, "both versions of the merge conflict united by their operations"
         elif (whole := from_whole_log(content)) is not None:
             content, done = whole, "the relations, which were cut off, written again from the log"
         else:
@@ -218,11 +218,11 @@ def repair_objectives(content: bytes) -> RepairedFile | None:
     content = _stripped(content, words)
     document = read_objectives(content)
     if isinstance(document, Fault):
-        united = _united_objectives(content)
-        if united is None or united.content is None:
-            return None if united is None else RepairedFile(None, (), united.conflicts)
+        merged = _merged_objectives(content)
+        if merged is None or merged.content is None:
+            return None if merged is None else RepairedFile(None, (), merged.conflicts)
         words.append("both versions of the merge conflict united")
-        document = read_objectives(united.content)
+        document = read_objectives(merged.content)
     if isinstance(document, Fault):
         return None
     value = deepcopy(document.value)
@@ -238,14 +238,14 @@ def repair_objectives(content: bytes) -> RepairedFile | None:
     return None
 
 
-def _united_objectives(content: bytes) -> United | None:
+def _merged_objectives(content: bytes) -> Merged | None:
     sides = conflicting_sides(content)
     if sides is None:
         return None
     first, second = map(read_objectives, sides)
     if isinstance(first, Fault) or isinstance(second, Fault):
         return None
-    return unite_objectives(first, second, {})
+    return merge_objectives(first, second, {})
 
 
 def _objective_replacement(violation: Violation, value: Object) -> Any:

@@ -35,7 +35,7 @@ _DECIDED = ("title", "objective", "status", "parent_id")
 """Fields of a thread that a person decides about if the log can't."""
 
 
-class United(Struct, frozen=True):
+class Merged(Struct, frozen=True):
     """The merged content, or None if a person has to decide first about ``conflicts``."""
 
     content: bytes | None
@@ -49,7 +49,7 @@ def conflicting_sides(content: bytes) -> tuple[bytes, bytes] | None:
     return _CONFLICT.sub(lambda match: match["ours"], content), _CONFLICT.sub(lambda match: match["theirs"], content)
 
 
-def unite_marked(content: bytes) -> United | Fault:
+def merge_marked(content: bytes) -> Merged | Fault:
     """Merge the two sides of a relations file with conflict markers."""
     sides = conflicting_sides(content)
     if sides is None:
@@ -57,10 +57,10 @@ def unite_marked(content: bytes) -> United | Fault:
     first, second = map(read_relations, sides)
     if isinstance(first, Fault):
         return first
-    return second if isinstance(second, Fault) else unite(first, second)
+    return second if isinstance(second, Fault) else merge(first, second)
 
 
-def unite(first: Document, second: Document) -> United:
+def merge(first: Document, second: Document) -> Merged:
     """Merge two versions: the result has everything that either has."""
     conflicts: list[str] = []
     operations = _operations(first, second, conflicts)
@@ -81,16 +81,16 @@ def unite(first: Document, second: Document) -> United:
         versions = (document.value.get("version", "none") for document in (first, second))
         conflicts.append(f"version: {' and '.join(map(str, versions))}")
     if conflicts:
-        return United(None, tuple(conflicts))
-    united = read_relations(written(value))
-    assert not isinstance(united, Fault)  # noqa: S101 - it consists of values that were read
+        return Merged(None, tuple(conflicts))
+    merged = read_relations(written(value))
+    assert not isinstance(merged, Fault)  # noqa: S101 - it consists of values that were read
     # A status that either log determined is now determined by the merged log, also if it becomes active.
     undetermined = _underived(first, first_log) | _underived(second, second_log)
-    return United(rebuild(united, replay(united), frozenset(), threads.keys() - undetermined).content, ())
+    return Merged(rebuild(merged, replay(merged), frozenset(), threads.keys() - undetermined).content, ())
 
 
-def unite_objectives(first: ObjectivesDocument, second: ObjectivesDocument, threads: Mapping[str, Object]) -> United:
-    """Merge as `unite`. Derived fields follow from the merged threads."""
+def merge_objectives(first: ObjectivesDocument, second: ObjectivesDocument, threads: Mapping[str, Object]) -> Merged:
+    """Merge as `merge`. Derived fields follow from the merged threads."""
     conflicts: list[str] = []
     objectives = dict(first.objectives)
     for objective, record in second.objectives.items():
@@ -103,9 +103,9 @@ def unite_objectives(first: ObjectivesDocument, second: ObjectivesDocument, thre
     metadata = _metadata(first.value.get("metadata"), second.value.get("metadata"))
     value = {**second.value, **first.value, "objectives": objectives, "metadata": metadata}
     if conflicts:
-        return United(None, tuple(conflicts))
+        return Merged(None, tuple(conflicts))
     made = type(first)(written(value), value, ())
-    return United(rebuild_objectives(made, threads, {}).content, ())
+    return Merged(rebuild_objectives(made, threads, {}).content, ())
 
 
 def _operations(first: Document, second: Document, conflicts: list[str]) -> list[Object]:

@@ -43,11 +43,11 @@ class Outcome(Enum):
     WAIT = auto()
     """Another unit is behind or held, and this one waits with it."""
     HELD = auto()
-    UNITED = auto()
+    MERGED = auto()
     """Both sides get one merged version."""
 
 
-_GIVING = (Outcome.TO_WORKSPACE, Outcome.UNITED)
+_GIVING = (Outcome.TO_WORKSPACE, Outcome.MERGED)
 """The outcomes that write to the workspace."""
 
 
@@ -74,7 +74,7 @@ class Verdict(Struct, frozen=True, gc=False):
     faulty: tuple[Unit, ...] = ()
     record: AsideRecord | None = None
     content: bytes | None = None
-    """For `Outcome.UNITED`: the merged version."""
+    """For `Outcome.MERGED`: the merged version."""
     count: int = 0
     """For a merged stream: the number of its events."""
     beside: Side = Side.STORE
@@ -154,7 +154,7 @@ def _replaces(view: View, verdict: Verdict, policy: Policy) -> bool:
 
     False if it is the store's version with additions.
     """
-    gives = verdict.outcome in (Outcome.TO_STORE, Outcome.UNITED) or verdict.forks is Side.WORKSPACE
+    gives = verdict.outcome in (Outcome.TO_STORE, Outcome.MERGED) or verdict.forks is Side.WORKSPACE
     if not gives or verdict.reason in _SOUND or view.store.digest(verdict.unit) is None:
         return False
     if verdict.unit != STREAM or policy.stream is not StreamRule.DIRECTED:
@@ -206,7 +206,7 @@ def decide_carried(view: View, baseline: Baseline, policy: Policy) -> tuple[Verd
     return tuple(
         verdict
         for verdict in verdicts
-        if verdict.outcome in (Outcome.TO_STORE, Outcome.UNITED, Outcome.ASIDE) or _is_broken_in_store(verdict)
+        if verdict.outcome in (Outcome.TO_STORE, Outcome.MERGED, Outcome.ASIDE) or _is_broken_in_store(verdict)
     )
 
 
@@ -216,10 +216,10 @@ def _is_broken_in_store(verdict: Verdict) -> bool:
 
 def _unwritten(view: View, verdict: Verdict) -> Verdict:
     """Change the verdict for a copy that is never written (local, or in the trash): a losing version stays."""
-    if verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.DROP, Outcome.UNITED):
+    if verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.DROP, Outcome.MERGED):
         return verdict
     record = AsideRecord(AsideKind.LOCAL, None, view.workspace.raw(verdict.unit))
-    if verdict.outcome is Outcome.UNITED:
+    if verdict.outcome is Outcome.MERGED:
         return replace(verdict, record=record)
     return replace(verdict, outcome=Outcome.ASIDE, reason=Reason.LOCAL_PRESENT, record=record)
 
@@ -258,9 +258,9 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
         return _directed(view, case, baseline, policy)
     if (
         name == METADATA
-        and (united := _united_metadata(view, case, policy, store_is_newest=store_is_newest)) is not None
+        and (merged := _merged_metadata(view, case, policy, store_is_newest=store_is_newest)) is not None
     ):
-        return united
+        return merged
     return _by_case(view, name, case, policy)
 
 
@@ -305,14 +305,14 @@ def _loses(view: View, case: int) -> bool:
     return places.loses(view.id, before.content, after.content)
 
 
-def _united_metadata(view: View, case: int, policy: Policy, *, store_is_newest: bool) -> Verdict | None:
+def _merged_metadata(view: View, case: int, policy: Policy, *, store_is_newest: bool) -> Verdict | None:
     """Return the merge of two edits, or of an edit that has lost data with the version before; None if not needed."""
     lost = case in (11, 13) and not store_is_newest and _loses(view, case)
     judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
-    return _united(view, case, lost=lost) if lost or judged else None
+    return _merged_verdict(view, case, lost=lost) if lost or judged else None
 
 
-def _united(view: View, case: int, *, lost: bool) -> Verdict | None:
+def _merged_verdict(view: View, case: int, *, lost: bool) -> Verdict | None:
     """Merge two versions, if the format can; a version that contains the other wins whatever the mtimes are.
 
     ``lost``: the only edit has lost data. If that can't be restored, a person decides.
@@ -320,7 +320,7 @@ def _united(view: View, case: int, *, lost: bool) -> Verdict | None:
     store, workspace = view.store.metadata, view.workspace.metadata
     if view.format.places is None or store is None or workspace is None:
         return None
-    merged = view.format.places.unite(view.id, store.content, workspace.content)
+    merged = view.format.places.merge(view.id, store.content, workspace.content)
     if merged is None:
         words = "found an edit that lacks what the other side has, and two versions that can't be made one"
         return Verdict(METADATA, case, Outcome.HELD, Reason.LOSING, words=words) if lost else None
@@ -331,7 +331,7 @@ def _united(view: View, case: int, *, lost: bool) -> Verdict | None:
         return _won_by(Side.STORE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_STORE)
     if merged == workspace.content:
         return _won_by(Side.WORKSPACE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_WORKSPACE)
-    return Verdict(METADATA, case, Outcome.UNITED, Reason.PUT_BACK if lost else Reason.UNITED, content=merged)
+    return Verdict(METADATA, case, Outcome.MERGED, Reason.PUT_BACK if lost else Reason.UNITED, content=merged)
 
 
 def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None:
@@ -425,8 +425,8 @@ def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verd
     if way is Direction.WORKSPACE_AHEAD and case in (5, 15):
         return _won_by(Side.WORKSPACE, STREAM, case, Reason.AHEAD_WORKSPACE)
     two = case in (5, 15)
-    if two and policy.prefer is Prefer.NEWEST and (united := _united_stream(view, case, baseline)) is not None:
-        return united
+    if two and policy.prefer is Prefer.NEWEST and (merged := _merged_stream(view, case, baseline)) is not None:
+        return merged
     verdict = _by_case(view, STREAM, case, policy)
     winner = Side.STORE if verdict.outcome is Outcome.TO_WORKSPACE else Side.WORKSPACE
     sides = {Side.STORE: store, Side.WORKSPACE: workspace}
@@ -439,7 +439,7 @@ def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verd
     return verdict
 
 
-def _united_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
+def _merged_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
     """Merge two streams, if one side has edited shared events and the other has only appended."""
     agreed = view.agreed.units.get(STREAM) if view.agreed else None
     known = {
@@ -450,14 +450,14 @@ def _united_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
     if store is None or workspace is None or beside is None:
         return None
     for edited, continued in ((store, workspace), (workspace, store)):
-        merged = view.format.unite_events(edited, continued, lambda content: view.rules.digest(content) in known)
+        merged = view.format.merge_events(edited, continued, lambda content: view.rules.digest(content) in known)
         if merged is not None:
             summary = view.format.summarise([merged], events=False)
             assert isinstance(summary, Summary)  # noqa: S101 - it is made of valid events
             return Verdict(
                 STREAM,
                 case,
-                Outcome.UNITED,
+                Outcome.MERGED,
                 Reason.UNITED,
                 content=merged,
                 count=summary.count,

@@ -42,7 +42,7 @@ AGE_NS = 2_000_000_000
 """The time in ns by which an older version's mtime is set below the store's: the coarsest step of a common file system.
 """
 
-_PROJECTED = (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.UNITED, Outcome.NOTHING)
+_PROJECTED = (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.MERGED, Outcome.NOTHING)
 
 
 def save(context: PlanningContext, view: View) -> None:
@@ -59,8 +59,8 @@ def save(context: PlanningContext, view: View) -> None:
             after.append(_fork(context, view, loser))
         if verdict.outcome is Outcome.TO_STORE:
             _copy(context, view, view.workspace.units[verdict.unit], verdict, after)
-        elif verdict.outcome is Outcome.UNITED:
-            _unite(context, view, verdict)
+        elif verdict.outcome is Outcome.MERGED:
+            _write_merged(context, view, verdict)
     if view.store.stale and not keeps_directories(verdicts.values()):
         _gather(context, view, verdicts)
 
@@ -85,7 +85,7 @@ def keeps_directories(verdicts: Iterable[Verdict]) -> bool:
 def _gather(context: PlanningContext, view: View, verdicts: Mapping[str, Verdict]) -> None:
     """Copy the content of the store's other directories into the one that stays."""
     for name, unit in view.store.units.items():
-        saved = name in verdicts and verdicts[name].outcome in (Outcome.TO_STORE, Outcome.UNITED)
+        saved = name in verdicts and verdicts[name].outcome in (Outcome.TO_STORE, Outcome.MERGED)
         if unit.digest is not None and not saved:
             reason = Reason.FLATTENED if unit.copy.container else Reason.DUPLICATE
             _copy(context, view, unit, Verdict(name, None, Outcome.TO_STORE, reason), [])
@@ -140,7 +140,7 @@ def _copy(context: PlanningContext, view: View, winner: Unit, verdict: Verdict, 
     context.builder.write(step, home, puts, removes=gone, after=after)
 
 
-def _unite(context: PlanningContext, view: View, verdict: Verdict) -> None:
+def _write_merged(context: PlanningContext, view: View, verdict: Verdict) -> None:
     """Replace the store's version by the merged one; the workspace gets it from there."""
     assert verdict.content is not None  # noqa: S101 - that is what the verdict says
     assert verdict.reason is not None  # noqa: S101 - as above

@@ -12,7 +12,7 @@ from reconcile.formats.claudesidian.checks.examine import examine
 from reconcile.formats.claudesidian.checks.records import LARGE
 from reconcile.formats.claudesidian.index import rebuild
 from reconcile.formats.claudesidian.record_files import INDEX, Kind, payload_of, read_item, sessions_of, states_of
-from reconcile.formats.claudesidian.union import united
+from reconcile.formats.claudesidian.union import merged_values
 from reconcile.formats.claudesidian.vault import NexusFiles, VaultFiles
 from reconcile.formats.json import javascript
 from tests.support.formats.claudesidian import (
@@ -153,7 +153,7 @@ def test_11_a_conflict_copy_is_a_version_of_the_same_record() -> None:
 
 def test_11_versions_of_a_conversation() -> None:
     mine, theirs = conversation("c", "a"), conversation("c", "a", "b", updated=1)
-    together = united(Kind.CONVERSATION, mine, theirs)
+    together = merged_values(Kind.CONVERSATION, mine, theirs)
     assert [each["content"] for each in together["messages"]] == ["a", "b"]
     assert (together["message_count"], together["updated"]) == (2, 2000)
 

@@ -133,7 +133,7 @@ def test_15_a_state_of_either_spelling_stays_as_it_is_in_a_union() -> None:
         )
         for key, spelling, time in (("st1", "snapshot", 5), ("st2", "state", 6))
     )
-    both = VAULT.unite(".workspaces/ws_a.json", javascript.stringify(one), javascript.stringify(other))
+    both = VAULT.merge(".workspaces/ws_a.json", javascript.stringify(one), javascript.stringify(other))
     assert isinstance(both, bytes)
     assert json.loads(both)["sessions"]["s"]["states"] == {
         "st2": {"id": "st2", "state": {"a": 1}},
@@ -189,8 +189,8 @@ def test_23_a_state_that_lost_its_content_is_saved_again_and_the_archive_stays_a
     assert (again["data"]["stateJson"], again["timestamp"]) == ('{"a":1}', 4)
     gone_on = content + events(event("s9", 9))
     later = done(vault(files(older, index=b"{"), nexus=streams(gone_on, status=b'{"completed": true}')))
-    both = VAULT.unite(STREAM, made[STREAM].content or b"", later[STREAM].content or b"")
-    assert both == VAULT.unite(STREAM, later[STREAM].content or b"", made[STREAM].content or b"")
+    both = VAULT.merge(STREAM, made[STREAM].content or b"", later[STREAM].content or b"")
+    assert both == VAULT.merge(STREAM, later[STREAM].content or b"", made[STREAM].content or b"")
     assert both == later[STREAM].content, "mended on two devices, it is one event"
 
 
@@ -203,7 +203,7 @@ def test_25_each_device_keeps_its_order_in_a_union() -> None:
     one = events(CREATED, event("a1", 50), event("a2", 20))
     other = events(CREATED, event("b1", 30))
     both = events(CREATED, event("b1", 30), event("a1", 50), event("a2", 20))
-    assert VAULT.unite(STREAM, one, other) == VAULT.unite(STREAM, other, one) == both
+    assert VAULT.merge(STREAM, one, other) == VAULT.merge(STREAM, other, one) == both
 
 
 def test_26_the_same_event_twice_is_kept_once_and_two_of_one_message_both() -> None:
@@ -214,7 +214,7 @@ def test_26_the_same_event_twice_is_kept_once_and_two_of_one_message_both() -> N
 
 def test_27_what_comes_after_a_deletion_is_kept_in_a_union() -> None:
     deleted = {"type": "workspace_deleted", "workspaceId": "ws_a", "id": "gone", "timestamp": 5}
-    both = VAULT.unite(STREAM, events(CREATED, deleted), events(CREATED, event("s", 9)))
+    both = VAULT.merge(STREAM, events(CREATED, deleted), events(CREATED, event("s", 9)))
     assert both == events(CREATED, deleted, event("s", 9))
 
 
@@ -223,11 +223,11 @@ def test_28_blank_lines_and_crlf_are_no_difference_and_a_torn_line_keeps_nothing
     other = plain.replace(b"\n", b"\r\n\r\n")
     assert done(vault(nexus=streams(other))) == {}
     assert done(vault(nexus=streams(plain.removesuffix(b"\n")))) == {}
-    assert VAULT.unite(STREAM, plain, other + events(event("t", 3))) == other + events(event("t", 3))
+    assert VAULT.merge(STREAM, plain, other + events(event("t", 3))) == other + events(event("t", 3))
     torn = plain + b'{"type": "mess'
     assert isinstance(VAULT.read_record(STREAM, torn), Metadata)
     assert done(vault(nexus=streams(torn)))[STREAM].content == plain
-    assert VAULT.unite(STREAM, torn, plain + events(event("t", 3))) == plain + events(event("t", 3))
+    assert VAULT.merge(STREAM, torn, plain + events(event("t", 3))) == plain + events(event("t", 3))
 
 
 def test_32_a_vault_is_found_by_the_words_of_its_name() -> None:

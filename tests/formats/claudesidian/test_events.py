@@ -13,9 +13,9 @@ from reconcile.formats.claudesidian.events import (
     joined,
     lacks_events,
     line,
+    merge,
     read_events,
     relation,
-    unite,
 )
 from tests.support.formats.claudesidian import CORPUS, needs_corpus
 
@@ -68,31 +68,31 @@ def test_what_one_version_is_to_another(mine: bytes, theirs: bytes, expected: Re
 
 def test_two_tails_become_one_by_time() -> None:
     mine, theirs = read_events(file(1, 2, 4, 6)), read_events(file(1, 2, 3, 5))
-    united = unite(mine, theirs)
-    assert united == unite(theirs, mine) == file(1, 2, 3, 4, 5, 6)
+    merged = merge(mine, theirs)
+    assert merged == merge(theirs, mine) == file(1, 2, 3, 4, 5, 6)
 
 
 def test_a_torn_tail_is_left_out_of_the_union() -> None:
-    assert unite(read_events(file(1, 2) + event(3)[:9]), read_events(file(1))) == file(1, 2)
+    assert merge(read_events(file(1, 2) + event(3)[:9]), read_events(file(1))) == file(1, 2)
 
 
 def test_what_can_not_be_united() -> None:
-    assert unite(read_events(joined([event(1, 5)])), read_events(joined([event(1, 6)]))) is None
+    assert merge(read_events(joined([event(1, 5)])), read_events(joined([event(1, 6)]))) is None
     marked = b"<<<<<<< HEAD\n" + event(1) + b"\n=======\n" + event(2) + b"\n>>>>>>> other\n"
-    assert unite(read_events(marked), read_events(file(3))) is None
+    assert merge(read_events(marked), read_events(file(3))) is None
 
 
 def test_a_line_that_is_no_event_stays_where_it_was() -> None:
     glued = event(2)[:20] + event(3) + b"\n"
-    united = unite(read_events(file(1) + glued + file(4)), read_events(file(1, 5)))
-    assert united == file(1) + glued + file(4, 5)
-    assert united == unite(read_events(file(1, 5)), read_events(file(1) + glued + file(4)))
+    merged = merge(read_events(file(1) + glued + file(4)), read_events(file(1, 5)))
+    assert merged == file(1) + glued + file(4, 5)
+    assert merged == merge(read_events(file(1, 5)), read_events(file(1) + glued + file(4)))
 
 
 def test_two_texts_under_one_id_are_both_kept() -> None:
     twice = joined([event(1, 1), event(1, 2), event(3, 3)])
-    united = unite(read_events(twice), read_events(joined([event(1, 1), event(4, 4)])))
-    assert united == twice + file(4)
+    merged = merge(read_events(twice), read_events(joined([event(1, 1), event(4, 4)])))
+    assert merged == twice + file(4)
 
 
 LOST = [
@@ -112,7 +112,7 @@ def test_which_edits_lose_events(before: bytes, after: bytes, lost: bool) -> Non
 
 def test_events_of_one_device_keep_their_order_whatever_their_time_says() -> None:
     backwards = joined([event(1, 1), event(5, 5), event(2, 2)])
-    assert unite(read_events(backwards), read_events(file(1, 3))) == joined(
+    assert merge(read_events(backwards), read_events(file(1, 3))) == joined(
         [event(1, 1), event(3, 3), event(5, 5), event(2, 2)]
     )
 
@@ -123,15 +123,15 @@ def test_the_union_of_any_two_has_everything_once() -> None:
         shared = chance.randrange(3)
         tails = [chance.sample(range(3, 12), k=chance.randrange(6)) for _ in "ab"]
         mine, theirs = (read_events(file(*range(shared), *tail)) for tail in tails)
-        united = unite(mine, theirs)
-        assert united == unite(theirs, mine)
-        assert united is not None
-        found = read_events(united)
-        assert sorted(map(str, ids(united))) == sorted({str(each.id) for each in (*mine.events, *theirs.events)})
+        merged = merge(mine, theirs)
+        assert merged == merge(theirs, mine)
+        assert merged is not None
+        found = read_events(merged)
+        assert sorted(map(str, ids(merged))) == sorted({str(each.id) for each in (*mine.events, *theirs.events)})
         assert {relation(found, mine), relation(found, theirs)} <= {Relation.EQUAL, Relation.AHEAD}
-        again = unite(found, mine)
+        again = merge(found, mine)
         assert again is not None
-        assert set(ids(again)) == set(ids(united))
+        assert set(ids(again)) == set(ids(merged))
 
 
 @needs_corpus

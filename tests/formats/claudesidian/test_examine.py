@@ -12,7 +12,7 @@ from reconcile.formats.claudesidian.checks.indexes import rebuild_of
 from reconcile.formats.claudesidian.index import shape_problem
 from reconcile.formats.claudesidian.record_files import Item, Kind, messages_of, sessions_of
 from reconcile.formats.claudesidian.repair import contents, rewritten, salvage
-from reconcile.formats.claudesidian.union import united
+from reconcile.formats.claudesidian.union import merged_values
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, read_records
 from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault
@@ -130,8 +130,8 @@ def test_c2_every_beginning_of_a_file_is_read_without_inventing_anything() -> No
     for end in range(len(whole)):
         item = salvage(Kind.WORKSPACE, "ws_a.json", whole[:end])
         if isinstance(item, Item):
-            assert united(Kind.WORKSPACE, WHOLE, item.value) == WHOLE, end
-            newer = united(Kind.WORKSPACE, WHOLE, {**item.value, "lastAccessed": 10**15})
+            assert merged_values(Kind.WORKSPACE, WHOLE, item.value) == WHOLE, end
+            newer = merged_values(Kind.WORKSPACE, WHOLE, {**item.value, "lastAccessed": 10**15})
             assert newer["sessions"] == WHOLE["sessions"], "what is cut off replaces nothing that is whole"
             assert all(newer[key] == value for key, value in WHOLE.items() if key != "lastAccessed")
 

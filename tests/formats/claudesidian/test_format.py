@@ -153,11 +153,11 @@ def event(id_: str, time: int, **more: Any) -> dict[str, Any]:
 
 def joined(path: str, one: bytes, other: bytes) -> bytes | Fault | None:
     """The same whichever side is the store's, and nothing is added by what is in it already."""
-    both = VAULT.unite(path, one, other)
-    assert VAULT.unite(path, other, one) == both
+    both = VAULT.merge(path, one, other)
+    assert VAULT.merge(path, other, one) == both
     if isinstance(both, bytes):
         for each in (one, other):
-            assert VAULT.unite(path, both, each) == both
+            assert VAULT.merge(path, both, each) == both
     return both
 
 
@@ -243,8 +243,8 @@ def test_which_other_edits_lose_something() -> None:
     assert VAULT.loses(STREAM, events(CREATED, event("s1", 5)), events(CREATED, event("s2", 6)))
     status = ".nexus/migration-status.json"
     assert [VAULT.loses(status, b"{}", after) for after in (b"", b"\0", b"[]")] == [True, True, False]
-    united = [VAULT.unite(status, *each) for each in ((b"{}", b""), (b" ", b"[]"), (b"{}", b"[]"))]
-    assert united == [b"{}", b"[]", None]
+    merged = [VAULT.merge(status, *each) for each in ((b"{}", b""), (b" ", b"[]"), (b"{}", b"[]"))]
+    assert merged == [b"{}", b"[]", None]
 
 
 @pytest.mark.parametrize("seed", range(12))

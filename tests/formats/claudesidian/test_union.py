@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from reconcile.formats.claudesidian.record_files import Kind, messages_of, sessions_of, states_of, traces_of
-from reconcile.formats.claudesidian.union import united
+from reconcile.formats.claudesidian.union import merged_values
 from tests.support.formats.claudesidian import conversation, session, workspace
 
 BASE = workspace("ws", description="old", sessions={"s1": session("s1", "t1", "t2"), "s2": session("s2", "t3")})
@@ -21,17 +21,17 @@ def copied(value: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def test_both_have_written_over_each_other() -> None:
     mine, theirs = copied(BASE, lastAccessed=5000), copied(BASE, description="new", lastAccessed=4000)
     mine["sessions"]["s1"]["memoryTraces"]["t9"] = {"id": "t9"}
-    together = united(Kind.WORKSPACE, mine, theirs, BASE)
+    together = merged_values(Kind.WORKSPACE, mine, theirs, BASE)
     assert (together["description"], together["lastAccessed"]) == ("new", 5000)
     assert list(traces_of(sessions_of(together)["s1"])) == ["t1", "t2", "t9"]
-    assert united(Kind.WORKSPACE, mine, theirs)["description"] == "old", "without a past the later one is right"
+    assert merged_values(Kind.WORKSPACE, mine, theirs)["description"] == "old", "without a past the later one is right"
 
 
 def test_what_was_deleted_stays_deleted_only_where_the_past_is_known() -> None:
     mine, theirs = copied(BASE), copied(BASE, lastAccessed=4000)
     del mine["sessions"]["s2"]
     del mine["sessions"]["s1"]["memoryTraces"]["t1"]
-    with_past, without = united(Kind.WORKSPACE, mine, theirs, BASE), united(Kind.WORKSPACE, mine, theirs)
+    with_past, without = merged_values(Kind.WORKSPACE, mine, theirs, BASE), merged_values(Kind.WORKSPACE, mine, theirs)
     assert {key: list(traces_of(each)) for key, each in sessions_of(with_past).items()} == {"s1": ["t2"]}
     assert {key: sorted(traces_of(each)) for key, each in sessions_of(without).items()} == {
         "s1": ["t1", "t2"],
@@ -43,7 +43,7 @@ def test_what_one_deleted_and_the_other_went_on_with_is_kept() -> None:
     mine, theirs = copied(BASE), copied(BASE)
     del mine["sessions"]["s2"]
     theirs["sessions"]["s2"]["memoryTraces"]["t4"] = {"id": "t4"}
-    assert list(traces_of(sessions_of(united(Kind.WORKSPACE, mine, theirs, BASE))["s2"])) == ["t3", "t4"]
+    assert list(traces_of(sessions_of(merged_values(Kind.WORKSPACE, mine, theirs, BASE))["s2"])) == ["t3", "t4"]
 
 
 def test_messages_of_both_by_their_time() -> None:
@@ -52,7 +52,7 @@ def test_messages_of_both_by_their_time() -> None:
     mine["messages"].append({"id": "mine", "content": "a", "timestamp": 20})
     theirs["messages"].append({"id": "theirs", "content": "b", "timestamp": 10})
     del theirs["messages"][0]
-    together = united(Kind.CONVERSATION, mine, theirs, base)
+    together = merged_values(Kind.CONVERSATION, mine, theirs, base)
     assert [message["id"] for message in messages_of(together)] == ["msg_1", "theirs", "mine"]
     assert (together["message_count"], together["updated"]) == (3, 9)
 
@@ -61,7 +61,7 @@ def test_messages_that_share_an_id_are_all_kept() -> None:
     value = conversation("c", "one", "two")
     for message in value["messages"]:
         message["id"] = "same"
-    assert united(Kind.CONVERSATION, value, copied(value)) == value
+    assert merged_values(Kind.CONVERSATION, value, copied(value)) == value
 
 
 def test_what_both_have_changed_is_as_the_later_one_says() -> None:
@@ -71,7 +71,7 @@ def test_what_both_have_changed_is_as_the_later_one_says() -> None:
         version["sessions"]["s1"]["name"] = word
         version["sessions"]["s1"]["memoryTraces"]["t1"]["content"] = word
     for base in (None, BASE):
-        together = united(Kind.WORKSPACE, mine, theirs, base)
+        together = merged_values(Kind.WORKSPACE, mine, theirs, base)
         one = sessions_of(together)["s1"]
         assert (together["description"], one["name"], traces_of(one)["t1"]["content"]) == ("mine",) * 3
 
@@ -80,7 +80,7 @@ def test_of_two_that_are_equally_old_the_longer_is_right_each_by_itself() -> Non
     mine, theirs = copied(BASE), copied(BASE, description="a description that makes all of it the longer one")
     mine["sessions"]["s1"]["memoryTraces"]["t1"]["content"] = "a longer trace"
     for first, second in ((mine, theirs), (theirs, mine)):
-        together = united(Kind.WORKSPACE, first, second)
+        together = merged_values(Kind.WORKSPACE, first, second)
         assert together["description"] == theirs["description"]
         assert traces_of(sessions_of(together)["s1"])["t1"]["content"] == "a longer trace"
 
@@ -110,10 +110,13 @@ def test_of_any_two_versions() -> None:
     for seed in range(400):
         chance = random.Random(seed)
         mine, theirs = changed(BASE, chance), changed(BASE, chance)
-        without, with_past = united(Kind.WORKSPACE, mine, theirs), united(Kind.WORKSPACE, mine, theirs, BASE)
-        assert united(Kind.WORKSPACE, theirs, mine) == without
-        assert united(Kind.WORKSPACE, theirs, mine, BASE) == with_past
+        without, with_past = (
+            merged_values(Kind.WORKSPACE, mine, theirs),
+            merged_values(Kind.WORKSPACE, mine, theirs, BASE),
+        )
+        assert merged_values(Kind.WORKSPACE, theirs, mine) == without
+        assert merged_values(Kind.WORKSPACE, theirs, mine, BASE) == with_past
         assert ids(without) == ids(mine) | ids(theirs)
         assert (ids(mine) - ids(BASE)) | (ids(theirs) - ids(BASE)) <= ids(with_past) <= ids(without)
-        assert united(Kind.WORKSPACE, mine, BASE, BASE) == mine, "one side alone has changed something"
-        assert united(Kind.WORKSPACE, without, mine) == {**without}, "again changes nothing"
+        assert merged_values(Kind.WORKSPACE, mine, BASE, BASE) == mine, "one side alone has changed something"
+        assert merged_values(Kind.WORKSPACE, without, mine) == {**without}, "again changes nothing"

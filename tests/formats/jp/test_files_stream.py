@@ -336,11 +336,11 @@ def read_texts(text: str) -> list[dict[str, Any]]:
     return saying(*re.findall(r"\w!?", text))
 
 
-@pytest.mark.parametrize(("edited", "continued", "before", "united"), UNITED.values(), ids=UNITED)
-def test_an_edit_and_an_addition_are_united(edited: str, continued: str, before: str, united: str | None) -> None:
+@pytest.mark.parametrize(("edited", "continued", "before", "merged"), UNITED.values(), ids=UNITED)
+def test_an_edit_and_an_addition_are_united(edited: str, continued: str, before: str, merged: str | None) -> None:
     ours, theirs, was = (as_jp_writes(read_texts(text)) for text in (edited, continued, before))
-    found = JP.unite_events(ours, theirs, was.__eq__)
-    assert found == (None if united is None else as_jp_writes(read_texts(united)))
+    found = JP.merge_events(ours, theirs, was.__eq__)
+    assert found == (None if merged is None else as_jp_writes(read_texts(merged)))
 
 
 def test_what_is_united_keeps_the_bytes_of_both() -> None:
@@ -350,7 +350,7 @@ def test_what_is_united_keeps_the_bytes_of_both() -> None:
         b'[{"timestamp": "a", "type": "x", "z": {}},{"timestamp": "b", "type": "x"},\n {"type": 1, "timestamp": 2}\n]\n'
     )
     was = b'[{"timestamp": "a", "type": "x", "z": {}},{"timestamp": "b", "type": "x"}\n]\n'
-    found = JP.unite_events(ours, theirs, was.__eq__)
+    found = JP.merge_events(ours, theirs, was.__eq__)
     assert found == ours[:-1] + b',\n {"type": 1, "timestamp": 2}\n]\n'
 
 
@@ -363,7 +363,7 @@ def test_any_edit_and_any_addition_are_united(texts: Sequence[str], data: st.Dat
         if number == len(before) - 1 or data.draw(st.booleans())
     ]
     added = saying(*"fgh"[: data.draw(st.integers(1, 3))])
-    found = JP.unite_events(
+    found = JP.merge_events(
         as_jp_writes(edited), as_jp_writes([*before, *added]), lambda content: content == as_jp_writes(before)
     )
     assert found == as_jp_writes([*edited, *added])

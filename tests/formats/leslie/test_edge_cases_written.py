@@ -53,9 +53,9 @@ def parted() -> tuple[Leslie, Leslie]:
     return PLAYED.continued("a", 0), PLAYED.continued("b", 3)
 
 
-def united(ours: Leslie, theirs: Leslie) -> dict[str, Any]:
+def merged(ours: Leslie, theirs: Leslie) -> dict[str, Any]:
     """The store's file, and the workspace's: each has something that the other lacks."""
-    found = LESLIE.unite(RELATIONS, theirs.relations_file(), ours.relations_file())
+    found = LESLIE.merge(RELATIONS, theirs.relations_file(), ours.relations_file())
     assert isinstance(found, bytes)
     assert isinstance(LESLIE.read_record(RELATIONS, found), Metadata)
     value: dict[str, Any] = json.loads(found)
@@ -141,7 +141,7 @@ def test_05_the_same_reference_on_both_sides() -> None:
     for each in (ours, theirs):
         each.log("reference", ref_id="ref-1", from_id=SECOND, to_id=FIRST, scope=[], binding="live")
         each.relations[SECOND]["references_to"], each.relations[FIRST]["referenced_by"] = [FIRST], [SECOND]
-    value = united(ours, theirs)
+    value = merged(ours, theirs)
     assert [each["command"] for each in value["operations"]].count("reference") == 2
     assert value["relations"][SECOND]["references_to"] == [FIRST]
 
@@ -151,7 +151,7 @@ def test_06_references_that_go_round_once_both_logs_are_one() -> None:
     for each, source, target in ((ours, FIRST, SECOND), (theirs, SECOND, FIRST)):
         each.log("reference", ref_id="ref-1", from_id=source, to_id=target, scope=[], binding="live")
         each.relations[source]["references_to"], each.relations[target]["referenced_by"] = [target], [source]
-    value = united(ours, theirs)
+    value = merged(ours, theirs)
     assert [value["relations"][each]["references_to"] for each in (FIRST, SECOND)] == [[SECOND], [FIRST]]
     assert mended(read(PLAYED, relations=as_bytes(value))) == ()
 
@@ -161,7 +161,7 @@ def test_09_states_that_follow_on_each_other_no_more() -> None:
     ours, theirs = parted()
     ours.play([("lifecycle", 0, 3, 0)])
     theirs.play([("lifecycle", 0, 0, 0)])
-    value = united(ours, theirs)
+    value = merged(ours, theirs)
     assert [each["params"]["action"] for each in value["operations"][2:]] == ["cancel", "suspend"]
     assert value["threads"][FIRST]["status"] == "suspended"
     assert mended(read(PLAYED, relations=as_bytes(value), objectives=theirs.objectives_file())) == ()
@@ -172,7 +172,7 @@ def test_11_times_that_are_not_in_order() -> None:
     ours.play([("inject", 0, 0, 0)] * 2)
     ours.operations[-1]["timestamp"] = "2026-02-08T11:00:00.000Z"
     theirs.play([("inject", 1, 0, 0)])
-    value = united(ours, theirs)
+    value = merged(ours, theirs)
     mine = [each["id"] for each in value["operations"] if each in ours.operations]
     assert mine == [each["id"] for each in ours.operations]
 
@@ -182,7 +182,7 @@ def test_13_tags_of_one_side() -> None:
     del ours.threads[FIRST]["tags"], theirs.threads[SECOND]["tags"]
     ours.play([("inject", 0, 0, 0)])
     theirs.play([("inject", 0, 0, 0)])
-    value = united(ours, theirs)
+    value = merged(ours, theirs)
     assert [value["threads"][each].get("tags") for each in (FIRST, SECOND)] == [["a"], ["a"]]
 
 
@@ -207,7 +207,7 @@ def test_16_the_program_went_back_to_the_backup() -> None:
     backup = Leslie().play([ROOT]).relations_file()
     found = read(PLAYED, relations=backup, backup=backup)
     assert [each.id for each in LESLIE.mend(found, {})] == [f"F3:{SECOND}"]
-    back = LESLIE.unite(RELATIONS, FILE, backup)
+    back = LESLIE.merge(RELATIONS, FILE, backup)
     assert back == FILE
     assert LESLIE.mend(found, {RELATIONS: back}) == ()
 
@@ -217,7 +217,7 @@ def test_16_an_adopted_orphan_whose_spawn_the_durable_copy_has() -> None:
     found = read(PLAYED, relations=backup, backup=backup)
     (adopted,) = LESLIE.mend(found, {}, {f"F3:{SECOND}"})
     assert adopted.content is not None
-    both = LESLIE.unite(RELATIONS, FILE, adopted.content)
+    both = LESLIE.merge(RELATIONS, FILE, adopted.content)
     assert isinstance(both, bytes)
     value = json.loads(both)
     assert [each["command"] for each in value["operations"]] == ["spawn"] * 3
@@ -241,7 +241,7 @@ def test_18_conflict_markers() -> None:
         [b"<<<<<<< HEAD\n", ours.relations_file(), b"=======\n", theirs.relations_file(), b">>>>>>> other\n"]
     )
     done = next(each for each in mended(read(ours, relations=content)) if each.path == RELATIONS)
-    assert json.loads(done.content or b"") == united(ours, theirs)
+    assert json.loads(done.content or b"") == merged(ours, theirs)
 
 
 def test_18_the_same_without_git() -> None:
@@ -249,7 +249,7 @@ def test_18_the_same_without_git() -> None:
     ours.spawn(1, 0, 1)
     theirs.spawn(1, 0, 2)
     theirs.threads[FIRST]["status"] = "archived"
-    found = LESLIE.unite(RELATIONS, theirs.relations_file(), ours.relations_file())
+    found = LESLIE.merge(RELATIONS, theirs.relations_file(), ours.relations_file())
     assert isinstance(found, Fault)
     assert found.found == f'in the workspace and in the store: {FIRST}: status "active" and "archived"'
 
@@ -287,7 +287,7 @@ def test_26_a_command_that_nobody_knows() -> None:
     ours, theirs = parted()
     ours.log("pin", thread_id=FIRST, color="red")
     theirs.play([("inject", 0, 0, 0)])
-    assert ours.operations[-1] in united(ours, theirs)["operations"]
+    assert ours.operations[-1] in merged(ours, theirs)["operations"]
 
 
 def test_27_keys_that_the_program_drops() -> None:
@@ -295,7 +295,7 @@ def test_27_keys_that_the_program_drops() -> None:
     ours.play([CHILD])
     theirs.play([CHILD])
     ours.threads[FIRST]["mine"], theirs.threads[SECOND]["theirs"] = 1, 2
-    value = united(ours, theirs)
+    value = merged(ours, theirs)
     assert (value["threads"][FIRST]["mine"], value["threads"][SECOND]["theirs"]) == (1, 2)
 
 
@@ -311,7 +311,7 @@ def test_29_no_operations() -> None:
         each.operations.clear()
         each.threads[name] = {**deepcopy(each.threads[FIRST]), "id": name, "storage_path": f".leslie/threads/{name}"}
         each.relations[name] = {key: [] for key in each.relations[FIRST]}
-    value = united(ours, theirs)
+    value = merged(ours, theirs)
     assert list(value["threads"]) == [FIRST, SECOND, "mine", "theirs"]
     assert value["metadata"]["thread_count"] == 4
     assert list(value["relations"]) == list(value["threads"])

@@ -28,7 +28,7 @@ from reconcile.formats.leslie.checks.model import (
 from reconcile.formats.leslie.checks.records import cycles
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, read_relations
 from reconcile.formats.leslie.rebuild import collation_key
-from reconcile.formats.leslie.union import unite
+from reconcile.formats.leslie.union import merge
 from tests.support.formats.leslie import STANDARD, Leslie, Step, as_bytes, damaged, read, stories
 
 if TYPE_CHECKING:
@@ -700,5 +700,5 @@ def test_whatever_the_values_are_it_can_be_told_and_ends(steps: list[Step], data
     repair_all(whole, {each.id for each in examine(whole)})
     first, second = (read_relations(each) for each in (relations, backup))
     if isinstance(first, Document) and isinstance(second, Document):
-        united = unite(first, second)
-        assert (united.content is None) == bool(united.conflicts)
+        merged = merge(first, second)
+        assert (merged.content is None) == bool(merged.conflicts)

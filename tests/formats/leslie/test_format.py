@@ -207,7 +207,7 @@ def parted(*steps: Step) -> tuple[Leslie, Leslie]:
 
 def both(ours: bytes, theirs: bytes, record: str = RELATIONS) -> bytes | Fault | None:
     """The same whichever side has which, but for the words of a fault."""
-    found, other = LESLIE.unite(record, ours, theirs), LESLIE.unite(record, theirs, ours)
+    found, other = LESLIE.merge(record, ours, theirs), LESLIE.merge(record, theirs, ours)
     if isinstance(found, bytes):
         assert isinstance(other, bytes)
         assert json.loads(found) == json.loads(other)
@@ -256,9 +256,9 @@ def test_a_log_may_be_scattered_over_the_other() -> None:
     ours, theirs = parted()
     ours.play([CHILD])
     theirs.play([CHILD, CHILD])
-    united = both(ours.relations_file(), theirs.relations_file())
-    assert isinstance(united, bytes)
-    assert both(ours.relations_file(), united) == united
+    merged = both(ours.relations_file(), theirs.relations_file())
+    assert isinstance(merged, bytes)
+    assert both(ours.relations_file(), merged) == merged
 
 
 def test_a_record_that_is_newer_beside_the_shorter_log() -> None:
@@ -293,7 +293,7 @@ def test_what_a_person_has_to_decide() -> None:
     theirs.threads[FIRST]["title"] = "By hand"
     ours.threads[FIRST]["title"] = "Here"
     assert isinstance(both(ours.relations_file(), theirs.relations_file()), Fault)
-    found = LESLIE.unite(RELATIONS, theirs.relations_file(), ours.relations_file())
+    found = LESLIE.merge(RELATIONS, theirs.relations_file(), ours.relations_file())
     assert found == Fault(
         RELATIONS,
         f'in the workspace and in the store: {FIRST}: title "Here" and "By hand"',
@@ -337,7 +337,7 @@ def test_logs_only_grow() -> None:
     log = "logs/obj-1/objective.log"
     assert LESLIE.loses(log, b"a\nb\n", b"b\nc\n")
     assert not LESLIE.loses(log, b"a\n", b"a\nb\n")
-    assert LESLIE.unite(log, b"a\nb\n", b"a\nc\n") == b"a\nb\nc\n"
+    assert LESLIE.merge(log, b"a\nb\n", b"a\nc\n") == b"a\nb\nc\n"
 
 
 def test_what_was_emptied_is_damage() -> None:
@@ -349,7 +349,7 @@ def test_what_was_emptied_is_damage() -> None:
         assert isinstance(torn, Fault)
         assert not torn.incomplete
     assert LESLIE.loses("permissions.json", b"{}", b"")
-    assert LESLIE.unite("permissions.json", b"", b"{}") == b"{}"
+    assert LESLIE.merge("permissions.json", b"", b"{}") == b"{}"
 
 
 def with_aim(name: str, title: str = "New", base: Leslie | None = None) -> Leslie:
@@ -362,10 +362,10 @@ def with_aim(name: str, title: str = "New", base: Leslie | None = None) -> Lesli
 def test_objectives() -> None:
     base = Leslie().play([ROOT]).objectives_file()
     ours, theirs = with_aim("obj-a"), with_aim("obj-b")
-    united = both(ours.objectives_file(), theirs.objectives_file(), OBJECTIVES)
-    assert isinstance(united, bytes)
-    assert json.loads(united)["objectives"].keys() == {"obj-00000001", "obj-00000002", "obj-a", "obj-b"}
-    assert json.loads(united)["objectives"]["obj-a"]["thread_ids"] == ["thread-x"]
+    merged = both(ours.objectives_file(), theirs.objectives_file(), OBJECTIVES)
+    assert isinstance(merged, bytes)
+    assert json.loads(merged)["objectives"].keys() == {"obj-00000001", "obj-00000002", "obj-a", "obj-b"}
+    assert json.loads(merged)["objectives"]["obj-a"]["thread_ids"] == ["thread-x"]
     assert both(base, ours.objectives_file(), OBJECTIVES) == ours.objectives_file()
     assert both(base, base, OBJECTIVES) is None
     other = with_aim("obj-a", "Another")
@@ -379,10 +379,10 @@ def test_objectives() -> None:
 
 
 def test_nothing_else_is_united() -> None:
-    assert LESLIE.unite("permissions.json", b"{}", b"{ }") is None
+    assert LESLIE.merge("permissions.json", b"{}", b"{ }") is None
     good = Leslie().play([ROOT])
-    assert LESLIE.unite(RELATIONS, good.relations_file(), b"") is None
-    assert LESLIE.unite(OBJECTIVES, good.objectives_file(), b"") is None
+    assert LESLIE.merge(RELATIONS, good.relations_file(), b"") is None
+    assert LESLIE.merge(OBJECTIVES, good.objectives_file(), b"") is None
 
 
 # Mending
@@ -445,7 +445,7 @@ def test_the_corpus(scenario: str) -> None:
 def test_what_the_real_program_has_rolled_back_comes_from_the_durable_copy() -> None:
     found, store = corpus_found("recovered-from-bak"), corpus_found("small-tree").file(RELATIONS).content
     assert store is not None
-    assert LESLIE.unite(RELATIONS, store, found.file(RELATIONS).content or b"") == store
+    assert LESLIE.merge(RELATIONS, store, found.file(RELATIONS).content or b"") == store
     assert LESLIE.mend(found, {RELATIONS: store}) == ()
 
 
@@ -474,9 +474,9 @@ def test_united_versions_are_mended_together(before: list[Step], here: list[Step
     files[OBJECTIVES] = (ours.objectives_file(), theirs.objectives_file())
     written: dict[str, bytes | None] = {}
     for record, (workspace, store) in files.items():
-        united = LESLIE.unite(record, store, workspace)
-        assert not isinstance(united, Fault)
-        written[record] = united or workspace
+        merged = LESLIE.merge(record, store, workspace)
+        assert not isinstance(merged, Fault)
+        written[record] = merged or workspace
     found = read(ours)
     done = by_itself(LESLIE.mend(found, written))
     there_then = {each.path: File(each.content) for each in done if each.content is not None}

@@ -147,7 +147,7 @@ STREAMS = {
         "", "09:00 [1 2 3]", "08:00 [1x 2]", 5, OUT, Reason.DIVERGED, Side.WORKSPACE, conflict=True
     ),
     "5: the workspace continues what the store had in another checkout": Row(
-        "", "09:00 [1 2x]", "08:00 [1 2 3]", 5, Outcome.UNITED, Reason.UNITED, future=("[1]", "[1 2]")
+        "", "09:00 [1 2x]", "08:00 [1 2 3]", 5, Outcome.MERGED, Reason.UNITED, future=("[1]", "[1 2]")
     ),
     "5: the workspace continues what the store had long ago": Row(
         "",
@@ -167,13 +167,13 @@ STREAMS = {
     ),
     "13: another text, and it goes on": Row("[1 2]", "09:00 [1x 2 3]", "10:00 [1 2]", 13, OUT, Reason.EDITED_STORE),
     "15: edited in the store, the workspace goes on": Row(
-        "[1 2]", "09:00 [1x 2]", "08:00 [1 2 3]", 15, Outcome.UNITED, Reason.UNITED
+        "[1 2]", "09:00 [1x 2]", "08:00 [1 2 3]", 15, Outcome.MERGED, Reason.UNITED
     ),
     "15: edited in the workspace, the store goes on": Row(
-        "[1 2]", "09:00 [1 2 3]", "10:00 [1x 2]", 15, Outcome.UNITED, Reason.UNITED
+        "[1 2]", "09:00 [1 2 3]", "10:00 [1x 2]", 15, Outcome.MERGED, Reason.UNITED
     ),
     "15: the same, with another configuration": Row(
-        "[1 2]", "09:00 [1 2 3]", "10:00 [1x 2] b2", 15, Outcome.UNITED, Reason.UNITED
+        "[1 2]", "09:00 [1 2 3]", "10:00 [1x 2] b2", 15, Outcome.MERGED, Reason.UNITED
     ),
     "15: the same, but another configuration on both": Row(
         "[1 2]", "09:00 [1 2 3] b1", "10:00 [1x 2] b2", 15, IN, Reason.DIVERGED, Side.STORE, conflict=True
@@ -431,7 +431,7 @@ def test_a_stream_that_is_made_one_is_not_written_into_a_local_copy() -> None:
         view = view_of(stored("1-a  metadata 09:00  stream 09:30 [1x 2]"), here(f"{path}  {stream}"), baseline)
         local = decide_units(view, baseline, Policy(), CLEAR)
         *_, verdict = local if path == "1-a" else decide_carried(view, baseline, Policy())
-        assert (verdict.unit, verdict.outcome, verdict.reason) == (STREAM, Outcome.UNITED, Reason.UNITED)
+        assert (verdict.unit, verdict.outcome, verdict.reason) == (STREAM, Outcome.MERGED, Reason.UNITED)
         assert verdict.record == AsideRecord(AsideKind.LOCAL, None, view.workspace.raw(STREAM))
 
 
@@ -607,7 +607,7 @@ def test_only_the_newest_entry_of_the_history_is_no_older_version() -> None:
     )
 
 
-def united(store: str, workspace: str, *, bare: str = "") -> Verdict:
+def merged(store: str, workspace: str, *, bare: str = "") -> Verdict:
     baseline = Baseline(agreed={"jp-c1": BaselineEntry({STREAM: digest_of(STREAM, "[1 2]")}, None, None, None, "1-a")})
     view = view_of(stored(*lines(STREAM, store)), here(*lines(STREAM, workspace)), baseline)
     if bare:
@@ -627,14 +627,14 @@ def test_a_united_stream_has_the_edit_what_was_added_and_the_configuration_that_
         ("09:00 [1 2 3 4] b2", "08:00 [1x 2]", Side.STORE),
         ("09:00 [1 2 3 4]", "08:00 [1x 2] b2", Side.WORKSPACE),
     ):
-        verdict = united(store, workspace)
-        assert (verdict.outcome, verdict.count, verdict.beside) == (Outcome.UNITED, 4, beside)
+        verdict = merged(store, workspace)
+        assert (verdict.outcome, verdict.count, verdict.beside) == (Outcome.MERGED, 4, beside)
         assert verdict.content == StreamText("1x 2 3 4").files()["events.json"]
 
 
 @pytest.mark.parametrize("side", ["store", "workspace"])
 def test_what_is_too_large_to_be_held_is_not_united(side: str) -> None:
-    verdict = united("09:00 [1x 2]", "10:00 [1 2 3 4]", bare=side)
+    verdict = merged("09:00 [1x 2]", "10:00 [1 2 3 4]", bare=side)
     assert (verdict.outcome, verdict.reason, verdict.forks) == (IN, Reason.DIVERGED, Side.STORE)
 
 

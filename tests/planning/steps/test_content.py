@@ -148,8 +148,8 @@ def test_a_stream_that_is_made_of_two_goes_where_the_directory_is_that_stays() -
     plan = plan_of(stored(*edited), here(base.replace("[1 2]", "[1 2 3]").replace("09:30", "10:00")), baseline)
     (copy,) = (each for each in of(plan, Kind.COPY) if each.unit == STREAM)
     (project,) = of(plan, Kind.PROJECT)
-    united = StreamText("1x 2 3", 0, "legacy").files()["events.json"]
-    assert [(write.target.path, write.content) for write in copy.writes] == [("1-a/events.json", united)]
+    merged = StreamText("1x 2 3", 0, "legacy").files()["events.json"]
+    assert [(write.target.path, write.content) for write in copy.writes] == [("1-a/events.json", merged)]
     assert (copy.reason, copy.events, project.events) == (Reason.UNITED, (2, 4), (4, 4))
     assert [str(write.source) for write in project.writes] == ["store:1-a/events.json"]
 

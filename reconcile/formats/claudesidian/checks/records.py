@@ -28,7 +28,7 @@ from reconcile.formats.claudesidian.repair import (
     salvage,
     with_count,
 )
-from reconcile.formats.claudesidian.union import united, with_sessions_of
+from reconcile.formats.claudesidian.union import merged_values, with_sessions_of
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, event_file
 from reconcile.formats.json import javascript
 from reconcile.formats.json.strict import quoted
@@ -162,7 +162,7 @@ def _versions(records: Records) -> Iterator[Finding]:
             problem = f"{len(items)} versions of {id_}: {names}; the index has that of {last.name}"
         together = last.value
         for item in others:
-            together = united(records.kind, together, item.value)
+            together = merged_values(records.kind, together, item.value)
         if not _can_be_name(own):
             yield warning("C10", items[0].path, problem, "give one of them another id")
             continue

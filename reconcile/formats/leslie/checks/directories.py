@@ -36,7 +36,7 @@ from reconcile.formats.leslie.document import (
 )
 from reconcile.formats.leslie.rebuild import rebuild, storage_path
 from reconcile.formats.leslie.replay import Operation, replay
-from reconcile.formats.leslie.union import unite
+from reconcile.formats.leslie.union import merge
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -161,8 +161,8 @@ def _saved(tree: LeslieTree, document: Document, orphans: Collection[str]) -> Do
     backup = None if content is None else read_relations(content)
     if not isinstance(backup, Document) or backup.damage or backup.threads.keys().isdisjoint(orphans):
         return None
-    united = unite(document, backup).content
-    whole = None if united is None else read_relations(united)
+    merged = merge(document, backup).content
+    whole = None if merged is None else read_relations(merged)
     return whole if isinstance(whole, Document) and not whole.damage else None
 
 

@@ -50,7 +50,7 @@ _UNUSED_S = 600
 _MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
-class Recovery(Struct, frozen=True):
+class CrashRecovery(Struct, frozen=True):
     """The recovery of killed runs of the store and one checkout."""
 
     site: Site

@@ -20,7 +20,7 @@ import pytest
 from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.state.connection import StateError
 from reconcile.state.database import BaselineUpdate, State
-from reconcile.state.local_list import read
+from reconcile.state.private_list import read
 from reconcile.state.schema import MIGRATIONS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.apply.recovery import roll_back_partial_units
+from reconcile.apply.crash_recovery import roll_back_partial_units
 from reconcile.fs.durability import Durability
 from reconcile.fs.hashing import digest
 from reconcile.fs.mutations import Root
