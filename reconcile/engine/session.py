@@ -300,11 +300,11 @@ class Session:
             LockedError: another process still holds the lock after the timeout.
         """
         with run_lock(self.directory, command=command, timeout=timeout, waiting=waiting):
-            self.finish()
+            self.finish_killed_runs()
             self.site = replace(self.site, since=self.state.journal.mark())
             yield
 
-    def finish(self) -> None:
+    def finish_killed_runs(self) -> None:
         """Finish killed runs; the caller holds the run lock."""
         self.messages += CrashRecovery(self.site).finish_all()
 

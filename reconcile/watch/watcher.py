@@ -315,7 +315,7 @@ class WatchLoop:
                 outcome = self._engine.apply(run, COMMAND, self._progress)
             except _StoppedError as stopped:
                 self._reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the rest is due"))
-                self._session.finish()
+                self._session.finish_killed_runs()
                 return
             if run.full:
                 self._engine.save_rows()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Snapshot
 
-BULK_AT_LEAST = 3
+BULK_ABOVE = 3
 """Removing more than this many directories, and more than a third of all, is a bulk removal."""
 
 
@@ -167,4 +167,4 @@ def holds_any(copies: Iterable[Copy], fmt: Format) -> bool:
 
 def is_bulk(removed: int, directories: int) -> bool:
     """Tell whether a run would remove too many directories without permission."""
-    return removed > BULK_AT_LEAST and removed * 3 > directories
+    return removed > BULK_ABOVE and removed * 3 > directories
