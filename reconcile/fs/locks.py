@@ -10,7 +10,7 @@ import json
 import os
 import time
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -169,10 +169,15 @@ def try_lock(fd: int) -> bool:
     The lock belongs to the open file description: a forked copy shares it, and closing another descriptor keeps it
     (docs/safety.md#lock-files). Raises `OSError` where the file system has no locks.
     """
+    return _lock_descriptor()(fd, blocking=False)
+
+
+@cache
+def _lock_descriptor() -> Callable[..., bool]:
     with Uninterrupted():
         import filelock  # here: it takes longer to load than a run with nothing to do
 
-    return filelock.lock_descriptor(fd, blocking=False)
+    return filelock.lock_descriptor
 
 
 def _take(path: str) -> int | None:

@@ -242,8 +242,10 @@ class PlanBuilder:
         *,
         is_new: bool,
     ) -> int:
-        needs = set(after) | self._path_needs(target)
+        needs = self._path_needs(target)
+        needs.update(after)
         place, there, side, wrote = target.place, target.files, target.side, self._wrote
+        at = place.path
         origins: dict[Node, Place] = {}
         sources: list[Precondition] = []
         targets: list[Precondition] = []
@@ -253,19 +255,17 @@ class PlanBuilder:
             file, origin, source = put.file, put.origin, None
             name = file.name
             if origin is not None:
-                if origin not in origins:
-                    origins[origin] = origin.place
+                if (found_at := origins.get(origin)) is None:
+                    found_at = origins[origin] = origin.place
                     needs |= self._path_needs(origin)
-                if (index := wrote.get((origin, name))) is not None:
-                    needs.add(index)
-                source = Place(origin.side, joined(origins[origin].path, name))
+                self._need_file(needs, origin, name)
+                source = Place(origin.side, joined(found_at.path, name))
                 now = origin.files[name]
                 sources.append(Precondition(source, now.size, now.mtime_ns, now.digest or ""))
-            if not is_new and (index := wrote.get((target, name))) is not None:
-                needs.add(index)
-            to = Place(side, joined(place.path, name))
+            to = Place(side, joined(at, name))
             before = there.get(name)
             if not is_new:
+                self._need_file(needs, target, name)
                 targets.append(_expect(to, before))
             if before != file:
                 assert file.digest is not None  # noqa: S101 - only valid units are written

@@ -391,9 +391,8 @@ def _inode_at(path: str) -> tuple[int, int] | None:
 
 def _content(session: str | None) -> bytes:
     now = time.time_ns()
-    members = {} if session is None else {"session": session}
-    content = {"pid": os.getpid(), **members, "acquired_at": f"{_second(now // 10**9)}.{now % 10**9:09d}+00:00"}
-    return json.dumps(content, separators=(",", ":")).encode()
+    member = "" if session is None else f'"session":{json.dumps(session)},'
+    return f'{{"pid":{os.getpid()},{member}"acquired_at":"{_second(now // 10**9)}.{now % 10**9:09d}+00:00"}}'.encode()
 
 
 @lru_cache(maxsize=1)

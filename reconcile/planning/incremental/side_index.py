@@ -97,7 +97,8 @@ class SideIndex:
 
     def of(self, conversation: str) -> list[Copy]:
         """Return the copies of a conversation, in the order of their paths."""
-        return [self.copy(path) for path in sorted(self._of.get(conversation, ()))]
+        paths = self._of.get(conversation, ())
+        return [self.copy(path) for path in (paths if len(paths) == 1 else sorted(paths))]
 
     def paths_of(self, conversation: str) -> tuple[str, ...]:
         """Return the paths of the copies of a conversation."""

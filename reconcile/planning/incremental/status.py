@@ -103,7 +103,7 @@ def adoption(copy: Copy, other: Copy, baseline: Baseline, rules: Rules) -> Basel
     if conversation in baseline.parents and not states(metadata, baseline.parents[conversation]):
         return None
     store_digests, units = digests_of(copy, rules), {}
-    workspace_digests = store_digests if other.files is copy.files else digests_of(other, rules)
+    workspace_digests = store_digests if other.files == copy.files else digests_of(other, rules)
     for name, digest in workspace_digests.items():
         if digest is None or store_digests.get(name) != digest:
             return None
@@ -191,7 +191,7 @@ def _agrees(copy: Copy, other: Copy, agreed: BaselineEntry, known: str | None, r
         and agreed.place == other.path
         and agreed.container == other.container
         and digests_of(copy, rules) == agreed.units
-        and digests_of(other, rules) == agreed.units
+        and (other.files == copy.files or digests_of(other, rules) == agreed.units)
     )
 
 
