@@ -6,6 +6,7 @@ import errno
 import importlib
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +47,12 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     _BYTECODE = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(_BYTECODE)
     sys.dont_write_bytecode = False
+
+# Most tests wait for the disk. Where there is room, pytest keeps their directories in memory instead; a test that needs
+# another file system uses `tempfile`. PYTEST_DEBUG_TEMPROOT=DIR plays everything in DIR.
+_MEMORY = "/dev/shm"  # noqa: S108 - pytest creates a directory of the user's own in it
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 
 # What a shell starts in the background ignores Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
