@@ -30,6 +30,7 @@ COMMANDS = {
     "ls": "ls",
     "project": "requests",
     "recover": "recover",
+    "redo": "requests",
     "resolve": "requests",
     "restore": "requests",
     "rm": "requests",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.engine.run_history import find_run, undone_changes
+from reconcile.engine.run_history import find_run, origin_of, undone_changes
 
 from ..context import find_roots, open_session, settings_of
 from ..options import common_options, options_of
@@ -37,7 +37,8 @@ def log(context: click.Context, run: str | None) -> None:
     with open_session(roots, settings_of(roots), readonly=True) as session:
         runs = session.state.journal.runs() if run is None else (find_run(session.state, run),)
         if options.json:
-            listed = [_as_json(session, entry, steps=run is not None) for entry in runs]
+            chains = _chains(session)
+            listed = [_as_json(session, entry, chains[entry.id], steps=run is not None) for entry in runs]
             click.echo(json.dumps({"format": "reconcile.log/1", "runs": listed}, indent=2))
         elif run is not None:
             for line in _one(session, runs[0], style):
@@ -52,14 +53,17 @@ def log(context: click.Context, run: str | None) -> None:
 
 
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
-    became = undone_changes(session.state)
+    became, chains = undone_changes(session.state), _chains(session)
     projects = {checkout.id: checkout.project for checkout in session.state.checkouts()}
     width = max((len(run.id) for run in runs), default=0)
     for run in runs:
         steps = session.state.journal.steps(run.id)
         notes = [_ending(run)] if _ending(run) else []
-        notes += _undone_by(became.get(run.id, {}).values())
-        notes += [f"undid {run.undoes}"] if run.undoes else []
+        origin, times = chains[run.id]
+        undone_by = _undone_by(became.get(run.id, {}).values(), "redone" if times % 2 else "undone")
+        redone_by = [redo for redo, (of, length) in chains.items() if of == run.id and length and not length % 2]
+        notes += undone_by or ([f"redone by {max(redone_by)}"] if redone_by and not times else [])
+        notes += [f"redid {origin}" if not times % 2 else f"undid {run.undoes}"] if times else []
         if run.checkout != session.checkout:
             where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
             notes.append(f"in {where}")
@@ -68,10 +72,17 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         yield f"{line}  {style(clean(run.command), dim=True)}{style(tail, 'yellow')}"
 
 
-def _undone_by(by: Collection[str | None]) -> list[str]:
+def _chains(session: Session) -> dict[str, tuple[str, int]]:
+    """Return, by run, the run that its chain of undos began with, and the chain's length: even for a redo."""
+    runs = {run.id: run for run in session.state.journal.runs()}
+    found = {key: origin_of(run, runs) for key, run in runs.items()}
+    return {key: (origin.id, times) for key, (origin, times) in found.items()}
+
+
+def _undone_by(by: Collection[str | None], word: str) -> list[str]:
     """Return a note on the runs that undid a run. ``by`` has, for each of its conversations, that run or None."""
     undoers = sorted({run for run in by if run is not None})
-    how = "undone in part by" if None in by else "undone by"
+    how = f"{word} in part by" if None in by else f"{word} by"
     return [f"{how} {' and '.join(undoers)}"] if undoers else []
 
 
@@ -120,7 +131,8 @@ def _name(version: Version) -> str:
     return f"{version.name}  {version.side}:{version.path}"
 
 
-def _as_json(session: Session, run: Run, *, steps: bool) -> dict[str, object]:
+def _as_json(session: Session, run: Run, chain: tuple[str, int], *, steps: bool) -> dict[str, object]:
+    origin, times = chain
     document: dict[str, object] = {
         "id": run.id,
         "command": run.command,
@@ -129,6 +141,7 @@ def _as_json(session: Session, run: Run, *, steps: bool) -> dict[str, object]:
         "exit_code": run.exit_code,
         "checkout": run.checkout,
         "undoes": run.undoes,
+        "redoes": origin if times and not times % 2 else None,
         "summary": json.loads(run.summary),
     }
     if not steps:

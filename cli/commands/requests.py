@@ -1,4 +1,4 @@
-"""Commands that make one request: ``fork gc local project resolve restore rm set-parent undo``.
+"""Commands that make one request: ``fork gc local project redo resolve restore rm set-parent undo``.
 
 Each builds a request of `reconcile.model.policy`, or decisions, from its options, and runs one pass with it.
 """
@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from reconcile.engine.engine import Engine
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
+    from reconcile.state.journal import Run
 
+    from ..arguments import Options
     from ..run import Adjust
 
 
@@ -247,26 +250,63 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
 def undo(context: click.Context, run: str | None) -> None:
     """Put back what RUN did (`reconcile log` lists the runs); without RUN, the newest that isn't undone.
 
-    It prints which run that is, and asks at a terminal. After an undo, an older run is undone only by its name.
+    It prints the run, and asks at a terminal. A second undo in a row reverts an older run: that needs a yes, at the
+    terminal or with `--yes`, or the name of the run. `reconcile redo` repeats a run that was undone.
 
     It is a run of its own, and can be undone. What somebody has written since is refused, conversation by
     conversation. What was undone stays so until a side changes, or `reconcile resolve`.
     """
-    from reconcile.engine.run_history import find_run, newest_run
-
-    from .log import step_counts
+    from reconcile.engine.run_history import RunToUndo, find_run, newest_run
 
     options = options_of(context)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         session = engine.session
-        undone = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
-        steps = step_counts(session.state.journal.steps(undone.id))
-        print_message(options, f"undo of {undone.id}, {format_time(undone.started_ns)}: {undone.command} ({steps})")
-        return replace(policy, request=UndoRequest(undone.id))
+        found = (
+            newest_run(session.state, session.project) if run is None else RunToUndo(find_run(session.state, run), None)
+        )
+        if (last := found.after) is not None:
+            if not (options.yes or is_interactive(options)):
+                raise found.older_run_error()
+            message = f"the last run, {last.id}, is an undo of {last.undoes} (`reconcile redo` repeats that one)"
+            print_message(options, f"{message}; this undo goes further back, to an older run")
+        _print_past_run(options, "undo", session, found.run)
+        return replace(policy, request=UndoRequest(found.run.id))
 
     # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
     _run(context, adjust, "Undo this run?" if is_interactive(options) else "")
+
+
+@click.command(name="redo")
+@common_options
+@click.argument("run", required=False)
+@click.pass_context
+def redo(context: click.Context, run: str | None) -> None:
+    """Repeat RUN, which was undone; without RUN, the one that was undone last.
+
+    It prints which run that is, and asks at a terminal. It is the undo of the undo, and can be undone. A conversation
+    that was changed since the undo is refused.
+    """
+    from reconcile.engine.run_history import find_undo, newest_undo, origin_of
+
+    options = options_of(context)
+
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        session = engine.session
+        state = session.state
+        undone = newest_undo(state, session.project) if run is None else find_undo(state, run)
+        origin, _ = origin_of(undone, {each.id: each for each in state.journal.runs()})
+        _print_past_run(options, "redo", session, origin)
+        return replace(policy, request=UndoRequest(undone.id))
+
+    _run(context, adjust, "Redo this run?" if is_interactive(options) else "")
+
+
+def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> None:
+    from .log import step_counts
+
+    steps = step_counts(session.state.journal.steps(run.id))
+    print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({steps})")
 
 
 def _run(context: click.Context, adjust: Adjust, confirm: str = "") -> NoReturn:

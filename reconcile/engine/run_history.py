@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,7 +33,7 @@ class NoRunError(ReconcileError):
 
 
 class OlderRunError(ReconcileError):
-    """The newest run is an undo itself, so that the user must name the run to undo."""
+    """The newest run is an undo itself: without a terminal, the user must name the run to undo."""
 
     exit_code = 4
 
@@ -53,36 +53,84 @@ def find_run(state: State, text: str) -> Run:
     raise NoRunError(f"{text!r} is ambiguous: {', '.join(run.id for run in matches[:5])}")
 
 
-def newest_run(state: State, project: str) -> Run:
+class RunToUndo(NamedTuple):
+    """The run that `undo` reverts. ``after``: the last run, if it is the undo of a later run than this one."""
+
+    run: Run
+    after: Run | None
+
+    def older_run_error(self) -> OlderRunError:
+        """Return the error for an `undo` that nobody confirms, though it would go further back."""
+        assert self.after is not None  # noqa: S101 - only then it goes further back
+        return OlderRunError(
+            f"the last run, {self.after.id}, is an undo of {self.after.undoes}",
+            f"redo that: reconcile redo\nundo the run before it: reconcile undo {self.run.id}",
+        )
+
+
+def newest_run(state: State, project: str) -> RunToUndo:
     """Return the newest run in this project that changed something, is no undo, and was not undone as a whole.
 
     Raises:
         NoRunError: there is none.
-        OlderRunError: the newest run has undone a later one, so that a second `undo` may be meant as a redo.
     """
-    projects, undone_by, runs = _projects(state), undone_changes(state), state.journal.runs()
-    effective = [
-        run for run in runs if projects.get(run.checkout) == project and None in undone_by.get(run.id, {}).values()
-    ]
+    effective = _effective_runs(state, project)
     newest = next((run for run in effective if run.undoes is None), None)
     if newest is None:
         raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
     last = effective[0]
-    undone = _undone_by(last, {run.id: run for run in runs})
-    if undone is not None and newest.id < undone.id:
-        raise OlderRunError(
-            f"the last run, {last.id}, is an undo of {last.undoes}",
-            f"redo that: reconcile undo {last.id}\nundo the run before it: reconcile undo {newest.id}",
-        )
-    return newest
+    origin, times = origin_of(last, _by_id(state))
+    return RunToUndo(newest, last if times % 2 and newest.id < origin.id else None)
 
 
-def _undone_by(run: Run, runs: Mapping[str, Run]) -> Run | None:
-    """Return the run that a run has undone; None: it is no undo, or it is a redo, the undo of an undo."""
-    is_undo = False
+def newest_undo(state: State, project: str) -> Run:
+    """Return the newest undo in this project that was not undone as a whole: `redo` undoes it.
+
+    Raises:
+        NoRunError: there is none.
+    """
+    runs = _by_id(state)
+    for run in _effective_runs(state, project):
+        if origin_of(run, runs)[1] % 2:
+            return run
+    raise NoRunError("there is no undone run to redo here", "`reconcile log` lists the runs")
+
+
+def find_undo(state: State, text: str) -> Run:
+    """Return the newest undo of a run that is still in effect. ``text`` is the run's id, its beginning, or the undo's.
+
+    Raises:
+        NoRunError: there is no such run, or it isn't undone.
+    """
+    run = find_run(state, text)
+    if origin_of(run, _by_id(state))[1] % 2:
+        return run
+    undone_by = {undo for undo in undone_changes(state).get(run.id, {}).values() if undo is not None}
+    if not undone_by:
+        raise NoRunError(f"run {run.id} isn't undone", "`reconcile log` lists the runs")
+    return find_run(state, max(undone_by))
+
+
+def _effective_runs(state: State, project: str) -> list[Run]:
+    """Return the runs in a project of which some change was not undone, newest first."""
+    projects, undone_by = _projects(state), undone_changes(state)
+    return [
+        run
+        for run in state.journal.runs()
+        if projects.get(run.checkout) == project and None in undone_by.get(run.id, {}).values()
+    ]
+
+
+def _by_id(state: State) -> dict[str, Run]:
+    return {run.id: run for run in state.journal.runs()}
+
+
+def origin_of(run: Run, runs: Mapping[str, Run]) -> tuple[Run, int]:
+    """Return the run that a chain of undos began with, and the chain's length: odd for an undo, even for a redo."""
+    times = 0
     while run.undoes is not None and run.undoes in runs:
-        run, is_undo = runs[run.undoes], not is_undo
-    return run if is_undo else None
+        run, times = runs[run.undoes], times + 1
+    return run, times
 
 
 def undone_changes(state: State) -> dict[str, dict[str, str | None]]:

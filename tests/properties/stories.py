@@ -345,6 +345,28 @@ class Stories(RuleBasedStateMachine):
         if run and run not in self.halves and "forget state" not in self.verbs:
             self._run_at_rest(f"undo {run}", checkout)
 
+    @rule(checkout=st.sampled_from((1, 1, 2)))
+    def redo(self, checkout: int) -> None:
+        """The run that was undone last, whatever came after it."""
+        undone = self.world.past.undone(WORKSPACES[checkout - 1])
+        if undone and undone[0] not in self.halves and "forget state" not in self.verbs:
+            self._run_at_rest("redo", checkout)
+
+    @rule(checkout=st.sampled_from((1, 1, 2)))
+    def undo_and_redo(self, checkout: int) -> None:
+        """Both sides are then what they were before the undo, unless something was refused."""
+        known = self.world.past.of(WORKSPACES[checkout - 1])
+        if not known or known[-1] in self.halves or "forget state" in self.verbs:
+            return
+        at = f" @{checkout}" if checkout > 1 else ""
+        self._run(f"reconcile{at}")
+        run = self.world.past.of(WORKSPACES[checkout - 1])[-1]
+        before = {side: show_tree(tree or {}) for side, tree in self.trees.items()}
+        outcomes = [self._run(f"reconcile {verb} {run}{at}") for verb in ("undo", "redo")]
+        if not any(outcome.held for outcome in outcomes):
+            after = {side: show_tree(tree or {}) for side, tree in self.trees.items()}
+            assert after == before, "\n".join(["a redo gives another state:", *tell(self.frames)])
+
     @rule(checkout=st.sampled_from((1, 1, 2)), wiped=st.booleans(), everything=st.integers(0, 3))
     def recover(self, checkout: int, *, wiped: bool, everything: int) -> None:
         """After ``rm -rf .jp``, or what runs found removed."""

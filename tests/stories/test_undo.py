@@ -410,13 +410,99 @@ def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -
         twice = world.run("undo", *words, "-w", world.project)
         assert (twice.exit_code, listing(world.workspace)) == (4, before)
         assert f"the last run, {undone}, is an undo of {second}" in twice.stderr
-        assert f"reconcile undo {undone}" in twice.stderr
+        assert "reconcile redo" in twice.stderr
         assert f"reconcile undo {first}" in twice.stderr
     world.reconcile("undo", undone)
     assert listing(world.workspace) == after, "an undo of an undo is a redo"
     assert f"undo of {second}" in world.reconcile("undo").stderr, "and the run that was done again comes first"
     assert listing(world.workspace) == before
     world.reconcile("undo", first)
+
+
+def test_a_second_undo_goes_further_back_only_after_a_yes(world: World) -> None:
+    three(world)
+    world.reconcile()
+    for number in (FIRST, SECOND_ID):
+        append(world.workspace / f"{number}-it", 1, "b", LONG_AGO + SECOND)
+        world.reconcile()
+    second, first, _ = (run["id"] for run in runs(world))
+    world.reconcile("undo")
+    before = listing(world.store)
+    code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
+    assert (code, listing(world.store)) == (4, before), shown
+    assert "this undo goes further back, to an older run" in shown
+    assert f"is an undo of {second} (`reconcile redo` repeats that one)" in shown
+    assert f"undo of {first}" in shown
+    said = world.reconcile("undo", "--yes").stderr
+    assert "this undo goes further back, to an older run" in said
+    assert f"undo of {first}" in said
+    assert world.event_count(FIRST) == 3
+
+
+def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
+    three(world)
+    world.reconcile()
+    states = [listing(world.store)]
+    for number in (FIRST, SECOND_ID):
+        append(world.workspace / f"{number}-it", 1, "b", LONG_AGO + SECOND)
+        world.reconcile()
+        states.append(listing(world.store))
+    second, first, _ = (run["id"] for run in runs(world))
+    assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
+    assert f"run {first} isn't undone" in world.reconcile("redo", first, code=2).stderr
+    world.reconcile("undo")
+    world.reconcile("undo", first)
+    undone_first, undone_second, *_ = (run["id"] for run in runs(world))
+    planned = world.plan("redo")
+    assert (planned["policy"]["request"], len(planned["actions"])) == ({"command": "undo", "run": undone_first}, 1)
+    for index, run in ((1, first), (2, second)):
+        said = world.reconcile("redo").stderr
+        assert said.startswith(f"redo of {run}, 2")
+        assert listing(world.store) == states[index]
+    assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
+    redone = [run["id"] for run in runs(world)[:2]]
+    assert [run["redoes"] for run in runs(world)] == [second, first, None, None, None, None, None]
+    lines = {line.split()[0]: line for line in world.reconcile("log", settled=False).stdout.splitlines()}
+    assert lines[redone[0]].endswith(f"(redid {second})")
+    assert lines[undone_second].endswith(f"(redone by {redone[0]}; undid {second})")
+    assert lines[second].endswith(f"(redone by {redone[0]})")
+    assert f"undo of {second}" in world.reconcile("undo").stderr, "what was redone can be undone again"
+    assert world.event_count(SECOND_ID) == 3
+    assert f"(undone by {runs(world)[0]['id']})" in world.reconcile("log", settled=False).stdout
+    world.reconcile("redo", second)
+    assert listing(world.store) == states[2]
+
+
+def test_redo_refuses_what_was_changed_since(world: World) -> None:
+    """Conversation by conversation, by hand or by a later run; the rest is redone."""
+    three(world)
+    world.reconcile()
+    for number in (FIRST, SECOND_ID, THIRD):
+        append(world.workspace / f"{number}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    world.reconcile("undo")
+    set_key(world.workspace / f"{FIRST}-it", "user", "me", LONG_AGO + 2 * SECOND)
+    append(world.store / f"{SECOND_ID}-it", 1, "c", LONG_AGO + 2 * SECOND)
+    world.reconcile("--only", str(FIRST), settled=False)
+    changer = runs(world)[0]["id"]
+    result = world.reconcile("redo", code=4, settled=False)
+    assert f"run {changer} has changed it since" in result.stdout
+    assert "written since" in result.stdout
+    assert [world.event_count(number) for number in (FIRST, SECOND_ID, THIRD)] == [3, 4, 4]
+    again = world.reconcile("redo", code=4, settled=False)
+    assert "2 held" in again.stdout
+
+
+def test_at_a_terminal_redo_asks(world: World) -> None:
+    three(world)
+    world.reconcile()
+    world.reconcile("local", str(FIRST))
+    after = listing(world.workspace)
+    world.reconcile("undo")
+    code, shown = at_terminal("-w", world.project, "redo", answers="n\n")
+    assert (code, "Redo this run?" in shown, listing(world.workspace) == after) == (4, True, False), shown
+    code, shown = at_terminal("-w", world.project, "redo", answers="y\n")
+    assert (code, listing(world.workspace) == after) == (0, True), shown
 
 
 def test_a_cascade_that_was_asked_for_is_undone_without_a_word_more(world: World) -> None:

@@ -29,7 +29,7 @@ from reconcile.model.policy import (
 )
 from reconcile.model.snapshot import WHOLE
 from tests.support.scenarios.line_reader import ScenarioError
-from tests.support.scenarios.past_runs import LATEST
+from tests.support.scenarios.past_runs import LATEST, REDO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -149,6 +149,7 @@ def _children(given: argparse.Namespace) -> Children:
 
 _REQUESTS: Mapping[str, Callable[[list[str], argparse.Namespace], Request]] = {
     "undo": lambda words, _: UndoRequest((*words, LATEST)[0]),
+    "redo": lambda words, _: UndoRequest(f"{REDO}{(*words, LATEST)[0]}"),
     "restore": lambda words, _: RestoreRequest(words[0]),
     "local": lambda words, _: LocalRequest(_all_ids(words)),
     "project": lambda words, given: ProjectRequest(_all_ids(words), given.all, given.behind, given.with_ancestors),

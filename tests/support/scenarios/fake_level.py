@@ -37,10 +37,11 @@ def prepare(*packages: str) -> None:
     """Make scenarios on pyfakefs cheap, once per process.
 
     pyfakefs forgets the modules that are imported while it is active, so each scenario would compile them again: all
-    modules of ``packages`` are imported before. And it has a helper that contains an import and takes a sixth of the
-    time of a scenario: `os.fspath` does the same. Its calls relative to a descriptor get names as text: it can't join
-    bytes with the path of the directory.
+    modules of ``packages`` are imported before, and ``filelock``, of which `reconcile.fs.locks` keeps a function. And
+    pyfakefs has a helper that contains an import and takes a sixth of the time of a scenario: `os.fspath` does the
+    same. Its calls relative to a descriptor get names as text: it can't join bytes with the path of the directory.
     """
+    importlib.import_module("filelock")
     for name in packages:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 """What ``undo`` without a run asks for."""
+REDO = "redo "
+"""Before the run, or `LATEST`, that ``redo`` asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,32 @@ class PastRuns:
         """Return the run that is meant."""
         if text in self.runs:
             return text
+        if text.startswith(REDO):
+            return self._undo_of(workspace, text.removeprefix(REDO))
         known = self.of(workspace)
         if text != LATEST or not known:
             raise ScenarioError(f"there is no run {text!r} to undo")
         return known[-1]
+
+    def undone(self, workspace: str) -> list[str]:
+        """Return the runs of a checkout that an undo in effect has taken back, the last one first."""
+        return [self.runs[undo].undoes or "" for undo in reversed(self._undos(workspace))]
+
+    def _undo_of(self, workspace: str, run: str) -> str:
+        undos = [undo for undo in self._undos(workspace) if run in (LATEST, undo, self.runs[undo].undoes)]
+        if not undos:
+            raise ScenarioError(f"there is no undone run {run!r} to redo")
+        return undos[-1]
+
+    def _undos(self, workspace: str) -> list[str]:
+        """Return the undos of a checkout that hold; one that undoes an undo is a redo."""
+        undoes = {name: past.undoes for name, past in self.runs.items()}
+        here = [name for name, past in self.runs.items() if past.workspace == workspace and self._is_undo(name)]
+        return [name for name in here if any(self._holds(name, each, undoes) for each in self.runs[name].concerned)]
+
+    def _is_undo(self, run: str) -> bool:
+        before = self.runs[run].undoes
+        return before is not None and not self._is_undo(before)
 
     def _holds(self, run: str, conversation: str, undoes: dict[str, str | None]) -> bool:
         return run not in undone_runs([n for n, p in self.runs.items() if conversation in p.concerned], undoes)
