@@ -32,7 +32,7 @@ MUTANT ?=
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format map bench bench-rules clean
+.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format docs map bench bench-rules clean
 .DELETE_ON_ERROR:
 
 help:
@@ -49,6 +49,7 @@ help:
 	@echo 'make mutants   small mistakes in pure modules that no test notices (MODULES="planning.context", MUTANTS_FOR=600 seconds)'
 	@echo 'make lint      style, types and import rules'
 	@echo 'make format    let ruff lay out the code'
+	@echo 'make docs      the documentation as a site in build/site; fails on a broken link, a page without an index, a misspelling'
 	@echo 'make map       draws the packages and their imports, docs/map.svg'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
 	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'
@@ -108,6 +109,10 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+docs: $(VENV)/.installed-docs
+	$(BIN)/codespell *.md docs fixtures/README.md reconcile cli
+	$(BIN)/sphinx-build -q -W --keep-going -E -c docs . build/site
+
 map: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.support.package_map
 
@@ -142,3 +147,8 @@ $(VENV)/.installed-dev: pyproject.toml
 	@echo 'Installing reconcile and what its tests need into $(VENV)'
 	@$(PIP) install --editable '.[dev]'
 	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed-dev
+	@echo 'Installing what builds the documentation into $(VENV)'
+	@$(PIP) install --editable '.[docs]'
+	@touch $@
