@@ -17,7 +17,8 @@ from reconcile.state.directory import state_directory
 
 from .context import find_roots, settings_of, with_layout
 from .output.errors import ExitCode
-from .output.text import SETTLED_COLOR, Style, count_line, heading, show
+from .output.text import SETTLED_COLOR, Style, heading, show
+from .output.words import state_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +104,11 @@ def print_unchanged(start: Start) -> int | None:
         return None
     if not start.options.quiet:
         style = Style.choose(start.options.color)
-        end = count_line((), (), answer.states, start.roots.noun, done=not start.options.is_dry)
-        show((heading(start.roots, answer.layout, style), "", style(end, SETTLED_COLOR, bold=True)))
+        end = f"Nothing to do. {state_counts(answer.states, start.roots.noun)}."
+        lines = [end]
+        if style.columns is not None and len(end) > style.columns:
+            from .output.screen import wrap  # here: few terminals are that narrow
+
+            lines = wrap(end, style.columns)
+        show((heading(start.roots, answer.layout, style), "", *(style(x, SETTLED_COLOR, bold=True) for x in lines)))
     return ExitCode.DONE

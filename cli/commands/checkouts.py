@@ -13,7 +13,9 @@ from reconcile.adapters.roots import identity_of
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, common_options, options_of
 from ..output.interaction import waiting_callback
-from ..output.text import Style, clean, format_time, pad
+from ..output.screen import show_paged, wrap
+from ..output.tables import Column, natural_width, table
+from ..output.text import Style, clean, format_time, short_path, show
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
@@ -79,17 +81,24 @@ def _show(session: Session, checkouts: tuple[Checkout, ...], *, json_wanted: boo
             }
             for checkout, state, count in rows
         ]
-        click.echo(json.dumps({"format": "reconcile.checkouts/1", "checkouts": listed}, indent=2))
+        show((json.dumps({"format": "reconcile.checkouts/1", "checkouts": listed}, indent=2),))
         return
     if not rows:
-        click.echo("No checkout of this store is known yet: its first run makes it known.")
+        show(wrap("No checkout of this store is known yet: the first run in a checkout adds it.", style.columns))
         return
-    width = max(len("Checkout"), *(len(clean(checkout.project)) for checkout, _, _ in rows))
-    click.echo(style(f"{pad('Checkout', width)}  {pad('Is', 10)}  {pad('Last seen', 10)}  Conversations", bold=True))
-    for checkout, state, count in rows:
-        color = {"here": "green", "there": None}.get(state, "yellow")
-        where = f"{pad(clean(checkout.project), width)}  {style(pad(state, 10), color)}"
-        click.echo(f"{where}  {format_time(checkout.last_seen)[:10]}  {count:>13}")
+    columns = (Column("Checkout"), Column("State"), Column("Last seen"), Column("Conversations", right=True))
+    cells = [
+        (short_path(checkout.project, None), state, format_time(checkout.last_seen)[:10], str(count))
+        for checkout, state, count in rows
+    ]
+    if style.columns is None or natural_width(columns, cells) <= style.columns:
+        show_paged(table(columns, cells, style), style)
+        return
+    head, *rest = table(columns[1:], [cell[1:] for cell in cells], style)
+    lines = [style("Checkout", bold=True), f"  {head}"]
+    for (path, *_), line in zip(cells, rest, strict=True):
+        lines += [*wrap(path, style.columns, "", "  "), f"  {line}"]
+    show_paged(lines, style)
 
 
 def _state(session: Session, checkout: Checkout) -> str:

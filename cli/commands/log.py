@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile.engine.run_history import find_run, origin_of, undone_changes
+from reconcile.model.reasons import reason_of
+from reconcile.model.snapshot import WHOLE
 
 from ..context import find_roots, open_session, settings_of
 from ..options import common_options, options_of
-from ..output.text import Style, clean, format_time, pad, size
+from ..output.screen import show_paged, wrap
+from ..output.text import Style, clean, format_time, pad, show, size
+from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, summed, unit_word, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 NEWEST = 20
 """Number of runs that are listed without ``-v``."""
+_ENDING_COLOR = "yellow"
 
 
 @click.command(name="log")
@@ -39,37 +44,39 @@ def log(context: click.Context, run: str | None) -> None:
         if options.json:
             chains = _chains(session)
             listed = [_as_json(session, entry, chains[entry.id], steps=run is not None) for entry in runs]
-            click.echo(json.dumps({"format": "reconcile.log/1", "runs": listed}, indent=2))
+            show((json.dumps({"format": "reconcile.log/1", "runs": listed}, indent=2),))
         elif run is not None:
-            for line in _one(session, runs[0], style):
-                click.echo(line)
+            show_paged(_one(session, runs[0], style), style)
+        elif not runs:
+            show(("No run has changed anything yet.",))
         else:
-            for line in _list(session, runs if options.verbose else runs[:NEWEST], style):
-                click.echo(line)
+            lines = list(_list(session, runs if options.verbose else runs[:NEWEST], style))
             if len(runs) > NEWEST and not options.verbose:
-                click.echo(f"... and {len(runs) - NEWEST} more (-v shows all)")
-            elif not runs:
-                click.echo("No run has changed anything yet.")
+                lines.append(f"... and {len(runs) - NEWEST} more (-v shows all)")
+            show_paged(lines, style)
 
 
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
     became, chains = undone_changes(session.state), _chains(session)
     projects = {checkout.id: checkout.project for checkout in session.state.checkouts()}
-    width = max((len(run.id) for run in runs), default=0)
+    columns = max((len(run.id) for run in runs), default=0)
     for run in runs:
         steps = session.state.journal.steps(run.id)
-        notes = [_ending(run)] if _ending(run) else []
         origin, times = chains[run.id]
         undone_by = _undone_by(became.get(run.id, {}).values(), "redone" if times % 2 else "undone")
         redone_by = [redo for redo, (of, length) in chains.items() if of == run.id and length and not length % 2]
-        notes += undone_by or ([f"redone by {max(redone_by)}"] if redone_by and not times else [])
+        notes = undone_by or ([f"redone by {max(redone_by)}"] if redone_by and not times else [])
         notes += [f"redid {origin}" if not times % 2 else f"undid {run.undoes}"] if times else []
         if run.checkout != session.checkout:
             where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
             notes.append(f"in {where}")
-        line = f"{style(pad(run.id, width), bold=True)}  {format_time(run.started_ns)}  {step_counts(steps)}"
         tail = f"  ({'; '.join(notes)})" if notes else ""
-        yield f"{line}  {style(clean(run.command), dim=True)}{style(tail, 'yellow')}"
+        text = f"{format_time(run.started_ns)}  {step_counts(steps)}  {clean(run.command)}{tail}"
+        first, *rest = wrap(text, style.columns, f"{pad(run.id, columns)}  ", "    ")
+        yield style(run.id, bold=True) + first.removeprefix(run.id)
+        yield from rest
+        if ending := _ending(run):
+            yield style(f"    {ending}", _ENDING_COLOR)
 
 
 def _chains(session: Session) -> dict[str, tuple[str, int]]:
@@ -93,38 +100,60 @@ def _ending(run: Run) -> str:
 
 
 def step_counts(steps: tuple[Step, ...]) -> str:
-    """Return how many steps of each kind a run did, and how many it didn't finish."""
-    done = Counter(step.kind for step in steps if step.state == "done")
+    """Return what a run did, and how many of its steps it didn't finish."""
+    done = summed((_phrase(step) for step in steps if step.state == "done"), done=True)
     left = Counter(step.state.value for step in steps if step.state != "done")
-    words = [f"{count} {kind}" for kind, count in (*done.items(), *left.items())]
-    return ", ".join(words) or "nothing on disk"
+    return ", ".join((*done, *(f"{count} {state}" for state, count in left.items()))) or "nothing on disk"
+
+
+def _phrase(step: Step) -> tuple[str, str]:
+    record = json.loads(step.record)
+    side, _, target = record["target"].partition(":")
+    whole, renames = step.unit == WHOLE, is_rename(_path(record["source"]), target)
+    return phrase_of(step.kind, side, whole=whole, renames=renames), step.conversation
+
+
+def _path(place: str | None) -> str | None:
+    """Return the path of a place that is written with its side."""
+    return None if place is None else place.partition(":")[2]
 
 
 def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
-    yield style(f"{run.id}  {format_time(run.started_ns)}  {clean(run.command)}", bold=True)
+    columns = style.columns
+    head = wrap(f"{run.id}  {format_time(run.started_ns)}  {clean(run.command)}", columns, "", "  ")
+    yield from (style(line, bold=True) for line in head)
     if ending := _ending(run):
-        yield style(ending, "yellow")
+        yield style(ending, _ENDING_COLOR)
     yield ""
     for step in session.state.journal.steps(run.id):
         color = {"done": None, "failed": "red"}.get(step.state.value, "yellow")
-        words = "" if step.message is None else f"  {clean(step.message)}"
-        yield f"  {style(pad(step.state.value, 7), color)}  {pad(step.kind, 12)}  {_what(step)}{words}"
+        yield from _step_lines(step, style, color)
     for change in session.state.journal.intent_changes(run.id):
         before, after = (intent.kind.value if intent else "none" for intent in (change.before, change.after))
-        yield f"  {pad('', 7)}  {pad('intent', 12)}  {clean(change.conversation)}  {before} -> {after}"
+        yield from wrap(f"{clean(change.conversation)}: intent {before} -> {after}", columns, "  ", "    ")
     versions = session.state.versions.of_run(run.id)
     if versions:
         yield ""
-        yield "Kept in the vault, for `reconcile show` and `reconcile restore`:"
+        yield from wrap("Versions in the vault, for `reconcile show` and `reconcile restore`:", columns)
     for version in versions:
-        yield f"  {version.digest[:16]}  {size(version.size):>9}  {clean(_name(version))}"
+        yield from wrap(
+            f"{version.digest[:16]}  {size(version.size):>9}  {clean(_name(version))}", columns, "  ", "      "
+        )
 
 
-def _what(step: Step) -> str:
+def _step_lines(step: Step, style: Style, color: str | None) -> Iterator[str]:
+    """Yield a step: its state and verb, what it is about and why."""
     record = json.loads(step.record)
-    unit = "" if step.unit == "conversation" else f"  {step.unit}"
-    moved = f"{record['source']} -> " if record["source"] and step.kind in ("move", "archive", "unarchive") else ""
-    return clean(f"{step.conversation}{unit}  {moved}{record['target']}  ({record['reason']})")
+    target = record["target"]
+    verb = verb_of(step.kind, _path(record["source"]), target.partition(":")[2])
+    unit = "" if step.unit == WHOLE else f"  {unit_word(step.unit)}"
+    moved = f"{record['source']} -> " if record["source"] and step.kind in PLACES else ""
+    words = "" if step.message is None else f": {step.message}"
+    start = f"  {pad(step.state.value, 7)}  {pad(verb, VERB_COLUMNS)}  "
+    text = clean(f"{step.conversation}{unit}  {moved}{target}  ({reason_of(record['reason']).words}){words}")
+    first, *rest = wrap(text, style.columns, start, " " * 11)
+    yield first.replace(step.state.value, style(step.state.value, color), 1)
+    yield from rest
 
 
 def _name(version: Version) -> str:

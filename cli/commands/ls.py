@@ -15,7 +15,9 @@ from reconcile.inspect import listing
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.errors import ExitCode
-from ..output.text import Style, clean, format_time, pad, print_table, shorten, show
+from ..output.screen import show_paged
+from ..output.tables import Column, table
+from ..output.text import MAX_COLUMNS, Style, clean, format_time, shorten, show
 from ..run import opened, selection
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
     from ..arguments import Options
 
-TITLE = 60
 OBJECTIVE = 40
 UNTITLED = "(no title)"
 _FAR_MS = 1e14
@@ -76,9 +77,8 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
         return
     part = archived or root or wanted is not None
     hidden = 0 if part else sum(entry.archived for entry in known.entries.values())
-    _show(rows, Style.choose(options.color), with_root=not is_tree and root is None and not archived)
-    if hidden:
-        click.echo(f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})")
+    after = (f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})",) if hidden else ()
+    _show(rows, Style.choose(options.color), after, with_root=not is_tree and root is None and not archived)
 
 
 def _selected(engine: Engine, options: Options, known: listing.Survey) -> frozenset[str] | None:
@@ -96,24 +96,31 @@ def _json(row: Row | ThreadRow) -> dict[str, object]:
     return document
 
 
-def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
+def _show(rows: tuple[Row, ...], style: Style, after: tuple[str, ...], *, with_root: bool) -> None:
     if not rows:
-        click.echo("no conversations")
+        show(("no conversations", *after))
         return
-    titles = [row.branch + shorten(clean(row.title or UNTITLED), TITLE) for row in rows]
-    columns = max(len("Title"), *(len(title) for title in titles))
-    ids = max(len(row.conversation) for row in rows)
-    head = f"{pad('Title', columns)}  {pad('Id', ids)}  {'Events':>6}  {pad('Last activity', 19)}  {pad('Where', 9)}"
-    lines = [style(head + ("  Root" if with_root else ""), bold=True)]
-    for row, title in zip(rows, titles, strict=True):
-        last = clean((row.last or "")[:19].replace("T", " "))
-        events = "?" if row.events is None else row.events
-        line = f"{pad(title, columns)}  {pad(clean(row.conversation), ids)}  {events:>6}  {pad(last, 19)}"
-        line += f"  {pad(row.where, 9)}"
-        if with_root:
-            line += f"  {clean(row.root) if row.root != row.conversation else ''}"
-        lines.append(line.rstrip())
-    show(lines)
+    columns = [
+        Column("Title", shrinks=True),
+        Column("Id"),
+        Column("Events", right=True),
+        Column("Last activity", drops=True),
+        Column("Where"),
+        Column("Root", drops=True),
+    ]
+    cells = [
+        (
+            row.branch + shorten(clean(row.title or UNTITLED), MAX_COLUMNS),
+            clean(row.conversation),
+            "?" if row.events is None else str(row.events),
+            clean((row.last or "")[:19].replace("T", " ")),
+            row.where,
+            "" if row.root == row.conversation else clean(row.root),
+        )
+        for row in rows
+    ]
+    shown = len(columns) if with_root else len(columns) - 1
+    show_paged([*table(columns[:shown], [row[:shown] for row in cells], style), *after], style)
 
 
 def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
@@ -137,10 +144,17 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
 
 
 def _show_threads(rows: tuple[ThreadRow, ...], style: Style) -> None:
-    head = ("Title", "Id", "Status", "Objective", "References", "Depends on")
-    table = [
+    columns = (
+        Column("Title", shrinks=True),
+        Column("Id"),
+        Column("Status"),
+        Column("Objective", shrinks=True, drops=True),
+        Column("References", shrinks=True, drops=True),
+        Column("Depends on", shrinks=True, drops=True),
+    )
+    cells = [
         (
-            row.branch + shorten(clean(row.title or UNTITLED), TITLE),
+            row.branch + shorten(clean(row.title or UNTITLED), MAX_COLUMNS),
             clean(row.thread),
             clean(row.status or ""),
             shorten(clean(row.objective_title or row.objective or ""), OBJECTIVE),
@@ -149,7 +163,7 @@ def _show_threads(rows: tuple[ThreadRow, ...], style: Style) -> None:
         )
         for row in rows
     ]
-    print_table(head, table, style)
+    show_paged(table(columns, cells, style), style)
 
 
 def _depends(row: ThreadRow) -> str:
@@ -176,12 +190,18 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     elif not rows:
         click.echo("no records")
     else:
-        print_table(
-            ("Title", "Id", "Holds", "Last used", "Where"), list(map(_cells, rows)), Style.choose(options.color)
+        style = Style.choose(options.color)
+        columns = (
+            Column("Title", shrinks=True),
+            Column("Id"),
+            Column("Holds", shrinks=True, drops=True),
+            Column("Last used", drops=True),
+            Column("Where"),
         )
+        show_paged(table(columns, list(map(_cells, rows)), style), style)
     context.exit(ExitCode.DONE)
 
 
 def _cells(row: RecordRow) -> tuple[str, ...]:
     last = format_time(int(row.last_ms) * 1_000_000) if 0 < row.last_ms < _FAR_MS else ""
-    return (shorten(clean(row.title or ""), TITLE), clean(row.record), row.holds, last, row.where)
+    return (shorten(clean(row.title or ""), MAX_COLUMNS), clean(row.record), row.holds, last, row.where)

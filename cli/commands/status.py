@@ -18,7 +18,21 @@ from reconcile.planning.status_listing import StatusLine, status_lines
 from ..context import find_ids, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.interaction import print_message
-from ..output.text import MAX_INDENT, Style, clean, heading, indented, pad, shorten, title_and_id, width
+from ..output.screen import command_lines, show_paged, wrap
+from ..output.text import (
+    MAX_COLUMNS,
+    MAX_INDENT,
+    Style,
+    clean,
+    heading,
+    indented,
+    pad,
+    shorten,
+    show,
+    title_and_id,
+    width,
+)
+from ..output.words import intent_words, state_counts, state_word, unit_word
 from ..run import opened, selection, warn_of_new_workspace
 
 if TYPE_CHECKING:
@@ -28,15 +42,24 @@ if TYPE_CHECKING:
 
     from ..arguments import Options
 
-TITLE = 44
+QUIET = frozenset({"in-sync", "available", "local", "archived"})
+"""States of conversations that are listed with ``-v`` only."""
+BLOCKED = frozenset({"held", "invalid", "local-present", "lost", "empty"})
+"""States that need a person, or have a command that ends them."""
+IDLE = QUIET | {"behind", "kept", "undone", "displaced", "removed", "waiting", "conflict", "busy", "derived"}
+"""States in which a run does nothing."""
+LEAST_TITLE = 16
+"""Columns that indentation leaves for a title."""
 COLORS = {
     "in-sync": "green",
-    "invalid": "red",
+    "held": "yellow",
+    "invalid": "yellow",
+    "local-present": "yellow",
+    "lost": "yellow",
     "conflict": "red",
-    "lost": "red",
-    "busy": "yellow",
     "behind": "blue",
-    "requested": "yellow",
+    "requested": "blue",
+    "busy": "blue",
 }
 
 
@@ -77,8 +100,9 @@ def status(context: click.Context, conversation: str | None) -> None:
             _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in listed]})
             return
         style = Style.choose(options.color)
-        click.echo(heading(session.roots, policy.layout.value, style) + "\n")
-        _show_all(listed, others, style, session.roots.noun, verbose=options.verbose)
+        lines = _all_lines(listed, others, style, session.roots.noun, verbose=options.verbose)
+        lines += _next_lines(listed, style, options.sides)
+        show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
 
 def _lost(each: Lost) -> StatusLine:
@@ -89,28 +113,55 @@ def _lost(each: Lost) -> StatusLine:
 
 
 def _dump(found: dict[str, Any]) -> None:
-    click.echo(json.dumps(found, indent=2))
+    show((json.dumps(found, indent=2),))
 
 
-def _show_all(
+def _all_lines(
     found: tuple[StatusLine, ...], others: Mapping[str, int], style: Style, noun: str, *, verbose: bool
-) -> None:
-    """Print what stands out, and count everything; ``others`` are settled, by their words."""
-    quiet = {"in-sync", "available", "local", "archived"}
-    shown = [each for each in found if verbose or not each.settled or each.word not in quiet]
-    titles = [indented(each.depth, shorten(clean(each.title or "(no title)"), TITLE)) for each in shown]
-    words = max((len(each.word) for each in shown), default=0)
-    columns = max((width(title) for title in titles), default=0)
-    for each, title in zip(shown, titles, strict=True):
-        word = style(pad(each.word, words), COLORS.get(each.word))
-        name = "" if each.title == each.conversation else style(clean(each.conversation), dim=True)
-        click.echo(f"{word}  {pad(title, columns)}  {name}".rstrip())
-        if each.detail:
-            click.echo(" " * (words + 2) + indented(min(each.depth, MAX_INDENT), style(clean(each.detail), dim=True)))
-    counts = Counter(each.word for each in found) + Counter(others)
-    line = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-    total = f"{counts.total()} {noun}{'' if counts.total() == 1 else 's'}"
-    click.echo(style(f"{total}: {line or 'none'}.", bold=True))
+) -> list[str]:
+    """Return lines for everything that is not settled, and a count of all; ``others`` are settled, by their state."""
+    shown = [entry for entry in found if verbose or not entry.settled or entry.word not in QUIET]
+    words = [state_word(entry.word) for entry in shown]
+    ids = ["" if entry.title == entry.conversation else clean(entry.conversation) for entry in shown]
+    first = max(map(width, words), default=0)
+    room = MAX_COLUMNS if style.columns is None else style.columns - first - 4 - max(map(width, ids), default=0)
+    levels = MAX_INDENT if style.columns is None else max(0, (room - LEAST_TITLE) // 2)
+    titles = [
+        shorten(indented(entry.depth, clean(entry.title or "(no title)"), levels), max(room, 1)) for entry in shown
+    ]
+    second = max(map(width, titles), default=0)
+    lines = []
+    for entry, word, title, shown_id in zip(shown, words, titles, ids, strict=True):
+        start = style(pad(word, first), COLORS.get(entry.word))
+        lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
+        if entry.detail and entry.word not in QUIET:
+            lines += [style(line, dim=True) for line in wrap(clean(entry.detail), style.columns, "    ")]
+    counts = Counter(entry.word for entry in found) + Counter(others)
+    end = state_counts(counts.items(), noun)
+    return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
+
+
+def _next_lines(found: tuple[StatusLine, ...], style: Style, sides: str) -> list[str]:
+    """Return the commands that come next, as git does."""
+    words = Counter(entry.word for entry in found)
+    blocked = sum(words[word] for word in BLOCKED)
+    pending = sum(count for word, count in words.items() if word not in IDLE and word not in BLOCKED)
+    ways = []
+    if blocked:
+        ways.append(("reconcile --dry-run", f"shows what can be done about them ({blocked})"))
+    if words["behind"]:
+        ways.append(("reconcile project --behind", f"updates older versions here ({words['behind']})"))
+    if words["conflict"]:
+        ways.append(("reconcile diff ID", "shows both versions of a conflict"))
+    if pending:
+        ways.append(("reconcile", f"syncs what changed ({pending}); with --dry-run, it only shows what it would do"))
+    if not ways:
+        return ["Nothing to do."]
+    lines = ["Next:"]
+    for command, purpose in ways:
+        lines += command_lines(command + sides, style.columns, "  ")
+        lines += wrap(purpose, style.columns, "      ")
+    return lines
 
 
 def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -> None:
@@ -118,21 +169,26 @@ def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -
         _dump({"format": "reconcile.status/1", **to_builtins(standing), **details})
         return
     style = Style.choose(options.color)
-    click.echo(title_and_id(standing.title, standing.conversation, style))
-    click.echo(f"  {pad('stands', 10)} {standing.word}{': ' + clean(standing.detail) if standing.detail else ''}")
-    click.echo(f"  {pad('intent', 10)} {details['intent']}")
-    click.echo(f"  {pad('parents', 10)} {clean(_parents(details))}")
-    for side in Side:
-        for path in details[side.value] or ["(not there)"]:
-            click.echo(f"  {pad(side.value, 10)} {clean(path)}")
+    lines = [title_and_id(standing.title, standing.conversation, style)]
+    intent = intent_words(details["intent"])
+    standing_words = state_word(standing.word) + (f": {clean(standing.detail)}" if standing.detail else "")
+    rows = [
+        ("state", standing_words),
+        ("intent", intent),
+        ("parents", clean(_parents(details))),
+    ]
+    rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(not there)"]]
+    for name, words in rows:
+        lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
     for unit in details["units"]:
-        case = f"case {unit['case']}: " if unit["case"] else ""
-        click.echo(f"  {clean(unit['unit'])}: {case}{unit['meaning']}")
-        for name in ("baseline", "store", "workspace"):
+        lines += wrap(f"{clean(unit_word(unit['unit']))}: {unit['meaning']}", style.columns, "  ", "    ")
+        for name, words in (("baseline", "base"), ("store", "store"), ("workspace", "workspace")):
             found = unit[name]
             if found is not None:
                 when = f"  {found['time']}" if found.get("time") else ""
-                click.echo(f"    {pad(name, 10)} {found['digest'] or 'invalid: ' + clean(found['fault'])}{when}")
+                text = f"{found['digest'] or 'invalid: ' + clean(found['fault'])}{when}"
+                lines += wrap(text, style.columns, f"    {pad(words, 9)}  ", " " * 15)
+    show_paged(lines, style)
 
 
 def _parents(details: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from reconcile.planning.simulate import listing_of
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, common_options, options_of, parse_age
 from ..output.interaction import confirm_or_exit, waiting_callback
+from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, size
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def vault(context: click.Context, prune: bool, older_than: str | None, purge: st
             _report(options, session, chosen, planned=planned)
         if options.is_dry or not planned or not chosen:
             return
-    confirm_or_exit(options, f"Take {_counted(chosen)} out of the vault for good?")
+    confirm_or_exit(options, f"Delete {_counted(chosen)} from the vault for good?")
     with (
         open_session(roots, settings, readonly=False) as session,
         session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)),
@@ -88,14 +89,17 @@ def _report(
         return
     style = Style.choose(options.color)
     shown = chosen if options.verbose else chosen[-SHOWN:]
+    lines: list[str] = []
     for holding in reversed(shown):
         name = _name(holding.versions[-1]) if holding.versions else "(of no run)"
-        click.echo(f"  {holding.digest[:16]}  {size(holding.size):>9}  {format_time(holding.newest_ns)}  {clean(name)}")
+        start = f"{holding.digest[:16]}  {size(holding.size):>9}  {format_time(holding.newest_ns)}"
+        lines += wrap(f"{start}  {clean(name)}", style.columns, "  ", "      ")
     if len(chosen) > len(shown):
-        click.echo(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
-    words = "would be taken out of the vault for good" if planned else "in the vault"
-    words = "taken out of the vault for good" if removed else words
-    click.echo(style(f"{_counted(chosen)} {words}.", bold=True))
+        lines.append(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
+    words = "would be deleted from the vault for good" if planned else "in the vault"
+    words = "deleted from the vault for good" if removed else words
+    lines += [style(line, bold=True) for line in wrap(f"{_counted(chosen)} {words}.", style.columns)]
+    show_paged(lines, style)
     if removed:
         _warn_of_sides(session, chosen)
 
@@ -113,7 +117,7 @@ def _warn_of_sides(session: Session, chosen: tuple[Holding, ...]) -> None:
     world = session.scan()
     for place, state in listing_of(world.store, world.workspace).items():
         if state.digest in removed:
-            click.echo(f"  still there: {clean(str(place))}")
+            click.echo(f"  this content is still at: {clean(str(place))}")
 
 
 def _as_json(holding: Holding) -> dict[str, object]:

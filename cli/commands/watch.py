@@ -21,9 +21,12 @@ from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 from ..context import find_roots, open_session, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.errors import ExitCode
-from ..output.plan_text import SHOWN, TITLE, detail
+from ..output.plan_text import DETAIL, SHOWN, TITLE, detail
+from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
-from ..output.text import Style, clean, pad, shorten
+from ..output.summary import verb
+from ..output.text import Style, clean, pad, shorten, width
+from ..output.words import VERB_COLUMNS, unit_word
 from ..run import announce_new_store
 
 if TYPE_CHECKING:
@@ -48,6 +51,9 @@ _COLORS = {
     EventKind.WAITING: "yellow",
     EventKind.POLLING: "yellow",
 }
+_EVENT_WORDS = {EventKind.HELD: "blocked", EventKind.RELEASED: "unblocked"}
+_AT = 10
+"""The column after the time."""
 _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POLLING)
 """Kinds of events that ``-q`` prints."""
 
@@ -230,16 +236,33 @@ class _TextLines:
         return self._style(words, _COLORS.get(event.kind)) + (f": {clean(event.message)}" if event.message else "")
 
     def _of_action(self, event: WatchEvent, action: Action) -> str:
-        verb = self._style(pad(action.kind.value, 13), _COLORS[event.kind])
+        colored = self._style(pad(verb(action), VERB_COLUMNS), _COLORS[event.kind])
         why = action.reason.words if event.kind is EventKind.DONE else f"{event.kind.value}: {clean(event.message)}"
-        return f"{self._title(action.title)}  {verb} {pad(detail(action), 44)}  {self._style(why, dim=True)}".rstrip()
+        what = pad(detail(action), DETAIL)
+        columns = self._style.columns
+        if columns is None or _AT + TITLE // 2 + VERB_COLUMNS + width(what) + width(why) + 6 <= columns:
+            return f"{self._title(action.title)}  {colored}  {what}  {self._style(why, dim=True)}".rstrip()
+        lines = [f"{self._title(action.title)}", f"{' ' * _AT}{colored}  {what}".rstrip()]
+        lines += [self._style(line, dim=True) for line in wrap(why, columns, " " * (_AT + VERB_COLUMNS + 2))]
+        return "\n".join(lines)
 
     def _of_item(self, event: WatchEvent, item: Item) -> str:
-        verb = self._style(pad(event.kind.value, 13), _COLORS[event.kind])
-        unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
+        words = pad(_EVENT_WORDS.get(event.kind, event.kind.value), VERB_COLUMNS)
+        unit = "" if item.unit == WHOLE else f"{clean(unit_word(item.unit))}: "
         way = f"  ({clean(item.resolve[0])})" if item.resolve and event.kind is EventKind.HELD else ""
         name = self._title(item.title) + "  " if item.conversation else ""
-        return f"{name}{verb} {unit}{clean(item.message)}{self._style(way, 'cyan')}"
+        colored, message, columns = (
+            self._style(words, _COLORS[event.kind]),
+            f"{unit}{clean(item.message)}",
+            self._style.columns,
+        )
+        if columns is None or _AT + width(name) + VERB_COLUMNS + 2 + width(message) + len(way) <= columns or not name:
+            return f"{name}{colored}  {message}{self._style(way, 'cyan')}"
+        lines = [f"{name}{colored}".rstrip(), *wrap(message, columns, " " * _AT)]
+        lines += [
+            self._style(line, "cyan") for line in command_lines(way.strip(" ()"), columns, " " * (_AT + 2)) if way
+        ]
+        return "\n".join(lines)
 
     def _title(self, title: str | None) -> str:
         return self._style(pad(shorten(clean(title), TITLE // 2) if title else "(no title)", TITLE // 2), bold=True)
@@ -247,6 +270,6 @@ class _TextLines:
     def _status_line(self, status: WatchStatus) -> str:
         parts = [f"watching {status.conversations} conversations"]
         parts += [f"last change {self._last}"] if self._last else []
-        parts += [f"{status.held} held"] if status.held else []
-        parts += [f"{status.busy} busy"] if status.busy else []
+        parts += [f"{status.held} blocked"] if status.held else []
+        parts += [f"{status.busy} in use"] if status.busy else []
         return " · ".join(parts)

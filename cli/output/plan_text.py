@@ -14,18 +14,21 @@ from msgspec.structs import replace
 from reconcile.apply.executor import Result
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EXTRA, WHOLE, Side
+from reconcile.model.snapshot import WHOLE, Side
 
 from .errors import ExitCode
 from .interaction import is_interactive, print_message
-from .text import MAX_INDENT, SETTLED_COLOR, Style, clean, count_line, heading, indented, pad, shorten, show, size
+from .screen import command_lines, show_paged, wrap
+from .summary import result_lines, summary, verb
+from .text import MAX_INDENT, Style, clean, heading, pad, shorten, show, size, width
+from .words import DIRECTED, PLACES, PUBLISH, REMOVALS, VERB_COLUMNS, is_rename, unit_word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
-    from reconcile.model.plan import Action, Item, Plan
+    from reconcile.model.plan import Action, Heading, Item, Plan
     from reconcile.model.snapshot import Place
 
     from ..arguments import Options
@@ -34,6 +37,17 @@ LONG = 60
 """The longest plan that is listed in full without ``-v``."""
 SHOWN = 20
 TITLE = 60
+"""Columns of a title in a line of ``watch``."""
+DETAIL = 32
+"""Columns of an action's object, beyond which its reason is not aligned with the others."""
+LEAST_ROOM = 48
+"""Columns that indentation leaves for the text."""
+LEAST_REASON = 24
+"""Columns that are left for a reason in a line of its own."""
+LEAST_TITLE = 16
+"""Columns of a title beside its id."""
+MAX_TITLE = 200
+"""Columns of titles where nothing else limits them."""
 COLORS = {
     Kind.COPY: "green",
     Kind.PROJECT: "cyan",
@@ -41,23 +55,34 @@ COLORS = {
     Kind.REMOVE_STALE: "red",
     Kind.REMOVE: "red",
 }
-REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
-PLACES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+CALM_COLORS = {**COLORS, Kind.REMOVE_STALE: "magenta", Kind.REMOVE: "magenta"}
+"""Colours of what is done: red is for what needs attention."""
+BLOCKED = "blocked, until you decide or repair"
+ASIDE = "left alone, until a side changes"
+WITH_PATH = (Reason.DUPLICATE, Reason.FLATTENED)
+"""Reasons for which a removed directory's path matters."""
 
 
 class PlanText:
     """The lines of one plan."""
 
-    def __init__(self, plan: Plan, style: Style, *, verbose: bool, sides: str = "") -> None:
-        """Prepare the plan for printing. ``sides``: the options for the two sides, which suggested commands repeat."""
+    def __init__(self, plan: Plan, style: Style, *, verbose: bool, sides: str = "", done: bool = False) -> None:
+        """Prepare the plan for printing.
+
+        ``sides``: the options for the two sides, which suggested commands repeat. ``done``: it is carried out.
+        """
         self._plan = plan
         self._style = style
         self._verbose = verbose
         self._sides = sides
+        self._colors = CALM_COLORS if done else COLORS
         self._actions_of: dict[str, list[Action]] = {}
         for action in plan.actions:
             self._actions_of.setdefault(action.conversation, []).append(action)
         self._above = self._ancestors()
+        room = MAX_INDENT if style.columns is None else (style.columns - LEAST_ROOM) // 2
+        self._levels = max(0, min(MAX_INDENT, room))
+        self._detail = 0
 
     def _ancestors(self) -> set[str]:
         """Return the conversations without actions that have descendants with actions."""
@@ -73,42 +98,99 @@ class PlanText:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the whole text."""
         yield from self._actions()
-        yield from self._items("held: needs a decision", self._plan.held, "yellow")
-        yield from self._items("set aside: stays so until a side changes", self._plan.aside, "blue")
+        yield from self._items(BLOCKED, self._plan.held, "yellow")
+        yield from self._items(ASIDE, self._plan.aside, None)
         yield from self._notes()
 
     def _actions(self) -> Iterator[str]:
         if not self._plan.actions:
             return
-        cut = not self._verbose and len(self._plan.actions) > LONG
-        shown = 0
-        for entry in self._plan.outline:
-            if cut and shown >= SHOWN:
-                break
+        is_cut = not self._verbose and len(self._plan.actions) > LONG
+        groups = self._groups()
+        if is_cut:
+            groups = self._first(groups)
+        shown = [action for entry, _ in groups for action in self._actions_of.get(entry.conversation, ())]
+        self._detail = min(DETAIL, max((width(detail(action, verbose=self._verbose)) for action in shown), default=0))
+        for entry, folded in groups:
             actions = self._actions_of.get(entry.conversation, [])
-            if actions or entry.conversation in self._above:
-                yield indented(entry.depth, self._heading(entry.conversation, entry.title, bold=bool(actions)))
-                depth = min(entry.depth, MAX_INDENT)
-                for action in actions:
-                    yield indented(depth, f"  {self._line(action)}")
-                    yield from (indented(depth, f"    {clean(words)}") for words in self._words(action))
-                shown += bool(actions)
-        if cut:
-            rest = len(self._actions_of) - shown
+            before = "  " * min(entry.depth, self._levels)
+            prefix = "" if entry.depth <= self._levels else f"{entry.depth}: "
+            yield from self._heading(entry.conversation, entry.title, before + prefix, bold=bool(actions))
+            for action in actions:
+                yield from self._lines_of(action, f"{before}  ")
+                for words in self._words(action):
+                    yield from wrap(clean(words), self._style.columns, f"{before}    ")
+            if folded:
+                yield from wrap(self._folded(folded), self._style.columns, f"{before}  ")
+        if is_cut:
+            rest = len(self._actions_of) - sum(bool(self._actions_of.get(entry.conversation)) for entry, _ in groups)
             yield f"... and {rest} more conversations (-v shows all); in total:"
             yield from self._totals()
         yield ""
 
-    def _heading(self, conversation: str, title: str | None, *, bold: bool = True) -> str:
-        name = shorten(clean(title), TITLE) if title else "(no title)"
-        if title == conversation:
-            return self._style(name, bold=bold, dim=not bold)
-        return f"{self._style(name, bold=bold, dim=not bold)}  {self._style(clean(conversation), dim=True)}"
+    def _groups(self) -> list[tuple[Heading, list[Action]]]:
+        """Return the entries of the outline that are listed, each with the removals below it that are only counted."""
+        groups: list[tuple[Heading, list[Action]]] = []
+        top: Heading | None = None
+        for entry in self._plan.outline:
+            actions = self._actions_of.get(entry.conversation, [])
+            if not actions and entry.conversation not in self._above:
+                continue
+            is_removed = bool(actions) and all(_removes_directory(action) for action in actions)
+            if top is not None and is_removed and entry.depth > top.depth:
+                groups[-1][1].extend(actions)
+                continue
+            groups.append((entry, []))
+            top = entry if is_removed and not self._verbose else None
+        return groups
 
-    def _line(self, action: Action) -> str:
-        verb = self._style(pad(action.kind.value, 13), COLORS.get(action.kind))
-        what = pad(detail(action), 44)
-        return f"{verb} {what}  {self._style(action.reason.words, dim=True)}".rstrip()
+    def _first(self, groups: list[tuple[Heading, list[Action]]]) -> list[tuple[Heading, list[Action]]]:
+        """Return the groups up to the last of `SHOWN` conversations with actions."""
+        seen = 0
+        for number, (entry, _) in enumerate(groups):
+            seen += bool(self._actions_of.get(entry.conversation))
+            if seen == SHOWN:
+                return groups[: number + 1]
+        return groups
+
+    @staticmethod
+    def _folded(actions: Sequence[Action]) -> str:
+        count = len({action.conversation for action in actions})
+        descendants = "1 descendant" if count == 1 else f"{count} descendants"
+        sides = " and ".join(sorted({action.target.side.value for action in actions}, reverse=True))
+        total = size(sum(action.bytes for action in actions))
+        return f"{pad('remove', VERB_COLUMNS)}  from {sides}  {descendants}, {total} (-v lists them)"
+
+    def _heading(self, conversation: str, title: str | None, before: str = "", *, bold: bool = True) -> Iterator[str]:
+        """Yield a title and an id: in one line, or in two where the id leaves no room."""
+        style, columns = self._style, self._style.columns
+        name = clean(title) if title else "(no title)"
+        shown_id = "" if title == conversation else clean(conversation)
+        room = MAX_TITLE if columns is None else columns - len(before)
+        beside = room - len(shown_id) - 2
+        if not shown_id:
+            yield before + style(shorten(name, max(room, 1)) if columns else name, bold=bold, dim=not bold)
+        elif columns is None or beside >= min(width(name), LEAST_TITLE):
+            title_text = style(shorten(name, beside), bold=bold, dim=not bold)
+            yield f"{before}{title_text}  {style(shown_id, dim=True)}"
+        else:
+            yield before + style(shorten(name, max(room, 1)), bold=bold, dim=not bold)
+            yield f"{before}  {style(shown_id, dim=True)}"
+
+    def _lines_of(self, action: Action, before: str) -> Iterator[str]:
+        """Yield an action with its reason: in one line if it fits, else the reason in a line of its own."""
+        style, columns = self._style, self._style.columns
+        start = f"{before}{style(pad(verb(action), VERB_COLUMNS), self._colors.get(action.kind))}  "
+        what, reason = detail(action, verbose=self._verbose), action.reason.words
+        at = len(before) + VERB_COLUMNS + 2
+        if columns is None or at + max(self._detail, width(what)) + 2 + width(reason) <= columns:
+            yield f"{start}{pad(what, self._detail)}  {style(reason, dim=True)}".rstrip()
+            return
+        first, *rest = wrap(what, columns - at)
+        yield start + first
+        yield from (" " * at + line for line in rest)
+        indent = " " * (at if columns - at >= LEAST_REASON else len(before) + 2)
+        yield from (style(line, dim=True) for line in wrap(reason, columns, indent))
 
     def _words(self, action: Action) -> Iterable[str]:
         """Return the changes of a rebuild in words, for one side: the other side gets the same."""
@@ -117,26 +199,37 @@ class PlanText:
         return (*shown, f"... and {len(words) - len(shown)} more (-v shows all)") if len(words) > len(shown) else shown
 
     def _totals(self) -> Iterator[str]:
-        """Yield a line for each kind and reason, for plans that are cut."""
-        counts = Counter((action.kind, action.reason) for action in self._plan.actions)
-        volumes: Counter[tuple[Kind, object]] = Counter()
+        """Yield a line for each verb, side and reason, for plans that are cut."""
+        counts: Counter[tuple[Kind, str, Reason]] = Counter()
+        volumes: Counter[tuple[Kind, str, Reason]] = Counter()
         for action in self._plan.actions:
-            volumes[action.kind, action.reason] += action.bytes
-        for (kind, reason), count in counts.items():
-            verb = self._style(pad(kind.value, 13), COLORS.get(kind))
-            yield f"  {verb} {count:>7}  {pad(size(volumes[kind, reason]), 10)} {reason.words}"
+            side = "" if action.kind.value in DIRECTED else _direction(action)
+            key = action.kind, f"{pad(verb(action), VERB_COLUMNS)}  {side}".rstrip(), action.reason
+            counts[key] += 1
+            volumes[key] += action.bytes
+        columns = max(width(words) for _, words, _ in counts)
+        for (kind, words, reason), count in counts.items():
+            start = self._style(pad(words, columns), self._colors.get(kind))
+            rest = f"{count:>7}  {pad(size(volumes[kind, words, reason]), 9)}"
+            room = None if self._style.columns is None else self._style.columns - columns - 2 - len(rest) - 4
+            why = reason.words if room is None else shorten(reason.words, max(room, 1))
+            yield f"  {start}  {rest}  {why}"
 
-    def _items(self, heading: str, items: tuple[Item, ...], color: str) -> Iterator[str]:
+    def _items(self, heading: str, items: tuple[Item, ...], color: str | None) -> Iterator[str]:
         if not items:
             return
-        yield self._style(heading, color, bold=True)
+        columns = self._style.columns
+        yield self._style(f"{heading}:", color, bold=True)
         for item in items[: None if self._verbose else LONG]:
-            who = self._heading(item.conversation, item.title) if item.conversation else ""
-            yield f"  {who}" if who else f"  {self._style(item.reason.words, bold=True)}"
-            unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
-            yield f"    {unit}{clean(item.message)}"
+            if item.conversation:
+                yield from self._heading(item.conversation, item.title, "  ")
+            else:
+                yield from (self._style(line, bold=True) for line in wrap(item.reason.words, columns, "  "))
+            unit = "" if item.unit == WHOLE else f"{clean(unit_word(item.unit))}: "
+            yield from wrap(f"{unit}{clean(item.message)}", columns, "    ")
             for command in item.resolve:
-                yield f"      {self._style(clean(with_sides(command, self._sides)), 'cyan')}"
+                lines = command_lines(clean(with_sides(command, self._sides)), columns, "      ")
+                yield from (self._style(line, "cyan") for line in lines)
         if len(items) > LONG and not self._verbose:
             yield f"  ... and {len(items) - LONG} more (-v shows all)"
         yield ""
@@ -145,17 +238,17 @@ class PlanText:
         foreign = [note for note in self._plan.notes if note.reason is Reason.FOREIGN and not self._verbose]
         notes = [note for note in self._plan.notes if note not in foreign]
         if notes:
-            yield self._style("notes", bold=True)
+            yield self._style("notes:", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
             who = f"{clean(note.conversation)}: " if note.conversation else ""
-            yield f"  {who}{clean(note.message)}"
+            yield from wrap(f"{who}{clean(note.message)}", self._style.columns, "  ", "    ")
         if len(notes) > SHOWN and not self._verbose:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
         if notes:
             yield ""
         if foreign:
-            entries = "1 entry is" if len(foreign) == 1 else f"{len(foreign)} entries are"
-            yield self._style(f"{entries} not ours and left alone (-v lists them)", dim=True)
+            entries = "1 other entry is" if len(foreign) == 1 else f"{len(foreign)} other entries are"
+            yield self._style(f"{entries} left alone: no conversations (-v lists them)", dim=True)
 
 
 def with_sides(command: str, sides: str) -> str:
@@ -163,17 +256,33 @@ def with_sides(command: str, sides: str) -> str:
     return f"{command}{sides}" if command.startswith("reconcile ") else command
 
 
-def detail(action: Action) -> str:
-    """Return the object of an action in words, without its kind and reason."""
-    if action.kind in PLACES and action.source is not None:
-        return _movement(action.source.path, action.target)
+def detail(action: Action, *, verbose: bool = False) -> str:
+    """Return the object of an action in words, without its verb and reason: direction, unit, size, events."""
+    kind = action.kind.value
+    unit = "all files" if action.unit == WHOLE else clean(unit_word(action.unit))
+    if kind in PLACES and action.source is not None:
+        return f"{_direction(action)}  {_movement(action.source.path, action.target)}"
     if action.kind is Kind.AGE:
-        return f"{action.unit}  time put back"
-    unit = "all files" if action.unit == WHOLE else clean(action.unit.removeprefix(EXTRA))
-    if action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
-        return f"{_short(action.target.path)}  {size(action.bytes)}"
-    way = f"{'from' if action.kind in REMOVALS else '->'} {action.target.side}"
-    return f"{pad(unit, 10)} {pad(way, 12)} {pad(size(action.bytes), 9)} {_events(action)}"
+        return f"{_direction(action)}  {unit}"
+    parts = [size(action.bytes), *filter(None, (_events(action),))]
+    if kind in REMOVALS and action.unit == WHOLE:
+        is_named = verbose or action.reason in WITH_PATH
+        return "  ".join((_direction(action), *([_short(action.target.path)] if is_named else []), *parts[:1]))
+    if kind in DIRECTED:
+        unit = PUBLISH if action.unit == WHOLE and action.kind is Kind.PROJECT else unit
+        return f"{pad(unit, 9)}  {pad(parts[0], 8)}  {''.join(parts[1:])}".rstrip()
+    return "  ".join((_direction(action), *([] if action.unit == WHOLE else [unit]), *parts))
+
+
+def _direction(action: Action) -> str:
+    """Return the side that an action changes, with its preposition."""
+    kind = action.kind.value
+    word = "from" if kind in REMOVALS else "in" if kind in PLACES or action.kind is Kind.AGE else "->"
+    return f"{word} {action.target.side}"
+
+
+def _removes_directory(action: Action) -> bool:
+    return action.kind.value in REMOVALS and action.unit == WHOLE and action.reason not in WITH_PATH
 
 
 def _short(path: str) -> str:
@@ -183,55 +292,28 @@ def _short(path: str) -> str:
 def _movement(source: str, target: Place) -> str:
     """Describe a move by what changes: the directory's name, its parent directory, or both."""
     parent, _, name = target.path.rpartition("/")
-    old_parent, _, old_name = source.rpartition("/")
-    side = " in the store" if target.side is Side.STORE else ""
-    if parent == old_parent:
-        return f"renamed to {clean(name)}{side}"
+    if is_rename(source, target.path):
+        return f"to {clean(name)}"
     where = (
         "to the top level" if not parent else f"into {clean(parent.removesuffix('/conversations').rpartition('/')[2])}"
     )
-    renamed = "" if name == old_name else f", renamed to {clean(name)}"
-    return f"{where}{renamed}{side}"
+    return where if name == source.rpartition("/")[2] else f"{where}, as {clean(name)}"
 
 
 def _events(action: Action) -> str:
     if action.events is None:
         return ""
-    change = action.events[1] - action.events[0]
+    before, after = action.events
+    change = after - before
     if change == 0:
         if action.reason is Reason.DIVERGED:
-            return "other events"
-        return "as many events" if action.events[1] else "no events"
+            return "different events"
+        return f"{_plural(after)}, as before" if after else "no events"
     return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 
-def summary(plan: Plan, style: Style, *, done: Outcome | None = None, noun: str = "conversation") -> str:
-    """Return the last line: counts of what is planned, or, with an outcome, of what was done."""
-    results = [] if done is None else list(done.results.values())
-    kinds = Counter(action.kind.value for action in plan.actions)
-    if done is not None:
-        kinds = Counter(deed.action.kind.value for deed in results if deed.result == "done")
-    steps = [f"{kinds[kind.value]} {kind.value}" for kind in Kind if kinds[kind.value]]
-    for result in ("skipped", "failed"):
-        count = sum(deed.result == result for deed in results)
-        steps += [f"{count} {result}"] if count else []
-    waits = [f"{len(plan.held)} held"] if plan.held else []
-    waits += [f"{len(plan.aside)} set aside"] if plan.aside else []
-    text = count_line(steps, waits, () if results else plan.states, noun, done=done is not None)
-    attention = plan.held or any(deed.result != "done" for deed in results)
-    color = "yellow" if attention else SETTLED_COLOR if not plan.actions or results else None
-    return style(text, color, bold=True)
-
-
-def results(outcome: Outcome, style: Style) -> Iterable[str]:
-    """Yield a line for each action that failed or was skipped, with the reason."""
-    for deed in outcome.results.values():
-        if deed.reason is None:
-            continue
-        color = "red" if deed.result == "failed" else "yellow"
-        what = f"{deed.action.kind} {clean(str(deed.action.target))}"
-        words = f"{deed.reason.words}: " if deed.reason is Reason.DRIFT else ""
-        yield f"{style(str(deed.result), color, bold=True)}: {what}: {words}{clean(deed.message)}"
+def _plural(count: int) -> str:
+    return f"{count} event{'' if count == 1 else 's'}"
 
 
 def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, outcome: Outcome | None) -> None:
@@ -249,32 +331,34 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
         show([json.dumps(document, indent=2)])
         return
     style = Style.choose(options.color)
-    undone = [*results(outcome, style), *_waiting(plan, outcome)] if outcome else []
+    undone = [*result_lines(outcome, style), *_waiting(plan, outcome, style)] if outcome else []
     # A question follows: the user must see the plan that it is about.
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
     shown = replace(plan, actions=(), aside=(), notes=()) if quiet else _carried_out(plan, outcome)
-    lines = [*PlanText(shown, style, verbose=options.verbose, sides=options.sides).lines(), *undone]
+    text = PlanText(shown, style, verbose=options.verbose, sides=options.sides, done=outcome is not None)
+    lines = [*text.lines(), *undone]
     if not quiet:
-        end = summary(plan, style, done=outcome, noun=roots.noun)
-        lines = [heading(roots, plan.layout, style), "", *lines, end]
-    show(lines)
+        end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides)
+        lines = [heading(roots, plan.layout, style), "", *lines, *end]
+    if options.is_dry:
+        show_paged(lines, style)
+    else:
+        show(lines)
 
 
-def _waiting(plan: Plan, outcome: Outcome) -> list[str]:
+def _waiting(plan: Plan, outcome: Outcome, style: Style) -> list[str]:
     """Return the lines about requests of this command that a later run will carry out."""
-    left = plan.put_off.union(deed.action.conversation for deed in outcome.results.values() if not deed.is_done)
+    left = plan.put_off.union(entry.action.conversation for entry in outcome.results.values() if not entry.is_done)
     waits = {conversation for (conversation, _), request in plan.waiting if request is not None} & left
     if not waits:
         return []
-    which = "1 request waits" if len(waits) == 1 else f"{len(waits)} requests wait"
-    return [
-        f"{which}: the first run that can carries it out; `reconcile status` shows it, `reconcile undo` drops it",
-        "",
-    ]
+    which = "1 request is pending" if len(waits) == 1 else f"{len(waits)} requests are pending"
+    text = f"{which}: the next run that can carries it out. `reconcile status` shows it, `reconcile undo` drops it."
+    return [*wrap(text, style.columns), ""]
 
 
 def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
-    """Return the plan without the actions that failed or were skipped, which `results` lists, and their notes."""
+    """Return the plan without the actions that failed or were skipped, which have their own lines, and their notes."""
     left = outcome.undone() if outcome is not None else frozenset()
     stays = {action.conversation for action in plan.actions if action.id in left}
     return replace(

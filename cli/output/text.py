@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from reconcile.adapters.roots import Roots
 
@@ -21,11 +20,14 @@ MAX_COLUMNS = 200
 """Columns of texts that are shown in full unless they are absurdly long."""
 MAX_INDENT = 16
 """Levels of a tree that are shown by indentation."""
+DEFAULT_COLUMNS = 80
+"""The width of a terminal that doesn't tell."""
 
 
 def title_and_id(title: str | None, conversation: str, style: Style) -> str:
     """Return a conversation's title with its id, or only one of them if they are the same."""
-    shown = style(shorten(clean(title or "(no title)"), MAX_COLUMNS), bold=True)
+    room = MAX_COLUMNS if style.columns is None else max(1, style.columns - len(conversation) - 2)
+    shown = style(shorten(clean(title or "(no title)"), room), bold=True)
     return shown if title == conversation else f"{shown}  {clean(conversation)}"
 
 
@@ -63,13 +65,9 @@ def width(text: str) -> int:
     """Return the number of columns that a text takes in a terminal."""
     if text.isascii():
         return len(text)
-    import unicodedata
+    from .glyphs import width_of  # here: most text is ASCII
 
-    columns = len(text)
-    for char in text:
-        if not char.isascii():
-            columns += -1 if unicodedata.combining(char) else unicodedata.east_asian_width(char) in "WF"
-    return columns
+    return width_of(text)
 
 
 def pad(text: str, columns: int) -> str:
@@ -87,14 +85,14 @@ def shorten(text: str, columns: int) -> str:
         return text
     if start.isascii():
         return start[: columns - 1] + "…"
-    ends = accumulate(width(char) for char in start)
-    kept = "".join(char for char, end in zip(start, ends, strict=True) if end < columns)
-    return kept + "…"
+    from .glyphs import beginning  # here, as above
+
+    return beginning(start, columns - 1) + "…"
 
 
-def indented(depth: int, text: str) -> str:
-    """Indent a text by a number of levels. Below `MAX_INDENT`, the number of the level is printed."""
-    return f"{'  ' * depth}{text}" if depth <= MAX_INDENT else f"{'  ' * MAX_INDENT}{depth}: {text}"
+def indented(depth: int, text: str, levels: int = MAX_INDENT) -> str:
+    """Indent a text by a number of levels. Below ``levels`` of them, the number of the level is printed."""
+    return f"{'  ' * depth}{text}" if depth <= levels else f"{'  ' * levels}{depth}: {text}"
 
 
 def size(count: int) -> str:
@@ -112,18 +110,19 @@ def size(count: int) -> str:
 class Style:
     """Colours, or none of them."""
 
-    __slots__ = ("colored",)
+    __slots__ = ("colored", "columns")
 
-    def __init__(self, colored: bool) -> None:
-        """Choose whether to use colours."""
+    def __init__(self, colored: bool, columns: int | None = None) -> None:
+        """Choose whether to use colours. ``columns``: the width of the terminal; None: lines are not cut."""
         self.colored = colored
+        self.columns = columns
 
     @classmethod
     def choose(cls, when: str) -> Style:
-        """Decide by ``--color``, ``NO_COLOR``, ``TERM`` and whether standard output is a terminal."""
-        if when != "auto":
-            return cls(when == "always")
-        return cls(sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+        """Decide by ``--color``, the environment, and whether standard output is a terminal (docs/commands.md)."""
+        is_terminal = sys.stdout.isatty()
+        colored = _wants_color(is_terminal) if when == "auto" else when == "always"
+        return cls(colored, terminal_columns() if is_terminal else None)
 
     def __call__(self, text: str, color: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
         """Return the text in a colour, if colours are used."""
@@ -134,45 +133,51 @@ class Style:
         return click.style(text, fg=color, bold=bold or None, dim=dim or None)
 
 
+def _wants_color(is_terminal: bool) -> bool:
+    """Decide by the conventions of no-color.org, force-color.org and bixense.com/clicolors."""
+    environ = os.environ
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR") or environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+        return True
+    return is_terminal and environ.get("CLICOLOR") != "0" and environ.get("TERM") != "dumb"
+
+
+def terminal_columns() -> int:
+    """Return the width of the terminal by ``COLUMNS``, or as the terminal says; 80 if neither does."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or DEFAULT_COLUMNS
+    except (OSError, ValueError):
+        return DEFAULT_COLUMNS
+
+
 def heading(roots: Roots, layout: str, style: Style) -> str:
     """Return the two lines that name the workspace and the store, and the layout."""
-    home = os.path.expanduser("~")
-
-    def show(path: str) -> str:
-        return clean("~" + path[len(home) :] if path.startswith(home + os.sep) else path)
-
     how = f" ({layout})" if roots.inner else ""
-    text = f"workspace {show(roots.workspace)}{how}\nstore     {show(roots.store)}"
-    return style(text, dim=True)
+    room = None if style.columns is None else style.columns - 10
+    lines = (f"workspace {short_path(roots.workspace, room, how)}{how}", f"store     {short_path(roots.store, room)}")
+    return style("\n".join(lines), dim=True)
+
+
+def short_path(path: str, columns: int | None, after: str = "") -> str:
+    """Return a path with ``~`` for the home directory, and an ellipsis for its beginning if there is no room for it.
+
+    ``after``: text that follows the path and needs some of the room.
+    """
+    home = os.path.expanduser("~")
+    shown = clean("~" + path[len(home) :] if path.startswith(home + os.sep) else path)
+    if columns is None or width(shown) + len(after) <= columns:
+        return shown
+    room, parts = columns - len(after) - 2, shown.split("/")
+    while len(parts) > 1 and width("/".join(parts)) > room:
+        del parts[0]
+    return f"…/{shorten('/'.join(parts), max(room, 1))}"
 
 
 def show(lines: Iterable[str]) -> None:
     """Print lines."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
-
-
-def count_line(
-    steps: Sequence[str], waits: Sequence[str], states: Sequence[tuple[str, int]], noun: str, *, done: bool
-) -> str:
-    """Return the last line of a report: the steps, what waits, and how many records are in which state.
-
-    ``done``: the steps are done, and not only planned.
-    """
-    text = f"{'Done' if done else 'Plan'}: {', '.join(steps) if steps else 'nothing to do'}"
-    text = "; ".join((text, *waits))
-    if states:
-        total = sum(count for _, count in states)
-        counts = ", ".join(f"{count} {state}" for state, count in states)
-        text += f". {total} {noun}{'' if total == 1 else 's'}: {counts}"
-    return text + "."
-
-
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> None:
-    """Print rows of cells below a bold heading."""
-    widths = [max(map(width, column)) for column in zip(head, *rows, strict=True)]
-    lines = []
-    for number, cells in enumerate((head, *rows)):
-        line = "  ".join(pad(cell, columns) for cell, columns in zip(cells, widths, strict=True)).rstrip()
-        lines.append(line if number else style(line, bold=True))
-    show(lines)

@@ -1,4 +1,4 @@
-"""The 15 cases of the decision table, and the reasons: why something is done, held, set aside or noted.
+"""The 15 cases of the decision table, and the reasons: why something is done, blocked, left alone or noted.
 
 docs/cases.md and docs/reasons.md publish both, and tests compare them with these tables. ``--json`` prints the number
 of a case and the value of a reason.
@@ -12,21 +12,21 @@ from typing import Final, Self, TypeVar
 T = TypeVar("T")
 
 CASES: Final = {
-    1: ("- - -", "nothing"),
-    2: ("- - a", "new in the workspace (external)"),
+    1: ("- - -", "on neither side"),
+    2: ("- - a", "new in the workspace"),
     3: ("- a -", "only in the store, never seen here"),
     4: ("- a a", "equal"),
-    5: ("- a b", "differ, no history"),
-    6: ("a - -", "gone on both sides"),
-    7: ("a - a", "removed on the store side"),
-    8: ("a - b", "removed there, edited here"),
-    9: ("a a -", "removed in the workspace"),
-    10: ("a a a", "in sync"),
+    5: ("- a b", "different, no common base"),
+    6: ("a - -", "gone from both sides"),
+    7: ("a - a", "removed from the store"),
+    8: ("a - b", "removed from the store, edited in the workspace"),
+    9: ("a a -", "removed from the workspace"),
+    10: ("a a a", "up to date"),
     11: ("a a b", "edited in the workspace"),
-    12: ("a b -", "edited in the store, gone from the workspace"),
+    12: ("a b -", "edited in the store, removed from the workspace"),
     13: ("a b a", "edited in the store"),
-    14: ("a b b", "the same edit on both"),
-    15: ("a b c", "edited on both"),
+    14: ("a b b", "the same edit on both sides"),
+    15: ("a b c", "edited on both sides"),
 }
 """The pattern (baseline store workspace) and the meaning of each case, by its number."""
 
@@ -66,105 +66,105 @@ class Reason(Enum):
 
     # why an action is done
     EXTERNAL = "external", "new in the workspace"
-    TRASHED = "trashed", "in the store's trash, valid in the workspace"
-    REFILL = "refill", "the store was emptied or replaced, refilled from the workspace"
+    TRASHED = "trashed", "in the store's trash, still in the workspace"
+    REFILL = "refill", "the store was emptied or replaced"
     EDITED_WORKSPACE = "edited-workspace", "edited in the workspace"
     EDITED_STORE = "edited-store", "edited in the store"
-    EDIT_WINS = "edit-wins", "removed from the store, but edited in the workspace since"
-    NEWER_WORKSPACE = "newer-workspace", "both differ, the workspace's is newer"
-    NEWER_STORE = "newer-store", "both differ, the store's is newer"
-    TIE = "tie", "both differ, same time: the store's wins"
-    PREFERRED = "preferred", "both differ, chosen by --prefer"
-    AHEAD_WORKSPACE = "ahead-workspace", "the workspace continues the store's events"
-    AHEAD_STORE = "ahead-store", "the store continues the workspace's events"
-    LATER_COMMIT = "later-commit", "both differ, the workspace's is of a later commit"
-    DIVERGED = "diverged", "two continuations of one conversation"
-    INCOMPLETE = "incomplete", "a file is missing or empty, refilled from the other side"
-    DECIDED = "decided", "decided with resolve"
-    PROJECTED = "projected", "projected here, and absent"
+    EDIT_WINS = "edit-wins", "removed from the store, edited here since"
+    NEWER_WORKSPACE = "newer-workspace", "both sides differ; the workspace is newer"
+    NEWER_STORE = "newer-store", "both sides differ; the store is newer"
+    TIE = "tie", "both sides differ, same time; the store wins"
+    PREFERRED = "preferred", "both sides differ; chosen with --prefer"
+    AHEAD_WORKSPACE = "ahead-workspace", "the workspace adds events"
+    AHEAD_STORE = "ahead-store", "the store adds events"
+    LATER_COMMIT = "later-commit", "the workspace has the later commit"
+    DIVERGED = "diverged", "both sides continued it differently"
+    INCOMPLETE = "incomplete", "a file was missing or empty"
+    DECIDED = "decided", "chosen with resolve"
+    PROJECTED = "projected", "published here, but missing"
     ANCESTOR_RETURNED = "ancestor-returned", "its parent is in the workspace again"
-    ANCESTOR_LEFT = "ancestor-left", "its parent left the tree, projected as a root"
-    SHARED = "shared", "new in the store, from another checkout"
-    UNITED = "united", "edited on both sides, made one of both"
-    PUT_BACK = "put-back", "an edit lost entries, they are put back"
-    REBUILT = "rebuilt", "derived, and not as what it follows from says"
-    REPROJECTED = "reprojected", "absent, configured to be projected again"
+    ANCESTOR_LEFT = "ancestor-left", "its parent left the tree; it becomes a root"
+    SHARED = "shared", "new in the store"
+    UNITED = "united", "merges the edits of both sides"
+    PUT_BACK = "put-back", "restores entries that an edit lost"
+    REBUILT = "rebuilt", "derived data is out of date"
+    REPROJECTED = "reprojected", "missing here; the settings publish it again"
     REMOVED_IN_STORE = "removed-in-store", "removed from the store"
-    DUPLICATE = "duplicate", "another directory of the same conversation"
-    FLATTENED = "flattened", "nested inside the store, which is flat"
+    DUPLICATE = "duplicate", "a second directory of the same conversation"
+    FLATTENED = "flattened", "nested in the store, which is flat"
     PARENT_CHANGED = "parent-changed", "its parent changed"
-    PARENT_GONE = "parent-gone", "its parent is not live"
-    PARENT_STRIPPED = "parent-stripped", "the parent was stripped from the file, put back"
-    CYCLE_BROKEN = "cycle-broken", "its parents form a cycle, broken here"
+    PARENT_GONE = "parent-gone", "its parent is archived or missing"
+    PARENT_STRIPPED = "parent-stripped", "the file lost its parent; restored"
+    CYCLE_BROKEN = "cycle-broken", "its parents form a cycle, cut here"
     TITLE_CHANGED = "title-changed", "its title changed"
-    LAYOUT = "layout", "placed by the layout"
+    LAYOUT = "layout", "the layout places it there"
     ARCHIVED = "archived", "archived in the store"
-    UNARCHIVED = "unarchived", "live in the store"
-    BEHIND = "behind", "an older version, aged so that it can't win by its time"
-    LOCALIZED = "localized", "made local, as asked"
-    WITH_ANCESTOR = "with-ancestor", "lies in a directory that goes, and comes back with it"
-    ASKED = "asked", "projected, as asked"
-    RECOVERED = "recovered", "put back, as the record has it"
-    REMOVED_AS_ASKED = "removed-as-asked", "removed, as asked"
-    WRITTEN = "written", "written by a program, through the library"
-    PROMOTED = "promoted", "takes the parent of its removed parent"
-    EXPIRED = "expired", "expired, with all that is below it"
-    FORKED = "forked", "forked, as asked"
-    QUARANTINED = "quarantined", "nobody can read it, moved into the trash as asked"
-    TAKEN_BACK = "taken-back", "takes back what a run did"
-    RESTORED = "restored", "a version from the vault, as asked"
+    UNARCHIVED = "unarchived", "unarchived in the store"
+    BEHIND = "behind", "an older version must not win by its time"
+    LOCALIZED = "localized", "made local"
+    WITH_ANCESTOR = "with-ancestor", "inside a directory that is removed"
+    ASKED = "asked", "published on request"
+    RECOVERED = "recovered", "restored, as it was here before"
+    REMOVED_AS_ASKED = "removed-as-asked", "removed on request"
+    WRITTEN = "written", "written through the library"
+    PROMOTED = "promoted", "its parent was removed"
+    EXPIRED = "expired", "expired, with all its descendants"
+    FORKED = "forked", "forked on request"
+    QUARANTINED = "quarantined", "unreadable; moved to the trash on request"
+    TAKEN_BACK = "taken-back", "undo of a run"
+    RESTORED = "restored", "restored from the vault"
 
     # why something is held
-    INVALID = "invalid", "content that can't be read as what it should be"
-    DIVERGED_HELD = "diverged-held", "two continuations, configured to ask"
+    INVALID = "invalid", "a file has invalid content"
+    DIVERGED_HELD = "diverged-held", "both sides continued it differently, and the settings say to ask"
     BULK = "bulk", "many directories would be removed at once"
     WORKSPACE_EMPTIED = "workspace-emptied", "the workspace is empty, and was not before"
-    GIT_BUSY = "git-busy", "git is in the middle of something in this checkout"
-    SUBTREE_HELD = "subtree-held", "something below it could not be saved"
-    NOT_ROUND_TRIP = "not-round-trip", "its metadata can't be edited without changing other bytes"
-    OBSTRUCTED = "obstructed", "something else is in the way"
+    GIT_BUSY = "git-busy", "a git operation is in progress in this checkout"
+    SUBTREE_HELD = "subtree-held", "a descendant could not be saved"
+    NOT_ROUND_TRIP = "not-round-trip", "an edit of its metadata would change other bytes"
+    OBSTRUCTED = "obstructed", "another file or directory is in the way"
     PATH_TOO_LONG = "path-too-long", "the path would be longer than the file system allows"
-    UNREADABLE = "unreadable", "it can't be read"
-    ANCESTORS_ABSENT = "ancestors-absent", "what it lies below doesn't belong here, and would be public with it"
-    ARCHIVED_HELD = "archived-held", "archived in the store, which decides"
-    UNSETTLED = "unsettled", "what it holds has to be settled first"
-    WRITTEN_SINCE = "written-since", "not as the run left it, so that can't be taken back"
+    UNREADABLE = "unreadable", "it cannot be read"
+    ANCESTORS_ABSENT = "ancestors-absent", "its parents are not published here"
+    ARCHIVED_HELD = "archived-held", "archived in the store, and the store decides"
+    UNSETTLED = "unsettled", "its own problems have to be resolved first"
+    WRITTEN_SINCE = "written-since", "changed since that run, so it cannot be undone"
 
-    CONTRADICTING = "contradicting", "both sides say something else of the same thing"
-    LOSING = "losing", "an edit lost entries, and they can't be put back"
-    PROGRAM_BUSY = "program-busy", "the program that it belongs to is at work"
+    CONTRADICTING = "contradicting", "both sides contradict each other"
+    LOSING = "losing", "an edit lost entries that cannot be restored"
+    PROGRAM_BUSY = "program-busy", "its program is at work"
 
     # why something is set aside
-    BEHIND_ASIDE = "behind-aside", "an older version of the stored conversation"
-    DISPLACED = "displaced", "somebody else moved it"
-    LOCAL_PRESENT = "local-present", "local, but present in this checkout"
-    REMOVED_BEFORE = "removed-before", "removed earlier, this is an old copy of it"
-    KEPT = "kept", "left as it is, as decided, until a side changes"
-    UNDONE = "undone", "undone, left as it is until a side changes"
+    BEHIND_ASIDE = "behind-aside", "the workspace has an older version"
+    DISPLACED = "displaced", "another program moved its directory"
+    LOCAL_PRESENT = "local-present", "local, but this checkout still has a copy"
+    REMOVED_BEFORE = "removed-before", "an old copy of a removed conversation"
+    KEPT = "kept", "left alone, as chosen, until a side changes"
+    UNDONE = "undone", "undone; left alone until a side changes"
 
     # why something is noted
-    CONFLICT = "conflict", "edited on both sides, the loser is in the vault"
-    BASE_REPLACED = "base-replaced", "the same events, and another base configuration than the store's"
-    PARENT_ABSENT = "parent-absent", "its parent isn't in this workspace"
-    PARENT_UNREADABLE = "parent-unreadable", "its parent_id is no conversation's id"
+    CONFLICT = "conflict", "both sides changed; the vault has the version that lost"
+    BASE_REPLACED = "base-replaced", "same events, different base configuration"
+    PARENT_ABSENT = "parent-absent", "its parent is not in this workspace"
+    PARENT_UNREADABLE = "parent-unreadable", "its parent_id is not a valid id"
     DUPLICATE_CONFLICT = "duplicate-conflict", "two directories of one conversation were both edited"
-    REMOVED_HERE = "removed-here", "removed from the workspace by somebody else"
-    WAITING = "waiting", "waits for its parent to return to the workspace"
-    CYCLE = "cycle", "parents form a cycle"
-    FOREIGN = "foreign", "not a conversation, never touched"
-    STORE_REPLACED = "store-replaced", "the store is another directory than last time, no removals inferred"
-    TAKEN_ALONG = "taken-along", "directories that go with the one that they lie in"
-    ARCHIVED_COPY = "archived-copy", "archived, and left alone"
-    REQUESTED = "requested", "asked for earlier; the first run that can does it"
-    REQUEST_DROPPED = "request-dropped", "asked for earlier, and not done any more: something has changed since"
-    LEFT_IN_VAULT = "left-in-vault", "kept by the same run, and stays in the vault"
+    REMOVED_HERE = "removed-here", "another program removed it from the workspace"
+    WAITING = "waiting", "waits until its parent is in the workspace again"
+    CYCLE = "cycle", "its parents form a cycle"
+    FOREIGN = "foreign", "not a conversation; never touched"
+    STORE_REPLACED = "store-replaced", "the store directory was replaced since the last run; nothing counts as removed"
+    TAKEN_ALONG = "taken-along", "removed with the directory that contains it"
+    ARCHIVED_COPY = "archived-copy", "archived; left alone"
+    REQUESTED = "requested", "requested earlier; the next run that can does it"
+    REQUEST_DROPPED = "request-dropped", "requested earlier; dropped, as something has changed since"
+    LEFT_IN_VAULT = "left-in-vault", "saved by the same run; stays in the vault"
 
     # why an action was not carried out
-    BUSY = "busy", "held by another process"
-    DRIFT = "drift", "changed meanwhile, run again"
-    OUTDATED = "outdated", "not as the saved plan was made for, make it again"
+    BUSY = "busy", "in use by another process"
+    DRIFT = "drift", "changed meanwhile; run again"
+    OUTDATED = "outdated", "changed since the plan was saved; save it again"
     FAILED = "failed", "failed"
-    NEEDS_SKIPPED = "needs-skipped", "needed something that was not done"
+    NEEDS_SKIPPED = "needs-skipped", "needs a step that was not done"
 
 
 _BY_KEYWORD = {reason.value: reason for reason in Reason}

@@ -87,7 +87,7 @@ def test_with_nothing_to_put_back_nothing_is_written_not_even_a_state(known: Wor
     shutil.rmtree(known.state)
     for args in (("recover",), ("recover", "--yes"), ("recover", "--all", "--yes")):
         result = known.run("-w", known.project, *args)
-        assert (result.exit_code, "nothing to do" in result.stdout) == (0, True), result.output
+        assert (result.exit_code, "Nothing to do" in result.stdout) == (0, True), result.output
     assert not known.state.exists()
 
 
@@ -117,7 +117,7 @@ def test_ancestors_are_asked_for_and_named(known: World) -> None:
     assert (code, "It becomes public. [y/N]" in shown) == (4, True), shown
     assert len(listing(known.workspace)) == 3
     code, shown = at_terminal(*args, answers="y\n")
-    assert (code, "2 project" in shown) == (0, True), shown
+    assert (code, "2 published" in shown) == (0, True), shown
     assert listing(known.workspace) == before
 
 
@@ -155,7 +155,7 @@ def test_quiet_says_what_is_held_or_refused_and_nothing_else(known: World, tmp_p
     (known.workspace / f"{THIRD}-it" / "metadata.json").write_text("<<<<<<< HEAD\n")
     append(known.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
     held, *rest = known.run(*args).stdout.splitlines()
-    assert held == "held: needs a decision"
+    assert held == "blocked, until you decide or repair:"
     assert [line.strip() for line in rest if line][-1] == (
         f"reconcile resolve jp-c{THIRD} --take store --workspace {known.project}"
     ), "the way on is about the same sides"

@@ -54,7 +54,10 @@ def test_a_plan_of_10000_actions_is_summed_up() -> None:
     summed = [
         line.split() for line in shown[shown.index("... and 9980 more conversations (-v shows all); in total:") + 1 :]
     ]
-    assert [words[:4] for words in summed if words] == [["copy", "7500", "7.5", "MB"], ["project", "2500", "2.5", "MB"]]
+    assert [words[:5] for words in summed if words] == [
+        ["->", "store", "7500", "7.5", "MB"],
+        ["->", "workspace", "2500", "2.5", "MB"],
+    ]
 
 
 def test_with_v_all_of_it_is_shown() -> None:
@@ -73,7 +76,7 @@ def test_10000_items_and_notes(verbose: bool) -> None:
         Note(conversation="jp-c1", reason=Reason.CONFLICT, message=f"edited {number}") for number in range(MANY)
     )
     shown = lines(Plan(layout="nested", held=held, notes=notes), verbose=verbose)
-    assert sum(line.startswith("    stream: found") for line in shown) == (MANY if verbose else 60)
+    assert sum(line.startswith("    events: found") for line in shown) == (MANY if verbose else 60)
     assert sum("edited" in line for line in shown) == (MANY if verbose else 20)
     assert ("  ... and 9940 more (-v shows all)" in shown) is not verbose
     assert ("  ... and 9980 more (-v shows all)" in shown) is not verbose
@@ -81,8 +84,12 @@ def test_10000_items_and_notes(verbose: bool) -> None:
 
 def test_foreign_names_are_counted_and_listed_with_v() -> None:
     notes = tuple(Note(conversation=None, reason=Reason.FOREIGN, message=f"store:{name}: no id") for name in "xy")
-    assert lines(Plan(layout="nested", notes=notes)) == ["2 entries are not ours and left alone (-v lists them)"]
-    assert lines(Plan(layout="nested", notes=notes[:1])) == ["1 entry is not ours and left alone (-v lists them)"]
+    assert lines(Plan(layout="nested", notes=notes)) == [
+        "2 other entries are left alone: no conversations (-v lists them)"
+    ]
+    assert lines(Plan(layout="nested", notes=notes[:1])) == [
+        "1 other entry is left alone: no conversations (-v lists them)"
+    ]
     assert "  store:x: no id" in lines(Plan(layout="nested", notes=notes), verbose=True)
 
 
@@ -96,7 +103,12 @@ def test_nothing_that_a_title_or_a_name_brings_acts_on_the_terminal() -> None:
     title = f"A{evil}"
     one = replace(action(1), title=title, unit=f"extra:{evil}")
     move = replace(action(1, Kind.MOVE), source=Place(Side.STORE, "1-a"), target=Place(Side.STORE, f"1-{evil}"))
-    gone = replace(action(1, Kind.REMOVE_STALE), unit="conversation", target=Place(Side.WORKSPACE, f"1-{evil}"))
+    gone = replace(
+        action(1, Kind.REMOVE_STALE),
+        unit="conversation",
+        reason=Reason.DUPLICATE,
+        target=Place(Side.WORKSPACE, f"1-{evil}"),
+    )
     item = Item(conversation="jp-c1", title=title, unit=f"extra:{evil}", reason=Reason.INVALID, message=evil)
     item = replace(item, conversation=evil, resolve=(f"reconcile resolve {evil}",))
     note = Note(conversation=evil, reason=Reason.CONFLICT, message=evil)
@@ -113,17 +125,17 @@ def test_ancestors_are_shown_above_what_is_done_below_them() -> None:
     baseline = agreed_on(parent, f"1-a/conversations/{child}")
     workspace = here(parent, f"1-a/conversations/{child.replace('[1]', '[1 2]')}")
     shown = lines(plan_of(stored(parent, child), workspace, baseline))
-    assert [line.split()[0] for line in shown if line] == ["A", "B", "copy"]
+    assert [line.split()[0] for line in shown if line] == ["A", "B", "->"]
     assert [len(line) - len(line.lstrip()) for line in shown if line] == [0, 2, 4]
 
 
 MOVES = {
-    "renamed": ("1-a", Place(Side.WORKSPACE, "1-b"), "renamed to 1-b"),
-    "renamed in the store": ("1-a", Place(Side.STORE, "1-b"), "renamed to 1-b in the store"),
-    "to the top": ("2-b/conversations/1-a", Place(Side.WORKSPACE, "1-a"), "to the top level"),
-    "below another": ("1-a", Place(Side.WORKSPACE, "2-b/conversations/1-a"), "into 2-b"),
-    "both": ("1-a", Place(Side.WORKSPACE, "2-b/conversations/1-c"), "into 2-b, renamed to 1-c"),
-    "into the archive": ("1-a", Place(Side.WORKSPACE, ".archive/1-a"), "into .archive"),
+    "renamed": ("1-a", Place(Side.WORKSPACE, "1-b"), "rename in workspace to 1-b"),
+    "renamed in the store": ("1-a", Place(Side.STORE, "1-b"), "rename in store to 1-b"),
+    "to the top": ("2-b/conversations/1-a", Place(Side.WORKSPACE, "1-a"), "move in workspace to the top level"),
+    "below another": ("1-a", Place(Side.WORKSPACE, "2-b/conversations/1-a"), "move in workspace into 2-b"),
+    "both": ("1-a", Place(Side.WORKSPACE, "2-b/conversations/1-c"), "move in workspace into 2-b, as 1-c"),
+    "into the archive": ("1-a", Place(Side.WORKSPACE, ".archive/1-a"), "move in workspace into .archive"),
 }
 
 
@@ -132,19 +144,19 @@ def test_where_a_directory_goes(source: str, target: Place, words: str) -> None:
     move = replace(action(1, Kind.MOVE), source=Place(target.side, source), target=target)
     plan = Plan(layout="nested", actions=(move,), outline=(Heading("jp-c1", None, 0),))
     (_, line, _) = lines(plan)
-    assert line.split(maxsplit=1)[1].startswith(f"{words}  ")
+    assert " ".join(line.split()).startswith(f"{words} ")
 
 
 @pytest.mark.parametrize(
     ("events", "words"),
-    [((1, 3), "+2 events"), ((3, 2), "-1 event"), ((2, 2), "as many events"), ((0, 0), "no events"), (None, "")],
+    [((1, 3), "+2 events"), ((3, 2), "-1 event"), ((2, 2), "2 events, as before"), ((0, 0), "no events"), (None, "")],
 )
 def test_the_change_in_the_number_of_events(events: tuple[int, int] | None, words: str) -> None:
     plan = replace(plan_with(1), actions=(replace(action(1), events=events),))
     assert words in lines(plan)[1]
-    assert ("event" in lines(plan)[1]) is (events is not None)
+    assert (lines(plan)[1].count("event") > 1) is (events is not None)
 
 
 def test_a_version_whose_time_is_put_back() -> None:
     plan = replace(plan_with(1), actions=(action(1, Kind.AGE),))
-    assert "stream  time put back" in lines(plan)[1]
+    assert " ".join(lines(plan)[1].split()).startswith("reset time in workspace events ")

@@ -38,7 +38,7 @@ def test_nothing_to_do_is_said_in_the_same_words(tmp_path: Path, run: Run, words
     # With a word that is left to the parser.
     by_parser = run(*words, *where, "--color=auto")
     assert ran(*words, *where) == (by_parser.exit_code, by_parser.stdout, by_parser.stderr)
-    assert words == ["-q"] or "nothing to do. 1 conversation: 1 in-sync." in by_parser.stdout
+    assert words == ["-q"] or "Nothing to do. 1 conversation: 1 up to date." in by_parser.stdout
 
 
 def test_what_goes_wrong_is_one_line(tmp_path: Path, run: Run) -> None:

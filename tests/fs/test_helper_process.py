@@ -99,4 +99,4 @@ def test_who_is_not_told_of_processes_that_end_begins_none(
     for _ in range(2):
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
-    assert f"{MIN_ENTRIES + 1} in-sync" in ran.stdout
+    assert f"{MIN_ENTRIES + 1} up to date" in ran.stdout

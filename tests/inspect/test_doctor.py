@@ -82,7 +82,7 @@ def test_an_empty_directory_is_named_by_status_too(world: World) -> None:
     (told,) = (each for each in world.reconcile("status").stdout.splitlines() if f"{NOBODY}-empty" in each)
     assert told.strip() == f"{finding['place']}: {finding['found']}"
     shown = world.reconcile("status", str(NOBODY)).stdout
-    assert f"empty: {finding['place']}: {finding['found']}" in shown
+    assert f"empty directory: {finding['place']}: {finding['found']}" in shown
 
 
 def test_status_of_what_is_on_neither_side_any_more(world: World) -> None:
@@ -147,7 +147,7 @@ def test_repair_does_what_is_safe_and_a_quarantine_what_is_named(world: World) -
     assert "1 of them is mended by" in text
     assert f"reconcile doctor --quarantine jp-c{SECOND_ID}" in text
     repaired = world.run("doctor", "--repair", "-w", world.project)
-    assert (repaired.exit_code, "1 remove-stale; 1 held" in repaired.stdout) == (4, True)
+    assert (repaired.exit_code, "1 removed from the workspace; 1 blocked" in repaired.stdout) == (4, True)
     assert [each["kind"] for each in findings(world)] == ["merge-markers"]
     assert world.run("doctor", "--repair", "--quarantine", str(FIRST), "-w", world.project).exit_code == 2
     world.reconcile("doctor", "--quarantine", str(SECOND_ID))

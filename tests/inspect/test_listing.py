@@ -123,7 +123,7 @@ def test_a_part_is_counted_alone(world: World) -> None:
     write_conversation(world.workspace / str(E + 10), "New", events(1))
     shutil.rmtree(world.workspace / str(E))
     result = world.run("--only", str(B), "--dry-run", "--workspace", world.project).stdout
-    assert result.endswith("Plan: nothing to do. 1 conversation: 1 in-sync.\n")
+    assert result.endswith("Nothing to do. 1 conversation: 1 up to date.\n")
     assert "is gone from the workspace" not in result
     status = world.run("status", "--below", str(B), "--workspace", world.project).stdout
-    assert status.endswith("2 conversations: 2 in-sync.\n")
+    assert status.endswith("2 conversations: 2 up to date.\nNothing to do.\n")

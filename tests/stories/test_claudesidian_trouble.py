@@ -100,7 +100,7 @@ def test_a_vault_that_is_reached_by_a_link_is_the_one_that_was_named(run: Run, t
     (tmp_path / "link").symlink_to("vault")
     assert run("-w", tmp_path / "link").exit_code == 0
     result = run("-w", vault.path)
-    assert (result.exit_code, "nothing to do" in result.stdout) == (0, True), "it is the same vault"
+    assert (result.exit_code, "Nothing to do" in result.stdout) == (0, True), "it is the same vault"
 
 
 def test_what_is_no_file(run: Run, tmp_path: Path) -> None:
@@ -170,5 +170,5 @@ def test_what_changes_the_cache_changes_nothing(run: Run, tmp_path: Path) -> Non
     vault.reconcile()
     (vault.path / ".nexus" / "cache.db").write_bytes(b"SQLite")
     result = vault.reconcile()
-    assert "nothing to do" in result.output
+    assert "Nothing to do" in result.output
     assert not (vault.store / ".nexus" / "cache.db").exists()

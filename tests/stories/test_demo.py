@@ -42,7 +42,7 @@ def test_the_demo_goes_on_without_the_users_data(tmp_path: Path, home: Path) -> 
         return found.stdout + found.stderr
 
     stored = files(demo / "data")
-    assert "nothing to do" in ran()
+    assert "Nothing to do" in ran()
     ran("local", "17779500000")
     assert len(files(demo / "project")) < len(stored)
     assert "undo of" in ran("undo")

@@ -45,27 +45,27 @@ def test_what_has_changed_is_looked_at_run_after_run(known: World) -> None:
             append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + count * SECOND)
             known.run("--workspace", known.project)
             assert known.event_count(ONE) == count
-            assert "nothing to do" in known.run("--workspace", known.project).stdout
+            assert "Nothing to do" in known.run("--workspace", known.project).stdout
         write_conversation(known.workspace / f"{NEW}-new", "New", events(2))
-        assert "1 copy" in known.run("--workspace", known.project).stdout
-        assert "3 in-sync" in known.run("--workspace", known.project, "--dry-run").stdout
+        assert "1 added to the store" in known.run("--workspace", known.project).stdout
+        assert "3 up to date" in known.run("--workspace", known.project, "--dry-run").stdout
 
 
 def test_what_other_commands_have_done_is_known(known: World) -> None:
     known.reconcile("local", str(TWO))
-    assert "1 in-sync, 1 local" in known.reconcile().stdout
+    assert "1 up to date, 1 local" in known.reconcile().stdout
     with no_look_at_everything():
-        assert "1 in-sync, 1 local" in known.run("--workspace", known.project).stdout
+        assert "1 up to date, 1 local" in known.run("--workspace", known.project).stdout
 
 
 def test_a_run_that_had_something_to_do_is_gone_on_from(known: World) -> None:
     known.reconcile("local", str(TWO))
     append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
-    assert "1 copy" in known.reconcile().stdout  # everything was looked at
+    assert "1 updated in the store" in known.reconcile().stdout  # everything was looked at
     append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 4 * SECOND)
     with no_look_at_everything():
-        assert "1 copy" in known.run("--workspace", known.project).stdout
-        assert "1 in-sync, 1 local" in known.run("--workspace", known.project).stdout
+        assert "1 updated in the store" in known.run("--workspace", known.project).stdout
+        assert "1 up to date, 1 local" in known.run("--workspace", known.project).stdout
 
 
 @contextmanager
@@ -127,9 +127,9 @@ def test_what_is_held_is_said_every_time(known: World) -> None:
         result = known.run("--workspace", known.project)
         assert result.exit_code == 4
         assert "metadata.json: found" in result.stdout
-        assert "1 held" in result.stdout
+        assert "1 blocked" in result.stdout
     dry = known.run("--workspace", known.project, "--dry-run")
-    assert (dry.exit_code, "1 held" in dry.stdout) == (4, True)
+    assert (dry.exit_code, "1 blocked" in dry.stdout) == (4, True)
 
 
 def flipped(content: bytes, at: int) -> bytes:

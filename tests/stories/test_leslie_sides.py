@@ -201,7 +201,7 @@ def test_what_time_alone_makes_due_is_done(small: Sides) -> None:
     left = small.leslie / "thread_relations.json.tmp-123-01234567-89ab-cdef-0123-456789abcdef"
     left.write_bytes(b"")
     for _ in range(3):
-        assert "nothing to do" in small.run("-w", small.project).stdout
+        assert "Nothing to do" in small.run("-w", small.project).stdout
         time.sleep(0.1)
     assert left.exists()
     # The clock can't be put forward; no summary is saved that a run could answer from.

@@ -146,7 +146,7 @@ def test_run_as_nobody(world: World) -> None:
         copy_tree(world.project, home / "project")
         for path in (home, *home.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
-        for expected in ("2 copy", "2 in-sync"):
+        for expected in ("2 added to the store", "2 up to date"):
             done = subprocess.run(
                 [*drop, "--workspace", f"{name}/project"],
                 env={"HOME": name, "PATH": os.environ["PATH"]},

@@ -45,7 +45,7 @@ class Tree:
         result = self.run(*args, *sides)
         assert result.exit_code == 0, result.output
         again = self.run(*sides)
-        assert "nothing to do" in again.output, again.output
+        assert "Nothing to do" in again.output, again.output
         return result.output
 
 

@@ -49,7 +49,7 @@ def test_what_was_wiped_comes_back_with_its_notes_and_without_what_is_local(know
     if how == "the conversations":
         known.workspace.mkdir()
     shown = recover(known, "--dry-run")
-    assert "2 project" in shown.stdout
+    assert "2 to publish" in shown.stdout
     refused = recover(known, code=4)
     assert "nothing was done: found no terminal to ask at" in refused.stderr
     assert not known.workspace.is_dir() or not list(known.workspace.iterdir())
@@ -83,7 +83,7 @@ def test_a_run_that_was_cut_short_at_its_very_end_is_finished_by_recover_too(kno
     shown = recover(known, "--dry-run")
     assert "was interrupted" in shown.stderr
     assert list(known.workspace.glob(".reconcile-*")) == left
-    assert "nothing to do" in recover(known).stdout, "nobody is asked"
+    assert "Nothing to do" in recover(known).stdout, "nobody is asked"
     assert not list(known.workspace.glob(".reconcile-*"))
     known.check_settled()
 
@@ -138,7 +138,7 @@ def test_a_worktree_elsewhere_takes_the_record_of_the_one_that_is_gone(
     found = json.loads(run("checkouts", "--json").stdout)["checkouts"]
     assert {(each["project"], each["state"]) for each in found} == {(str(new), "here"), (str(known.project), "gone")}
     heading, *rows = run("checkouts").stdout.splitlines()
-    assert heading.split() == ["Checkout", "Is", "Last", "seen", "Conversations"]
+    assert heading.split() == ["Checkout", "State", "Last", "seen", "Conversations"]
     assert {row.split()[1] for row in rows} == {"here", "gone"}
     assert "forgotten: 1 record of" in run("checkouts", "--forget", known.project).stdout
     assert "no checkout is known at" in run("checkouts", "--forget", known.project).stderr
@@ -156,7 +156,7 @@ def test_without_any_record_nothing_is_published_but_by_name(known: World, run: 
     assert "no record of a checkout here" in run("recover", "--yes").stderr
     result = recover(known, "--store", silo, "--yes")
     assert "nothing is known of what was here" in result.stderr
-    assert "nothing to do" in result.stdout
+    assert "Nothing to do" in result.stdout
     assert not listing(known.workspace)
     recover(known, "--store", silo, "--all", "--yes")
     # Without the state the extra may have been the store's own, and what is local isn't known.
@@ -193,7 +193,7 @@ def test_what_was_archived_here_comes_back_into_the_archive(known: World) -> Non
     before = listing(known.workspace)
     assert f".archive/{SECOND_ID}-it/events.json" in before
     shutil.rmtree(known.workspace)
-    assert "2 project" in recover(known, "--yes").stdout
+    assert "2 published" in recover(known, "--yes").stdout
     assert listing(known.workspace) == before
     known.check_settled()
     shutil.rmtree(known.workspace / ".archive")
@@ -207,7 +207,7 @@ def test_what_lies_below_a_local_one_is_left_out_and_named(known: World) -> None
     shutil.rmtree(known.project / ".jp")
     result = recover(known, "--yes", "--all")
     assert "left out: 1 conversation below what doesn't come" in result.stderr
-    assert "nothing to do" in result.stdout
+    assert "Nothing to do" in result.stdout
     assert not listing(known.workspace)
 
 

@@ -67,7 +67,7 @@ def test_a_saved_removal_is_carried_out_once(world: World, tmp_path: Path) -> No
     result = world.reconcile("apply", saved, code=4)
     assert f"skipped: remove store:{FIRST}-it: found it done already" in result.stdout
     assert "make it again" not in result.stderr
-    assert "removed, as asked" not in result.stdout, "nothing of it was done this time"
+    assert "removed on request" not in result.stdout, "nothing of it was done this time"
 
 
 def test_a_saved_move_is_carried_out_once_and_says_what_it_would_need_first(world: World, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_nothing_to_resolve_is_nothing_to_do(world: World) -> None:
     three(world)
     world.reconcile()
     before = listing(world.store)
-    assert "Plan: nothing to do." in world.reconcile("resolve", "--all", "--keep").stdout
+    assert "Nothing to do." in world.reconcile("resolve", "--all", "--keep").stdout
     assert json.loads(world.reconcile("resolve", "--all", "--keep", "--json").stdout)["actions"] == []
     assert listing(world.store) == before
 

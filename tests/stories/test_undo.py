@@ -61,10 +61,10 @@ def test_the_log_lists_runs_and_the_steps_of_one(world: World) -> None:
     assert "No run has changed anything yet" in world.reconcile("log", settled=False).stdout
     edited(world)
     text = world.reconcile("log", settled=False).stdout.splitlines()
-    assert ["1 copy" in text[0], "3 copy" in text[1], len(text)] == [True, True, 2]
+    assert ["1 updated in the store" in text[0], "3 added to the store" in text[1], len(text)] == [True, True, 2]
     newest = runs(world)[0]["id"]
     steps = world.reconcile("log", newest, settled=False).stdout
-    assert "metadata.json  (edited-workspace)" in steps
+    assert "metadata.json  (edited in the workspace)" in steps
     assert f"jp-c{FIRST}@{newest}:metadata" in steps
     assert "there is no run 'x'" in world.run("log", "x", "-w", world.project).stderr
     assert "is ambiguous" in world.run("log", newest[:4], "-w", world.project).stderr
@@ -100,7 +100,7 @@ def test_a_purged_secret_is_nowhere(world: World) -> None:
     assert digest[:16] in shown.stdout
     assert (world.vault / digest[:2] / digest).exists()
     gone = world.run("vault", "--purge", digest[:8], "--yes", "-w", world.project)
-    assert "taken out of the vault for good" in gone.stdout
+    assert "deleted from the vault for good" in gone.stdout
     assert not [path for path in everywhere if path.exists() and SECRET.encode() in path.read_bytes()]
     refused = world.reconcile("undo", code=4, settled=False)
     assert "isn't in the vault any more" in refused.stdout
@@ -111,7 +111,7 @@ def test_a_purge_says_where_the_content_still_is(world: World) -> None:
     digest = edited(world)
     world.reconcile("restore", digest[:12])
     gone = world.run("vault", "--purge", digest[:8], "--yes", "-w", world.project)
-    assert f"still there: workspace:{FIRST}-it/metadata.json" in gone.stdout
+    assert f"still at: workspace:{FIRST}-it/metadata.json" in gone.stdout
 
 
 def test_pruning_takes_what_no_run_has_needed_for_a_while(world: World) -> None:
@@ -182,7 +182,7 @@ def test_what_was_undone_stays_so_also_with_a_hidden_file_in_it(world: World) ->
     assert not hidden.exists()
     world.reconcile("undo")
     assert hidden.read_text() == "mine"
-    assert "left as it is until a side changes" in world.reconcile().stdout
+    assert "left alone until a side changes" in world.reconcile().stdout
     assert hidden.exists()
 
 
@@ -266,7 +266,7 @@ def test_an_undo_that_was_saved_refuses_what_was_written_meanwhile(world: World,
     append(world.store / f"{SECOND_ID}-it", 1, "b", LONG_AGO + SECOND)
     before = listing(world.store / f"{SECOND_ID}-it")
     result = world.reconcile("apply", saved, code=4, settled=False)
-    assert "2 remove, 1 skipped" in result.stdout
+    assert "2 removed from the store, 1 skipped" in result.stdout
     assert listing(world.store / f"{SECOND_ID}-it") == before
     assert [path.name for path in world.store.iterdir()] == [f"{SECOND_ID}-it"]
 
@@ -292,7 +292,7 @@ def test_what_is_left_of_a_run_is_undone_next(world: World) -> None:
     append(world.store / f"{THIRD}-it", 1, "c", LONG_AGO + 2 * SECOND)
     result = world.reconcile("undo", code=4, settled=False)
     assert f"undo of {run}" in result.stderr
-    assert "1 copy; 1 held" in result.stdout
+    assert "1 updated in the store; 1 blocked" in result.stdout
     second = runs(world)[0]["id"]
     assert f"(undone in part by {first} and {second})" in said()
     again = world.reconcile("undo", code=4, settled=False)
@@ -334,7 +334,7 @@ def test_a_damaged_version_stops_its_conversation_alone(world: World) -> None:
     path.write_bytes(b"flipped" + path.read_bytes())
     result = world.reconcile("undo", code=1, settled=False)
     assert "damaged, found content with the digest" in result.stdout
-    assert "1 copy, 1 failed" in result.stdout
+    assert "1 updated in the store, 1 failed" in result.stdout
     assert digest[:16] in world.run("show", digest[:8], "-w", world.project).stderr
 
 
@@ -347,7 +347,7 @@ def test_an_edit_that_nothing_has_saved_when_something_else_is_undone_is_in_the_
     set_key(world.workspace / f"{FIRST}-it", "user", "me", LONG_AGO + SECOND)
     edited_since = (world.workspace / f"{FIRST}-it" / "metadata.json").read_bytes()
     world.reconcile("undo", settled=False)
-    assert "1 set aside" in world.reconcile().stdout
+    assert "1 left alone" in world.reconcile().stdout
     assert edited_since in [path.read_bytes() for path in world.vault.rglob("*") if path.is_file()]
 
 
@@ -403,7 +403,7 @@ def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -
     after = listing(world.workspace)
     said = world.reconcile("undo").stderr
     assert said.startswith(f"undo of {second}, 2")
-    assert said.endswith(": reconcile (1 copy)\n")
+    assert said.endswith(": reconcile (1 updated in the store)\n")
     before = listing(world.workspace)
     undone = runs(world)[0]["id"]
     for words in ((), ("-n",), ("--json",)):

@@ -56,7 +56,7 @@ def test_what_waits_for_the_end_of_a_merge_is_shown_and_done_then(
     sign = merging(world)
     said = world.reconcile(*command, code=4, settled=False).stdout
     assert "for its end" in said
-    assert "the first run that can carries it out" in said
+    assert "the next run that can carries it out" in said
     assert words in requested(world)[f"jp-c{FIRST}"]
     assert "a merge" in requested(world)[f"jp-c{FIRST}"]
     again = world.reconcile(code=4, settled=False).stdout
@@ -68,7 +68,7 @@ def test_what_waits_for_the_end_of_a_merge_is_shown_and_done_then(
     assert not list(world.workspace.rglob(f"{FIRST}-*"))
     assert bool(list(world.store.rglob(f"{FIRST}-*"))) == (command[0] == "local")
     assert not requested(world)
-    assert "nothing to do" in world.reconcile().stdout
+    assert "Nothing to do" in world.reconcile().stdout
 
 
 @needs_git
@@ -88,7 +88,7 @@ def test_a_local_that_waits_stays_private_when_the_state_is_lost(world: World) -
         assert f"reconcile local jp-c{FIRST}" in world.reconcile(settled=False).stdout
         assert world.event_count(FIRST, world.workspace) == 3
         assert list(world.store.glob(f"{THIRD}-*"))
-    assert "local-present" in world.reconcile("status").stdout
+    assert "local, copy here" in world.reconcile("status").stdout
     world.reconcile("local", str(FIRST))
     assert not list(world.workspace.glob(f"{FIRST}-*"))
 
@@ -244,7 +244,7 @@ def test_a_clone_says_that_a_local_one_is_there_and_that_git_has_it(story: World
     git(story.project, "checkout", "-q", "--", ".jp")
     listed = story.reconcile("status").stdout
     assert f"jp-c{OTHER}" in listed
-    assert "local-present" in listed
+    assert "local, copy here" in listed
     shutil.rmtree(place(story, OTHER))
     commit(story, "without")
     subprocess.run(["git", "-C", story.project, "rm", "-q", "-r", "--cached", ".jp"], check=True)

@@ -112,6 +112,7 @@ class Documents:
             top = home / "reconcile"
             shutil.copytree(PROJECT / "fixtures" / "demo", top / "fixtures" / "demo")
             printed = _run([str(top / "fixtures" / "demo" / "day")], top, _environment(home))
+            printed = re.sub(r"\b\d{8}-\d{6}-\d\d\b", "20260515-100000-00", printed)
             printed = printed.replace(str(home), "/home/me").replace("/reconcile/.demo-day", "")
         parts = re.split(r"^# (\w+)\n", printed, flags=re.MULTILINE)
         lines = {
@@ -296,7 +297,7 @@ class _Demo:
         """Return a command of the demo with what it printed."""
         sections = re.split(r"\n(?=\$ )", self._printed)
         found = next(section for section in sections if section.startswith(f"$ {command}\n"))
-        return "\n".join(line.rstrip() for line in found.strip().splitlines())
+        return "\n".join(line.rstrip() for line in _timeless(found).splitlines())
 
     def json(self, arguments: str) -> str:
         """Return what the command prints with ``--json`` when one conversation of the demo is out of step."""

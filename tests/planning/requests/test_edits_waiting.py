@@ -192,5 +192,5 @@ def test_a_saved_plan_records_nothing_of_what_has_changed_since() -> None:
         plan, _ = agreeing(saved, fresh)
         assert (plan.actions, plan.waiting) == ((), ())
     assert [item.message for item in plan.held] == [
-        "git is in the middle of something in this checkout; apply the plan again at its end"
+        "a git operation is in progress in this checkout; apply the plan again at its end"
     ]

@@ -1,0 +1,61 @@
+"""The columns that characters take in a terminal: wide ones, marks, and emoji.
+
+Only texts that aren't ASCII need this module.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_EMOJI_PRESENTATION = "\ufe0f"
+"""Makes a character that is narrow as a text a wide emoji."""
+_KEYS = "#*0123456789"
+_NEVER_ALONE = ((0x1160, 0x11FF), (0xD7B0, 0xD7FF), (0x1F3FB, 0x1F3FF))
+"""Vowels and last consonants of Hangul, and skin tones: a terminal draws them into the character before."""
+
+
+def width_of(text: str) -> int:
+    """Return the number of columns that a text takes."""
+    return sum(columns for _, columns in _glyphs(text))
+
+
+def beginning(text: str, columns: int) -> str:
+    """Return the longest beginning of a text that takes at most so many columns, without half of a character."""
+    shown, total = [], 0
+    for glyph, taken in _glyphs(text):
+        total += taken
+        if total > columns:
+            break
+        shown.append(glyph)
+    return "".join(shown)
+
+
+def _glyphs(text: str) -> Iterator[tuple[str, int]]:
+    """Yield characters, each with the marks that belong to it, and the columns that it takes."""
+    glyph, columns = "", 0
+    for char in text:
+        if glyph and _is_mark(char):
+            if char == _EMOJI_PRESENTATION and _may_be_emoji(glyph[0]):
+                columns = 2
+            glyph += char
+            continue
+        if glyph:
+            yield glyph, columns
+        glyph, columns = char, 0 if _is_mark(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+    if glyph:
+        yield glyph, columns
+
+
+def _is_mark(char: str) -> bool:
+    """Tell whether a character takes no column of its own."""
+    if char.isascii():
+        return False
+    return unicodedata.category(char) in ("Mn", "Me") or any(low <= ord(char) <= high for low, high in _NEVER_ALONE)
+
+
+def _may_be_emoji(char: str) -> bool:
+    return char in _KEYS or not (char.isascii() or (char.isalpha() and char != "\u2139"))

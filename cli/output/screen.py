@@ -1,0 +1,82 @@
+"""Lines that fit the terminal, and the pager. Into a pipe or a file, nothing is cut."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from .text import show, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .text import Style
+
+
+def wrap(
+    text: str, columns: int | None, indent: str = "", hanging: str | None = None, *, breaks_paths: bool = True
+) -> list[str]:
+    """Break a text at spaces into lines of at most so many columns; None: one line.
+
+    A word that is wider is broken after a slash if it is a path, and is left whole otherwise: ids are never broken.
+    ``hanging``: the indentation of all lines but the first.
+    """
+    if columns is None or width(indent) + width(text) <= columns:
+        return [indent + text]
+    further = indent if hanging is None else hanging
+    lines, line = [], indent
+    is_empty = True
+    for word in _pieces(text, columns - width(further)) if breaks_paths else text.split(" "):
+        gap = "" if is_empty or word.startswith("\0") else " "
+        piece = word.removeprefix("\0")
+        if not is_empty and width(line) + len(gap) + width(piece) > columns:
+            lines.append(line.rstrip())
+            line, gap, is_empty = further, "", True
+        if piece or not is_empty:
+            line += gap + piece
+            is_empty = False
+    return [*lines, line.rstrip()]
+
+
+def _pieces(text: str, room: int) -> Iterator[str]:
+    """Yield the words of a text; of a long path its parts, of which all but the first begin with a NUL."""
+    for word in text.split(" "):
+        if width(word) <= room or "/" not in word:
+            yield word
+            continue
+        *parts, last = word.split("/")
+        pieces = [*(f"{part}/" for part in parts), last]
+        yield pieces[0]
+        yield from (f"\0{piece}" for piece in pieces[1:] if piece)
+
+
+def command_lines(command: str, columns: int | None, indent: str) -> list[str]:
+    """Return a command that can be copied from the screen: a long one is continued with a backslash."""
+    if columns is None or len(indent) + width(command) <= columns:
+        return [indent + command]
+    lines = wrap(command, columns - 2, indent, f"{indent}  ", breaks_paths=False)
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+
+
+def show_paged(lines: Iterable[str], style: Style) -> None:
+    """Print lines; at a terminal that has fewer rows, through the pager of ``PAGER``."""
+    listed = list(lines)
+    if style.columns is None or not sys.stdin.isatty() or not _is_long(listed):
+        show(listed)
+        return
+    import click  # here: most output is short
+
+    sys.stdout.flush()
+    os.environ.setdefault("LESS", "FRX")  # as git does: quit if it is one screen, keep colours and the screen
+    click.echo_via_pager("".join(f"{line}\n" for line in listed), color=style.colored)
+
+
+def _is_long(lines: Sequence[str]) -> bool:
+    if os.environ.get("PAGER", "less") in ("", "cat") or os.environ.get("TERM") == "dumb":
+        return False
+    try:
+        rows = os.get_terminal_size(sys.stdout.fileno()).lines
+    except (OSError, ValueError):
+        return False
+    return 0 < rows <= sum(line.count("\n") + 1 for line in lines)

@@ -1,0 +1,96 @@
+"""The end of a report: failed and skipped actions, and the summary of what is planned or done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.apply.executor import Result
+from reconcile.model.policy import UndoRequest
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import WHOLE
+
+from .screen import command_lines, wrap
+from .text import SETTLED_COLOR, Style, clean, width
+from .words import is_rename, phrase_of, state_counts, summed, verb_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from reconcile.apply.executor import Outcome
+    from reconcile.model.plan import Action, Plan
+
+
+def summary(
+    plan: Plan, style: Style, *, done: Outcome | None = None, noun: str = "conversation", sides: str = ""
+) -> list[str]:
+    """Return the last line, wrapped: what is planned or, with an outcome, done; what is left; the run and its undo.
+
+    ``sides``: the options for the two sides, which the command to undo repeats.
+    """
+    results = [] if done is None else list(done.results.values())
+    actions = plan.actions if done is None else [entry.action for entry in results if entry.is_done]
+    steps = summed(map(_phrase, actions), done=done is not None)
+    for result in (Result.SKIPPED, Result.FAILED):
+        count = sum(entry.result is result for entry in results)
+        steps += [f"{count} {result}"] if count else []
+    left = [f"{len(plan.held)} blocked"] if plan.held else []
+    left += [f"{len(plan.aside)} left alone"] if plan.aside else []
+    if steps:
+        text = "; ".join((f"{'Plan' if done is None else 'Done'}: {', '.join(steps)}", *left)) + "."
+    else:
+        text = nothing_to_do(left, plan.states, noun)
+    troubled = plan.held or any(not entry.is_done for entry in results)
+    color = "yellow" if troubled else SETTLED_COLOR if done is not None or not steps else None
+    run, way = (None, "") if done is None else _undo(plan, done, sides)
+    after = f" (run {run}; undo with: {way})" if way else f" (run {run})" if run else ""
+    if style.columns is None or width(text + after) <= style.columns:
+        return [style(text + after, color, bold=True)]
+    lines = [style(line, color, bold=True) for line in wrap(text, style.columns)]
+    if way:
+        return [*lines, f"Run {run}; undo with:", *command_lines(way, style.columns, "  ")]
+    return [*lines, f"Run {run}."] if run else lines
+
+
+def nothing_to_do(left: Iterable[str], states: Iterable[tuple[str, int]], noun: str) -> str:
+    """Return the summary of a plan without actions. ``left``: counts of what is blocked or left alone."""
+    parts = ", ".join(left)
+    text = f"{parts}; nothing else to do." if parts else "Nothing to do."
+    counts = tuple(states)
+    return f"{text} {state_counts(counts, noun)}." if counts and not parts else text
+
+
+def _phrase(action: Action) -> tuple[str, str]:
+    renames = is_rename(_source(action), action.target.path)
+    whole = action.unit == WHOLE
+    return phrase_of(action.kind.value, action.target.side.value, whole=whole, renames=renames), action.conversation
+
+
+def verb(action: Action) -> str:
+    """Return the verb of an action on the screen."""
+    return verb_of(action.kind.value, _source(action), action.target.path)
+
+
+def _source(action: Action) -> str | None:
+    return None if action.source is None else action.source.path
+
+
+def _undo(plan: Plan, outcome: Outcome, sides: str) -> tuple[str | None, str]:
+    """Return the id of a run that did something, and the command that undoes it."""
+    if outcome.run is None or not outcome.count(Result.DONE):
+        return None, ""
+    return outcome.run, "" if isinstance(plan.policy.request, UndoRequest) else f"reconcile undo{sides}"
+
+
+def result_lines(outcome: Outcome, style: Style) -> Iterator[str]:
+    """Yield the actions that failed or were skipped, with the reason."""
+    for entry in outcome.results.values():
+        if entry.reason is None:
+            continue
+        action = entry.action
+        color = "red" if entry.result is Result.FAILED else "yellow"
+        words = f"{entry.reason.words}: " if entry.reason is Reason.DRIFT else ""
+        what = f"{verb(action)} {clean(str(action.target))}"
+        first, *rest = wrap(f"{entry.result}: {what}: {words}{clean(entry.message)}", style.columns, "", "    ")
+        label = style(str(entry.result), color, bold=True)
+        yield label + first.removeprefix(str(entry.result))
+        yield from rest

@@ -1,0 +1,75 @@
+"""Tables that fit the terminal: they leave columns out, and cut titles, where there is no room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from .text import pad, shorten, width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .text import Style
+
+LEAST = 12
+"""The columns that a column which may be cut keeps."""
+_GAP = "  "
+
+
+class Column(Struct, frozen=True):
+    """A column of a table. ``shrinks``: it may be cut; ``drops``: whether it is left out where there is no room."""
+
+    head: str
+    shrinks: bool = False
+    drops: bool = False
+    right: bool = False
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style: Style) -> list[str]:
+    """Return the lines of a table below a bold heading.
+
+    Too wide for the terminal, it leaves out its last column that may be left out, and so on, before it cuts others.
+    """
+    widths = _widths(columns, rows)
+    shown = list(range(len(columns)))
+    if style.columns is not None:
+        _fit(columns, widths, shown, style.columns)
+
+    def line(cells: Sequence[str]) -> str:
+        parts = []
+        for number in shown:
+            cell, room = shorten(cells[number], widths[number]), widths[number]
+            parts.append(" " * (room - width(cell)) + cell if columns[number].right else pad(cell, room))
+        return _GAP.join(parts).rstrip()
+
+    return [style(line([column.head for column in columns]), bold=True), *map(line, rows)]
+
+
+def natural_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """Return the columns that a table takes if nothing is cut."""
+    return sum(_widths(columns, rows)) + len(_GAP) * (len(columns) - 1)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(width, cells)) for cells in zip((column.head for column in columns), *rows, strict=True)]
+
+
+def _fit(columns: Sequence[Column], widths: list[int], shown: list[int], most: int) -> None:
+    """Leave columns out of ``shown``, and reduce ``widths``, until a table takes at most so many columns."""
+
+    def excess() -> int:
+        return sum(widths[number] for number in shown) + len(_GAP) * (len(shown) - 1) - most
+
+    def spare() -> int:
+        return sum(max(0, widths[number] - LEAST) for number in shown if columns[number].shrinks)
+
+    for number in reversed(range(len(columns))):
+        if excess() <= spare():
+            break
+        if columns[number].drops:
+            shown.remove(number)
+    while (over := excess()) > 0 and spare() > 0:
+        number = max((number for number in shown if columns[number].shrinks), key=lambda number: widths[number])
+        widths[number] = max(LEAST, widths[number] - over)

@@ -1,0 +1,166 @@
+"""The words of the screen: a verb for each kind of action, a word for each state, and the phrases of a summary.
+
+JSON has kinds and state ids instead. The glossary of docs/concepts.md defines the words, and tests compare the two.
+Every start may load this module, so that it imports nothing of the model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+VERBS: Mapping[str, str] = {
+    "copy": "-> store",
+    "project": "-> workspace",
+    "move": "move",
+    "remove-stale": "remove",
+    "remove": "remove",
+    "age": "reset time",
+    "promote": "set parent",
+    "set-parent": "set parent",
+    "fork": "fork",
+    "archive": "archive",
+    "unarchive": "unarchive",
+    "rebuild": "rebuild",
+}
+"""The verb of each kind of action."""
+RENAME = "rename"
+"""The verb of a move that changes the directory's name only."""
+PUBLISH = "publish"
+"""Stands beside ``-> workspace`` where the workspace lacks the whole conversation."""
+VERB_COLUMNS = max(map(len, VERBS.values()))
+DIRECTED = frozenset({"copy", "project"})
+"""Kinds whose verb is the direction itself."""
+REMOVALS = frozenset({"remove-stale", "remove"})
+PLACES = frozenset({"move", "archive", "unarchive"})
+
+STATES: Mapping[str, str] = {
+    "in-sync": "up to date",
+    "available": "store only",
+    "external": "workspace only",
+    "changing": "changed",
+    "newer-in-store": "changed in store",
+    "newer-in-workspace": "changed in workspace",
+    "newer-on-both": "changed on both sides",
+    "conflict": "conflict",
+    "waiting": "waiting for its parent",
+    "behind": "older version here",
+    "held": "blocked",
+    "invalid": "blocked",
+    "open": "blocked or left alone",
+    "kept": "left alone",
+    "undone": "left alone",
+    "displaced": "moved elsewhere",
+    "local": "local",
+    "local-present": "local, copy here",
+    "removed": "removed here",
+    "removed-before": "removed earlier",
+    "removed-in-store": "removed from store",
+    "archived": "archived",
+    "projected": "to publish",
+    "derived": "derived",
+    "unreadable": "unreadable",
+    "requested": "pending",
+    "busy": "in use",
+    "lost": "lost with its store",
+    "empty": "empty directory",
+}
+"""The word of each state id; ``to-KIND`` has the verb of that kind."""
+
+PHRASES: Mapping[str, tuple[str, str]] = {
+    "add": ("added to the store", "to add to the store"),
+    "store": ("updated in the store", "to update in the store"),
+    "publish": ("published", "to publish"),
+    "workspace": ("updated in the workspace", "to update in the workspace"),
+    "fork": ("fork created", "fork to create"),
+    "parent": ("parent set", "parent to set"),
+    "time": ("time reset", "time to reset"),
+    "archive": ("archived", "to archive"),
+    "unarchive": ("unarchived", "to unarchive"),
+    "rename": ("renamed", "to rename"),
+    "move": ("moved", "to move"),
+    "remove workspace": ("removed from the workspace", "to remove from the workspace"),
+    "remove store": ("removed from the store", "to remove from the store"),
+    "rebuild": ("rebuilt", "to rebuild"),
+}
+"""The phrases of a summary, in its order: of what is done, and of what is planned. A number precedes them."""
+_PLURALS = ("fork", "parent", "time")
+_BY_KIND = {"age": "time", "promote": "parent", "set-parent": "parent"}
+
+
+def verb_of(kind: str, source: str | None, target: str) -> str:
+    """Return the verb of an action of this kind; ``source`` and ``target`` are its paths, without the side."""
+    return RENAME if kind == "move" and is_rename(source, target) else VERBS[kind]
+
+
+def is_rename(source: str | None, target: str) -> bool:
+    """Tell whether a move changes the directory's name only."""
+    return source is not None and source.rpartition("/")[0] == target.rpartition("/")[0]
+
+
+def phrase_of(kind: str, side: str, *, whole: bool, renames: bool) -> str:
+    """Return the key in `PHRASES` of an action. ``whole``: it is about all files of a conversation."""
+    if kind == "copy":
+        return "add" if whole else "store"
+    if kind == "project":
+        return "publish" if whole else "workspace"
+    if kind == "move":
+        return "rename" if renames else "move"
+    if kind in REMOVALS:
+        return f"remove {side}"
+    return _BY_KIND.get(kind, kind)
+
+
+def counted(phrase: str, count: int, *, done: bool) -> str:
+    """Return a phrase with its number, such as ``2 forks created``."""
+    words = PHRASES[phrase][0 if done else 1]
+    if phrase in _PLURALS and count != 1:
+        words = words.replace(phrase, f"{phrase}s", 1)
+    return f"{count} {words}"
+
+
+def summed(phrases: Iterable[tuple[str, str]], *, done: bool) -> list[str]:
+    """Return the parts of a summary, from pairs of a phrase and a conversation: each conversation counts once."""
+    named: dict[str, set[str]] = {}
+    for phrase, conversation in phrases:
+        named.setdefault(phrase, set()).add(conversation)
+    return [counted(phrase, len(named[phrase]), done=done) for phrase in PHRASES if phrase in named]
+
+
+def state_word(state: str) -> str:
+    """Return the word of a state id on the screen."""
+    if state.startswith("to-"):
+        return f"to {VERBS.get(state[3:], state[3:])}"
+    return STATES.get(state, state)
+
+
+def unit_word(unit: str) -> str:
+    """Return the name of a unit on the screen: a stream is events, and other files have their names."""
+    return "events" if unit == "stream" else unit.removeprefix("extra:")
+
+
+def state_counts(states: Iterable[tuple[str, int]], noun: str) -> str:
+    """Return how many conversations are in which state: ``6 conversations: 5 up to date, 1 store only``."""
+    order, counts = list(STATES), dict[str, int]()
+    for state, count in sorted(states, key=lambda pair: order.index(pair[0]) if pair[0] in STATES else len(order)):
+        word = state_word(state)
+        counts[word] = counts.get(word, 0) + count
+    total = sum(counts.values())
+    listed = ", ".join(f"{count} {word}" for word, count in counts.items())
+    return f"{total} {noun}{'' if total == 1 else 's'}" + (f": {listed}" if listed else "")
+
+
+INTENTS: Mapping[str, str] = {
+    "projected": "published",
+    "local": "local",
+    "removed": "removed here",
+    "none": "never published here",
+}
+"""The words of the intents: what belongs in a workspace."""
+
+
+def intent_words(intent: str) -> str:
+    """Return an intent on the screen."""
+    return INTENTS.get(intent, intent)
