@@ -63,6 +63,7 @@ def rows(path: Path, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)] for line in lines]
 
 
+@pytest.mark.timeout(300)  # it runs the demo and a day of it: many processes
 def test_generated_parts_are_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     documents = Documents()

@@ -56,10 +56,17 @@ def answer(world: World, *args: str) -> Any:
     return json.loads(result.stdout)
 
 
+def without_messages(plan: Any) -> Any:
+    """Return a plan without its messages: their words are for people, and may change."""
+    for item in (*plan["held"], *plan["aside"], *plan["notes"]):
+        del item["message"]
+    return plan
+
+
 def test_the_plan_is_the_same(older: World) -> None:
     root = older.project.parent
     then = json.loads((root / PLAN).read_text().replace(str(PLACE), str(root)))
-    assert {**older.plan(), "now_ns": then["now_ns"]} == then
+    assert without_messages({**older.plan(), "now_ns": then["now_ns"]}) == without_messages(then)
 
 
 def test_every_conversation_has_its_state(older: World) -> None:

@@ -490,7 +490,7 @@ def test_redo_refuses_what_was_changed_since(world: World) -> None:
     assert "written since" in result.stdout
     assert [world.event_count(number) for number in (FIRST, SECOND_ID, THIRD)] == [3, 4, 4]
     again = world.reconcile("redo", code=4, settled=False)
-    assert "2 held" in again.stdout
+    assert "2 blocked" in again.stdout
 
 
 def test_at_a_terminal_redo_asks(world: World) -> None:
