@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from tests.support.faults.strace import Call
     from tests.support.scenarios.commands import Command
     from tests.support.scenarios.disk_level import DiskLevel
     from tests.support.scenarios.trees import Tree
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 SAVED = "state-saved"
 ATTEMPTS = 20
 """How often a command is run until it makes a call: it reads a file again that may have changed since its last time
-stamp, so it opens fewer files in a run that the machine delays.
+stamp, so it opens fewer files in a run that the machine delays, and the numbers of its later calls change.
 """
 SETTLES = ("resolve", "rm", "set-parent")
 """Commands after which the files say what was asked for: cut short there, what goes with it is any run's to do, and not
@@ -166,14 +167,25 @@ class StraceInjector(Injector):
         calls = straced.calls(level.root)
         clean = self.end(level, command)
         saved.restore()
+
+        def number(call: Call) -> int:
+            """Return the present number of a call, by a run without a fault."""
+            spoilt("")
+            present = straced.calls(level.root)
+            saved.restore()
+            same = (each.number for each in present if (each.name, each.change) == (call.name, call.change))
+            return next(same, call.number)
+
         for effect, how in EFFECTS.items():
             for call in calls[self.first - 1 :: self.stride]:
-                inject = f"{call.name}:{how}:when={call.number}"
+                place = call.number
                 for _attempt in range(ATTEMPTS):
+                    inject = f"{call.name}:{how}:when={place}"
                     hit = self.one(level, command, before, clean, inject, partial(spoilt, inject))
                     saved.restore()
                     if hit:
                         break
+                    place = number(call)
                 assert hit, f"{inject}: the command did not make so many calls in {ATTEMPTS} runs"
                 self.injected[effect] += 1
         saved.forget()

@@ -46,10 +46,11 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The ``number``-th call of this name that the command makes."""
+    """The ``number``-th call of this name that the command makes; ``change`` counts those that change something."""
 
     name: str
     number: int
+    change: int
 
 
 @dataclass(slots=True)
@@ -78,6 +79,7 @@ class Straced:
     def calls(self, root: Path) -> list[Call]:
         """Return the calls of the last run that were to change something below a directory."""
         count: Counter[str] = Counter()
+        changes: Counter[str] = Counter()
         found = []
         for line in self.log.read_text(errors="replace").splitlines():
             match = _CALL.match(line)
@@ -86,7 +88,8 @@ class Straced:
             name, rest = match.groups()
             count[name] += 1
             if f"{root}/" in rest and (name != "openat" or "O_CREAT" in rest):
-                found.append(Call(name, count[name]))
+                changes[name] += 1
+                found.append(Call(name, count[name], changes[name]))
         return found
 
     def was_hit(self) -> bool:
