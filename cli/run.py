@@ -189,7 +189,7 @@ def apply_pass(engine: Engine, pass_: Pass, options: Options, command: str) -> i
     """Carry out a pass with progress on long work, save what is known then, report, and return the exit code."""
     plan = _completed(engine, pass_, options)
     with progress_bar(options, len(pass_.plan.actions)) as progress:
-        outcome = engine.apply(pass_, command, progress)
+        outcome = engine.apply(pass_, command, progress, is_saved=True)
     engine.save(pass_, outcome)
     report(options, engine.session.roots, engine.session.notices, plan, outcome)
     return exit_code(plan, outcome, options)

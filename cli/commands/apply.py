@@ -87,7 +87,7 @@ def apply(context: click.Context, file: str) -> None:
             engine = Engine(session)
             present = _present(engine, plan, settings)
             with progress_bar(options, len(present.found.plan.actions)) as progress:
-                achieved = engine.apply(present.found, command_line(context), progress)
+                achieved = engine.apply(present.found, command_line(context), progress, is_saved=True)
             engine.save(present.found, achieved)
             outcome = _of_saved(plan, achieved, present)
             _report(options, roots, session, plan, outcome)

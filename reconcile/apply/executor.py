@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -67,6 +67,8 @@ class Outcome(Struct):
     """Whether files of the run could not be cleaned up: it stays open, and the next run tries again."""
     message: str | None = None
     """The reason why files of the run could not be cleaned up."""
+    settled: Collection[str] = ()
+    """The conversations that the new baseline shows to be clean, so that they need not be classified again."""
 
     def done(self, action: Action) -> None:
         """Record that an action was carried out."""

@@ -248,11 +248,8 @@ def finish(
     baseline = replace(after.baseline, renames=renames, committed=before.baseline.committed)
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(aside for aside in plan.asides if aside[0][0] not in idle))
-    changes = achieved_update(
-        update_baseline(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole),
-        outcome.run,
-        asides_after(plan, outcome.undone()),
-    )
+    updated = update_baseline(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole)
+    changes = achieved_update(updated, outcome.run, asides_after(plan, outcome.undone()))
     if baseline.waiting:
         left = unfinished_requests(plan, outcome, baseline, changes.waiting)
         changes = replace(changes, waiting={**changes.waiting, **left})
@@ -260,7 +257,9 @@ def finish(
         return
     with site.state.transaction():
         if not changes.empty:
-            site.state.save_update(site.number, changes.without(site.written_meanwhile()))
+            others = site.written_meanwhile()
+            site.state.save_update(site.number, changes.without(others))
+            outcome.settled = updated.settled - others
         if outcome.run is not None:
             forget_untouched(site.state, outcome.run, site.number)
             if not outcome.left_open:

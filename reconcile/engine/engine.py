@@ -131,6 +131,8 @@ class Engine:
         """The conversations that the last pass has not completed, and those that wait for them."""
         self._needs_full_plan = True
         """Any conversation may be due: the last plan was not applied, or a held item concerns a side as a whole."""
+        self._baseline: Baseline | None = None
+        """The baseline after a full pass, which `save` needs: kept for that call alone, as it may be large."""
 
     # The index
 
@@ -188,6 +190,7 @@ class Engine:
         return not self._needs_full_plan and not self._others.have_written()
 
     def _scan(self) -> None:
+        self._baseline = None
         self._journal_mark = self.session.site.since
         self._others.begin()
         self.full_scan, self._known, self.index = self.session.scan(), None, None
@@ -369,10 +372,12 @@ class Engine:
 
     # Applying
 
-    def apply(self, pass_: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
+    def apply(
+        self, pass_: Pass, command: str, progress: Progress = lambda *_: None, *, is_saved: bool = False
+    ) -> Outcome:
         """Apply a pass, rescan the paths that it has touched, and update the baseline.
 
-        A plan with nothing to do writes nothing.
+        A plan with nothing to do writes nothing. ``is_saved``: the caller calls `save` next.
         """
         plan, before = pass_.plan, self._changed | self._due
         outcome, after = Outcome(), pass_.world
@@ -396,6 +401,8 @@ class Engine:
         self._changed, self.full_scan = frozenset(), None
         if pass_.full:
             self.session.state.release_cache()
+        if not is_saved:
+            self._baseline = None
         self._others.end()
         return outcome
 
@@ -403,16 +410,20 @@ class Engine:
         """Save the index after a pass for the next process; only its rows if that process needs a full scan."""
         from reconcile.engine.saved_index import save  # here: a dry run saves nothing
 
+        baseline, self._baseline = self._baseline, None
         if self.session.format.places is None and self.is_resumable:
-            plan, due = self._plan_of_everything(pass_)
+            plan, due = self._plan_of_everything(pass_, baseline, outcome.settled)
             save(self.session, self.known, plan, due, self.index, is_quiet=outcome.run is None)
         else:
             self.save_rows()
 
-    def _plan_of_everything(self, pass_: Pass) -> tuple[Plan, frozenset[str]]:
+    def _plan_of_everything(
+        self, pass_: Pass, baseline: Baseline | None, settled: Collection[str]
+    ) -> tuple[Plan, frozenset[str]]:
         """Return the plan of everything as a plain run would report it now, and the conversations that are due.
 
         The conversations that a pass has changed are classified again: each is either counted as clean, or due.
+        ``baseline`` is the present one of everything; None: load it. ``settled`` are known to be clean.
         """
         is_plain, known = pass_.plan.policy.is_plain and not pass_.is_cut, self.known
         plan = self.completed(pass_)
@@ -423,7 +434,7 @@ class Engine:
             plan, again = self.index.before, self._due | pass_.concerned
         else:
             plan, again = Plan(layout=plan.layout, policy=plan.policy), known.conversations()
-        clean = self.clean_states(again) if again else {}
+        clean = self.clean_states(again, baseline, settled) if again else {}
         done = clean.keys() if is_plain else again
         counted = {key: state for key, state in plan.counted.items() if is_plain or key not in again} | clean
         due = frozenset(conversation for conversation in (self._due | again) - clean.keys() if conversation in known)
@@ -452,12 +463,17 @@ class Engine:
         """Save the rows that passes have added."""
         self.save_rows()
 
-    def clean_states(self, conversations: Collection[str] | None) -> dict[str, str]:
-        """Return the states of the clean and correctly placed ones of these conversations; None: of all."""
+    def clean_states(
+        self, conversations: Collection[str] | None, baseline: Baseline | None = None, settled: Collection[str] = ()
+    ) -> dict[str, str]:
+        """Return the states of the clean and correctly placed ones of these conversations; None: of all.
+
+        ``baseline`` is the present one; None: load it. ``settled`` are known to be clean.
+        """
         assert self._policy is not None  # noqa: S101 - a plan was made
-        baseline = self.session.state.load(self.session.checkout, conversations)
+        baseline = baseline or self.session.state.load(self.session.checkout, conversations)
         chosen = self.known.conversations() if conversations is None else conversations
-        return self.known.clean_states(chosen, baseline, self._policy)
+        return self.known.clean_states(chosen, baseline, self._policy, settled)
 
     def _execute(self, pass_: Pass, command: str, progress: Progress) -> tuple[Outcome, _Rescan]:
         """Execute the plan of a pass, and update the index; return the outcome, and the sides after it."""
@@ -472,9 +488,8 @@ class Engine:
             plan, before, lambda outcome: self._scan_written(pass_, outcome), command, progress
         )
         self._report_lost(missed, after.world)
-        self._known = SnapshotIndex.of_world(
-            replace(after.world, baseline=session.state.load(session.checkout)), session.rules
-        )
+        self._baseline = session.state.load(session.checkout)
+        self._known = SnapshotIndex.of_world(replace(after.world, baseline=self._baseline), session.rules)
         return outcome, after
 
     def _scan_written(self, pass_: Pass, outcome: Outcome) -> _Rescan:

@@ -46,6 +46,8 @@ class Changes(Struct):
     store_lost: bool = False
     """The store that other checkouts know no longer exists."""
     layout: str | None = None
+    settled: set[str] = field(default_factory=set)
+    """The conversations that are clean after these changes (`reconcile.planning.incremental.status`)."""
 
 
 def update_baseline(
@@ -65,13 +67,16 @@ def update_baseline(
     if the scans and the baseline are those of a part.
     """
     sides = (whole or whole_of(store, workspace, baseline, rules.format)).sides
-    run = _run_of(plan, undone, baseline, (store, workspace), rules, sides)
+    run = _run_of(plan, undone, baseline, rules, sides)
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     touched = {action.conversation for action in plan.actions} | baseline.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     changed = dirty_conversations(store, workspace, baseline, rules) | (touched & there)
     others = {conversation for conversation in changed if not _is_about(plan, conversation)}
     left = _adopt(store, workspace, changed - others, run, changes)
+    if left:
+        projected = _as_written(plan, Kind.PROJECT, undone, workspace, rules, left)
+        run = replace(run, projected=projected, saved=_as_written(plan, Kind.COPY, undone, store, rules, left))
     buried = {conversation for conversation, digests in plan.tombstones if digests}
     for view in views_of(store, workspace, baseline, rules, left | others, places=dict(plan.places)).values():
         if view.id in others:
@@ -219,13 +224,16 @@ def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
 
 
 def _as_written(
-    plan: Plan, kind: Kind, undone: Collection[str], target: Snapshot, rules: Rules
+    plan: Plan, kind: Kind, undone: Collection[str], target: Snapshot, rules: Rules, conversations: Collection[str]
 ) -> frozenset[tuple[str, str | None]]:
-    """Return the units that were copied from one side to the other, and are unchanged since."""
+    """Return the units of these conversations that were copied from one side to the other, and are unchanged since."""
     copied = [
         action
         for action in plan.actions
-        if action.kind is kind and action.id not in undone and not (kind is Kind.COPY and _is_created(action))
+        if action.kind is kind
+        and action.conversation in conversations
+        and action.id not in undone
+        and not (kind is Kind.COPY and _is_created(action))
     ]
     wanted = {action.conversation for action in copied}
     there = {
@@ -277,9 +285,9 @@ class _Run(Struct, frozen=True, kw_only=True):
     """
     kept: frozenset[tuple[str, str]]
     """Units that the store got from the vault: they are its newest versions, whatever the workspace has."""
-    projected: frozenset[tuple[str, str | None]]
+    projected: frozenset[tuple[str, str | None]] = frozenset()
     """Units of the workspace that are as this run has written them, whatever the store has by now."""
-    saved: frozenset[tuple[str, str | None]]
+    saved: frozenset[tuple[str, str | None]] = frozenset()
     """Units of the store that are as this run has copied them, whatever the workspace has by now."""
     unwritten: frozenset[tuple[str, str]]
     doubled: frozenset[str]
@@ -307,10 +315,7 @@ class _Run(Struct, frozen=True, kw_only=True):
         return digest not in known or (chosen and known[-1] != digest)
 
 
-def _run_of(
-    plan: Plan, undone: Collection[str], baseline: Baseline, snapshots: Sequence[Snapshot], rules: Rules, sides: Sides
-) -> _Run:
-    store, workspace = snapshots
+def _run_of(plan: Plan, undone: Collection[str], baseline: Baseline, rules: Rules, sides: Sides) -> _Run:
     left = [action for action in plan.actions if action.id in undone]
     return _Run(
         baseline=baseline,
@@ -323,8 +328,6 @@ def _run_of(
             (action.conversation, action.unit) for action in plan.actions if action.reason not in _UNCHOSEN
         ),
         kept=_from_vault(plan),
-        projected=_as_written(plan, Kind.PROJECT, undone, workspace, rules),
-        saved=_as_written(plan, Kind.COPY, undone, store, rules),
         unwritten=frozenset((action.conversation, action.unit) for action in left),
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         carried=frozenset(conversation for action in plan.actions for conversation in action.touches),
@@ -343,18 +346,20 @@ def _adopt(
     store: Snapshot, workspace: Snapshot, conversations: Collection[str], run: _Run, changes: Changes
 ) -> set[str]:
     """Record the conversations that are equal on both sides and not in the baseline; return the others."""
-    special = run.special
+    special, baseline, rules = run.special, run.baseline, run.rules
     kept, here = by_conversation(store), by_conversation(workspace)
     left = set()
     for conversation in conversations:
         stored, copies = kept.get(conversation, ()), here.get(conversation, ())
         agreed = None
         if len(stored) == len(copies) == 1 and conversation not in special:
-            agreed = adoption(*stored, *copies, run.baseline, run.rules)
+            agreed = adoption(stored[0], copies[0], baseline, rules)
         if agreed is None:
             left.add(conversation)
             continue
         changes.agreed[conversation] = agreed
+        if stored[0].files == copies[0].files and "/" not in stored[0].path:
+            changes.settled.add(conversation)
         if run.baseline.parents.get(conversation) != agreed.parent:
             changes.parents[conversation] = agreed.parent
         for unit, digest in agreed.units.items():

@@ -14,14 +14,14 @@ from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Place, Side, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Digest, File, Snapshot
 
 
-class FileState(Struct, frozen=True):
+class FileState(Struct, frozen=True, gc=False):
     """A file in a listing."""
 
     size: int
@@ -31,6 +31,10 @@ class FileState(Struct, frozen=True):
 
 Listing: TypeAlias = dict[Place, FileState]
 """Every file of every conversation on both sides, by place."""
+
+
+_MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+_REMOVALS = (Kind.REMOVE_STALE, Kind.REMOVE)
 
 
 class ContradictionError(ValueError):
@@ -70,27 +74,40 @@ def surprises(plan: Plan, undone: Collection[str], before: WorldState, after: Wo
     written = {action.target.side for action in done}
     pairs = [(before.store, after.store), (before.workspace, after.workspace)]
     pairs = [(was, now) for was, now in pairs if was is not now or was.side in written]
-    tree = _Tree(listing_of(*(was for was, _ in pairs)))
-    for action in done:
-        _replay(action, tree)
-    expected = tree.listing()
+    expected = _replayed(done, listing_of(*(was for was, _ in pairs)))
     different: set[str] = set()
     places: list[Place] = []
     for _, now in pairs:
+        side, left = now.side, expected[now.side]
         for copy in now.copies:
+            path = copy.path
             for file in copy.files:
-                place = Place(copy.side, joined(copy.path, file.name))
-                state = expected.pop(place, None)
+                at = joined(path, file.name)
+                state = left.pop(at, None)
                 if state is None or not _is_state(file, state):
                     different.add(copy.conversation)
-                    places.append(place)
-    places += expected
+                    places.append(Place(side, at))
+    places += [Place(side, path) for side, left in expected.items() for path in left]
     if places:
         snapshots = (snapshot for pair in pairs for snapshot in pair)
         owners = {(copy.side, copy.path): copy.conversation for snapshot in snapshots for copy in snapshot.copies}
         owners |= {(action.target.side, action.target.path): action.conversation for action in done}
         different.update(_owner(place, owners) for place in places)
     return frozenset(different - {""})
+
+
+def _replayed(actions: Sequence[Action], before: Listing) -> dict[Side, dict[str, FileState]]:
+    """Return the listing of each side after these actions, by path."""
+    # A tree costs twice as much; only an action on a whole directory needs it.
+    tree = _Tree(before) if any(map(_is_of_directory, actions)) else _Files(before)
+    for action in actions:
+        _replay(action, tree)
+    if isinstance(tree, _Files):
+        return tree.sides
+    expected: dict[Side, dict[str, FileState]] = {side: {} for side in Side}
+    for place, state in tree.listing().items():
+        expected[place.side][place.path] = state
+    return expected
 
 
 def _is_state(file: File, state: FileState) -> bool:
@@ -161,6 +178,21 @@ class _Tree:
         return files
 
 
+class _Files:
+    """The files of both sides by path, for actions that neither move nor remove a directory."""
+
+    def __init__(self, listing: Listing) -> None:
+        self.sides: dict[Side, dict[str, FileState]] = {side: {} for side in Side}
+        for place, state in listing.items():
+            self.sides[place.side][place.path] = state
+
+    def put(self, place: Place, what: FileState) -> None:
+        self.sides[place.side][place.path] = what
+
+    def take(self, place: Place) -> FileState | None:
+        return self.sides[place.side].pop(place.path, None)
+
+
 def _check(action: Action, tree: _Tree) -> None:
     for expect in action.expect:
         present = tree.find(expect.place)
@@ -170,9 +202,15 @@ def _check(action: Action, tree: _Tree) -> None:
             raise ContradictionError(message)
 
 
-def _replay(action: Action, tree: _Tree) -> None:
-    if action.kind in (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE):
+def _is_of_directory(action: Action) -> bool:
+    """Tell whether an action moves or removes a directory."""
+    return action.kind in _MOVES or (action.kind in _REMOVALS and action.unit == WHOLE)
+
+
+def _replay(action: Action, tree: _Tree | _Files) -> None:
+    if action.kind in _MOVES:
         assert action.source is not None  # noqa: S101 - a move has one
+        assert isinstance(tree, _Tree)  # noqa: S101 - see `_replayed`
         moved = tree.take(action.source)
         if moved is None:
             message = f"action {action.id} moves {action.source}, where nothing is"
@@ -182,7 +220,7 @@ def _replay(action: Action, tree: _Tree) -> None:
         assert action.mtime_ns is not None  # noqa: S101 - it is what ageing is about
         for expect in action.expect:
             tree.put(expect.place, FileState(expect.size, action.mtime_ns, expect.digest))
-    elif action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
+    elif action.kind in _REMOVALS and action.unit == WHOLE:
         tree.take(action.target)
     else:
         for write in action.writes:

@@ -24,7 +24,7 @@ from reconcile.model.baseline import (
     Verb,
 )
 from reconcile.model.snapshot import METADATA, Side
-from reconcile.state.connection import encoded_rows, select
+from reconcile.state.connection import encoded_rows, select, write_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -257,10 +257,11 @@ def save(connection: sqlite3.Connection, checkout: int, update: BaselineUpdate) 
         )
     _save_entries(connection, checkout, update.agreed)
     _save_history(connection, update.history)
-    connection.executemany(
+    write_rows(
+        connection,
         """INSERT INTO parent VALUES (?, ?) ON CONFLICT DO UPDATE SET parent = excluded.parent
         WHERE parent IS NOT excluded.parent""",
-        encoded_rows(update.parents.items()),
+        update.parents.items(),
     )
     _save_intents(connection, checkout, update.intents)
     _save_asides(connection, checkout, update.asides)
@@ -301,9 +302,10 @@ def _any_believed(connection: sqlite3.Connection, checkout: int, conversations: 
 def note_changed(connection: sqlite3.Connection, conversations: Iterable[str]) -> None:
     """Give these conversations the next number, by which other processes find the changes since their last scan."""
     number = newest_change(connection) + 1
-    connection.executemany(
+    write_rows(
+        connection,
         "INSERT INTO changed VALUES (?, ?) ON CONFLICT DO UPDATE SET number = excluded.number",
-        encoded_rows((conversation, number) for conversation in sorted(conversations)),
+        ((conversation, number) for conversation in sorted(conversations)),
     )
 
 
@@ -334,13 +336,14 @@ def _save_entries(connection: sqlite3.Connection, checkout: int, entries: Mappin
     connection.executemany("DELETE FROM agreed WHERE checkout = ? AND conversation = ?", encoded_rows(gone))
     # Sorted, here and below, so that the pages of a table are written one after the other.
     there = {conversation: now for conversation, now in sorted(entries.items()) if now is not None}
-    connection.executemany(
+    write_rows(
+        connection,
         """INSERT INTO agreed VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
             parent = excluded.parent, title = excluded.title,
             container = excluded.container, place = excluded.place
         WHERE (parent, title, container, place)
             IS NOT (excluded.parent, excluded.title, excluded.container, excluded.place)""",
-        encoded_rows((checkout, key, now.parent, now.title, now.container, now.place) for key, now in there.items()),
+        ((checkout, key, now.parent, now.title, now.container, now.place) for key, now in there.items()),
     )
     sql = "SELECT conversation, unit FROM agreed_unit WHERE checkout = ?"
     surplus = [
@@ -352,10 +355,11 @@ def _save_entries(connection: sqlite3.Connection, checkout: int, entries: Mappin
     connection.executemany(
         "DELETE FROM agreed_unit WHERE checkout = ? AND conversation = ? AND unit = ?", encoded_rows(surplus)
     )
-    connection.executemany(
+    write_rows(
+        connection,
         """INSERT INTO agreed_unit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET digest = excluded.digest
         WHERE digest IS NOT excluded.digest""",
-        encoded_rows((checkout, key, unit, digest) for key, now in there.items() for unit, digest in now.units.items()),
+        ((checkout, key, unit, digest) for key, now in there.items() for unit, digest in now.units.items()),
     )
 
 
@@ -382,7 +386,7 @@ def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, st
     connection.executemany(
         "DELETE FROM history WHERE conversation = ? AND unit = ? AND digest = ?", encoded_rows(moved)
     )
-    connection.executemany("INSERT INTO history VALUES (?, ?, ?, ?)", encoded_rows(new))
+    write_rows(connection, "INSERT INTO history VALUES (?, ?, ?, ?)", new)
 
 
 def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mapping[str, Intent | None]) -> None:

@@ -131,18 +131,39 @@ def _keep(connection: LiveConnection) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-def encode_rows(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows as SQLite takes them. Text that isn't valid UTF-8 (lone surrogates of PEP 383) becomes a blob."""
-    return (tuple(map(_encode, row)) for row in rows)
-
-
 def encoded_rows(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Return the encoded rows as a list; see `encode_rows`."""
-    return list(encode_rows(rows))
+    """Return rows as SQLite takes them. Text that isn't valid UTF-8 (lone surrogates of PEP 383) becomes a blob."""
+    return [tuple(map(_encode, row)) for row in rows]
+
+
+def write_rows(connection: sqlite3.Connection, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Execute a statement for each of many rows, in the caller's transaction; see `encoded_rows`.
+
+    Such text is rare. SQLite refuses it before the statement is executed, so that only that row has to be encoded.
+    """
+    refused: Sequence[Any] | None = None
+
+    def watched(rows: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+        nonlocal refused
+        for row in rows:
+            refused = row
+            yield row
+            refused = None
+
+    left = iter(rows)
+    while True:
+        try:
+            connection.executemany(sql, watched(left))
+        except UnicodeEncodeError:
+            if refused is None:  # the rows themselves can't be made
+                raise
+            connection.executemany(sql, encoded_rows([refused]))
+        else:
+            return
 
 
 def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Return all rows of a query, with every blob decoded to text; see `encode_rows`."""
+    """Return all rows of a query, with every blob decoded to text; see `encoded_rows`."""
     rows = connection.execute(sql, tuple(map(_encode, parameters))).fetchall()
     # One pass over the types: blobs are rare, and a call for each value would dominate a large read.
     if bytes in set(map(type, chain.from_iterable(rows))):

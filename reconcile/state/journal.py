@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from reconcile.model.baseline import AsideKind, AsideRecord, BaselineEntry, ConversationRecord, Intent, IntentKind
 from reconcile.state import baseline_table
-from reconcile.state.connection import as_json, encode_rows, encoded_rows, select
+from reconcile.state.connection import as_json, encoded_rows, select, write_rows
 from reconcile.state.schema import LIBRARY, state_errors, transaction
 
 if TYPE_CHECKING:
@@ -112,9 +112,10 @@ class Journal:
     def add_records(self, run: str, before: Mapping[str, ConversationRecord]) -> None:
         """Record the baseline of the conversations that a run concerns, before the run changes it."""
         with transaction(self._connection, self._path):
-            self._connection.executemany(
+            write_rows(
+                self._connection,
                 "INSERT INTO remembered VALUES (?, ?, ?)",
-                encode_rows((run, key, as_json(remembered)) for key, remembered in before.items()),
+                ((run, key, as_json(remembered)) for key, remembered in before.items()),
             )
 
     def records_of(self, run: str) -> dict[str, ConversationRecord]:
@@ -191,9 +192,10 @@ class Journal:
             (last,) = self._connection.execute(
                 "SELECT coalesce(max(seq), 0) FROM step WHERE run = ?", (run,)
             ).fetchone()
-            self._connection.executemany(
+            write_rows(
+                self._connection,
                 "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, 'planned', NULL, ?)",
-                encode_rows(
+                (
                     (run, seq, step.action, step.conversation, step.unit, step.kind, step.record, now_ns)
                     for seq, step in enumerate(steps, last + 1)
                 ),
@@ -274,10 +276,8 @@ class Journal:
         rows = [(state.value, message, now_ns, run, action) for action, message in marks]
         if rows:
             with transaction(self._connection, self._path):
-                self._connection.executemany(
-                    "UPDATE step SET state = ?, message = ?, at_ns = ? WHERE run = ? AND action = ?",
-                    encoded_rows(rows),
-                )
+                sql = "UPDATE step SET state = ?, message = ?, at_ns = ? WHERE run = ? AND action = ?"
+                write_rows(self._connection, sql, rows)
                 if state is StepState.DONE:
                     rooted = encoded_rows((run, row[4]) for row in rows if row[4] in self._actions_rooting(run))
                     if rooted:

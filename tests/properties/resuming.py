@@ -77,7 +77,9 @@ class ResumingLevel(DiskLevel):
         assert said(plan) == said(meant)
         how = "full" if found.full else "part" if found.conversations else "nothing"
         self.counts[how if index is not None else "from nothing"] += 1
-        outcome = engine.apply(found, "reconcile")
+        outcome = engine.apply(found, "reconcile", is_saved=True)
+        baseline = session.state.load(session.checkout)
+        assert all(engine.known.is_clean(conversation, baseline) for conversation in outcome.settled)
         engine.save(found, outcome)
         self._check_known(engine)
         return plan

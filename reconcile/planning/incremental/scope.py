@@ -32,7 +32,7 @@ from reconcile.planning.incremental.status import is_clean, state_of
 from reconcile.planning.rules.guards import Sides, holds_any, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
@@ -126,10 +126,13 @@ class SnapshotIndex:
         """Tell whether rescans suffice: no side had a problem as a whole, was emptied or got its first copy."""
         return not self.needs_full_scan and self.inhabited == self._are_inhabited()
 
-    def clean_states(self, conversations: Iterable[str], baseline: Baseline, policy: Policy) -> dict[str, str]:
+    def clean_states(
+        self, conversations: Iterable[str], baseline: Baseline, policy: Policy, settled: Collection[str] = ()
+    ) -> dict[str, str]:
         """Return the states of the conversations that are clean and at the place that the layout defines.
 
-        A plan changes none of these, unless a conversation in its closure has changed.
+        A plan changes none of these, unless a conversation in its closure has changed. ``settled`` are on both sides,
+        and a run has just recorded that they are clean (`reconcile.planning.baseline_update.Changes`).
         """
         states = {}
         store, workspace = self.sides[Side.STORE], self.sides[Side.WORKSPACE]
@@ -137,33 +140,41 @@ class SnapshotIndex:
         dirty |= {conversation for _, conversation in baseline.renames}
         for conversation in conversations:
             kept, here = store.of(conversation), workspace.of(conversation)
-            state = state_of(kept, here, baseline, policy, self._rules)
-            if state is None or conversation in dirty or self._is_circular(conversation):
+            is_settled = conversation in settled
+            state = "in-sync" if is_settled else state_of(kept, here, baseline, policy, self._rules)
+            if state is None or conversation in dirty:
                 continue
-            if all(self._is_placed(kept[0], copy, policy) for copy in here):
+            parent = self._parent_by(kept)
+            if self._is_circular(conversation, parent):
+                continue
+            if all(self._is_placed(kept[0], copy, parent, policy) for copy in here):
                 states[conversation] = state
         return states
 
-    def _is_circular(self, conversation: str) -> bool:
-        """Tell whether a conversation is its own ancestor by the store's metadata."""
-        above = self._parent_of(conversation)
+    def _is_circular(self, conversation: str, parent: str | None) -> bool:
+        """Tell whether a conversation is its own ancestor by the store's metadata; ``parent`` is above it."""
+        if parent is None:
+            return False
+        above: str | None = parent
         seen = {conversation}
         while above is not None and above not in seen:
             seen.add(above)
-            above = self._parent_of(above)
+            above = self._parent_by(self.sides[Side.STORE].of(above))
         return above is not None
 
-    def _is_placed(self, kept: Copy, here: Copy, policy: Policy) -> bool:
+    @staticmethod
+    def _is_placed(kept: Copy, here: Copy, parent: str | None, policy: Policy) -> bool:
         """Tell whether a directory of the workspace is at the place that the layout defines."""
         flat = policy.layout is Layout.FLAT or kept.archived
-        return here.container == (None if flat else self._parent_of(kept.conversation))
+        return here.container == (None if flat else parent)
 
-    def _parent_of(self, conversation: str) -> str | None:
-        """Return the live parent of a live conversation by the store's metadata."""
-        copies = self.sides[Side.STORE].of(conversation)
-        metadata = copies[0].metadata if len(copies) == 1 and not copies[0].archived else None
+    def _parent_by(self, copies: Sequence[Copy]) -> str | None:
+        """Return the live parent of a live conversation by the store's metadata; ``copies`` are the store's."""
+        metadata = copies[0].metadata if len(copies) == 1 else None
         parent = metadata.parent.id if isinstance(metadata, Metadata) else None
-        above = self.sides[Side.STORE].of(parent) if parent is not None else []
+        if parent is None or copies[0].archived:
+            return None
+        above = self.sides[Side.STORE].of(parent)
         return parent if len(above) == 1 and not above[0].archived else None
 
     def part(self, changed: Collection[str], load: LoadBaseline, *, parents: Collection[str] = ()) -> Part:

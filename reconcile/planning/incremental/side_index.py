@@ -98,7 +98,10 @@ class SideIndex:
     def of(self, conversation: str) -> list[Copy]:
         """Return the copies of a conversation, in the order of their paths."""
         paths = self._of.get(conversation, ())
-        return [self.copy(path) for path in (paths if len(paths) == 1 else sorted(paths))]
+        if len(paths) == 1:
+            (path,) = paths
+            return [self._copies.get(path) or self.copy(path)]
+        return [self.copy(path) for path in sorted(paths)]
 
     def paths_of(self, conversation: str) -> tuple[str, ...]:
         """Return the paths of the copies of a conversation."""
