@@ -217,7 +217,8 @@ def _report_missing(context: PlanningContext, view: View, verdict: Verdict) -> N
 
 def _report_parent(context: PlanningContext, view: View) -> None:
     for side in (view.store, view.workspace):
-        if side.metadata is not None and side.metadata.parent.kind is ParentKind.UNREADABLE:
+        metadata = side.metadata
+        if metadata is not None and metadata.parent.kind is ParentKind.UNREADABLE:
             message = "its parent_id is no conversation's id and is left alone; expected one such as jp-c17528832001"
             context.note(view.id, Reason.PARENT_UNREADABLE, message)
             return
@@ -252,7 +253,9 @@ def _remember(context: PlanningContext, view: View) -> None:
             _note_intent(context, view, presence.intent)
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         context.intents[view.id] = Intent(IntentKind.LOCAL)
-    for key in [(view.id, unit) for unit in (METADATA, STREAM)] if view.id in context.reviewed else ():
+    if view.id not in context.reviewed:
+        return
+    for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
         if key in context.baseline.asides and key[1] not in context.verdicts.get(view.id, {}):
             context.asides[key] = None
 

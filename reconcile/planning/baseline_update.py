@@ -17,7 +17,7 @@ from reconcile.planning.rules.guards import whole_of
 from reconcile.planning.rules.views import PLACE, views_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from reconcile.model.baseline import AsideRecord, Baseline, PendingRequest
     from reconcile.model.plan import Action, Plan

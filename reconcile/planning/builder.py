@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _BELOW = f"/{CHILDREN}/"
+_NO_STEPS: Mapping[str, int] = {}
 
 
 class Node:
@@ -190,14 +191,15 @@ class PlanBuilder:
     def __init__(self) -> None:
         """Start with an empty plan."""
         self._actions: list[Action] = []
-        self._wrote: dict[tuple[Node, str], int] = {}
+        self._wrote: dict[Node, dict[str, int]] = {}
         """The last step that wrote a file, by node and file name."""
         self._placed: dict[Node, int] = {}
         """The last step that created or moved a directory, by node."""
         self._used: dict[Node, list[int]] = {}
         """The steps that name a path in a directory, by node: a move changes the path."""
-        self._of: dict[str, list[int]] = {}
         self._kept: dict[str, list[int]] = {}
+        """The steps of each conversation without removals of stale directories, which are in ``_stale``."""
+        self._stale: dict[str, list[int]] = {}
 
     def __iter__(self) -> Iterator[Action]:
         """Yield the actions in order, numbered from 1."""
@@ -205,7 +207,8 @@ class PlanBuilder:
 
     def steps_of(self, conversation: str) -> tuple[int, ...]:
         """Return the indexes of the steps of a conversation."""
-        return tuple(self._of.get(conversation, ()))
+        kept, stale = self._kept.get(conversation, ()), self._stale.get(conversation)
+        return tuple(sorted((*kept, *stale)) if stale else kept)
 
     def before_stale(self, conversation: str) -> tuple[int, ...]:
         """Return those of them that the removal of a stale directory waits for: all but the other such removals."""
@@ -213,7 +216,6 @@ class PlanBuilder:
 
     def belongs(self, index: int, conversation: str) -> None:
         """Count a step for another conversation too: a fork is a step of its source."""
-        self._of.setdefault(conversation, []).append(index)
         self._kept.setdefault(conversation, []).append(index)
 
     def action(self, index: int) -> Action:
@@ -244,7 +246,7 @@ class PlanBuilder:
     ) -> int:
         needs = self._path_needs(target)
         needs.update(after)
-        place, there, side, wrote = target.place, target.files, target.side, self._wrote
+        place, there, side = target.place, target.files, target.side
         at = place.path
         origins: dict[Node, Place] = {}
         sources: list[Precondition] = []
@@ -258,8 +260,9 @@ class PlanBuilder:
                 if (found_at := origins.get(origin)) is None:
                     found_at = origins[origin] = origin.place
                     needs |= self._path_needs(origin)
-                self._need_file(needs, origin, name)
-                source = Place(origin.side, joined(found_at.path, name))
+                if origin in self._wrote:
+                    self._need_file(needs, origin, name)
+                source = Place(found_at.side, joined(found_at.path, name))
                 now = origin.files[name]
                 sources.append(Precondition(source, now.size, now.mtime_ns, now.digest or ""))
             to = Place(side, joined(at, name))
@@ -287,9 +290,10 @@ class PlanBuilder:
             expect=(*sources, *targets),
         )
         self._uses(index, target, *origins)
+        wrote = self._wrote.setdefault(target, {})
         for file in written:
             there[file.name] = file
-            wrote[target, file.name] = index
+            wrote[file.name] = index
         for name in gone:
             del there[name]
         return index
@@ -331,9 +335,10 @@ class PlanBuilder:
         expect = tuple(_expect_file(node, node.files[name]) for name in names)
         index = self._add(step, needs, target=node.place, mtime_ns=mtime_ns, expect=expect)
         self._uses(index, node)
+        wrote = self._wrote.setdefault(node, {})
         for name in names:
             node.files[name] = replace(node.files[name], mtime_ns=mtime_ns)
-            self._wrote[node, name] = index
+            wrote[name] = index
         return index
 
     def remove(
@@ -384,7 +389,7 @@ class PlanBuilder:
     def _add(
         self,
         step: Step,
-        needs: Iterable[int],
+        needs: Collection[int],
         *,
         target: Place,
         source: Place | None = None,
@@ -414,7 +419,7 @@ class PlanBuilder:
             mtime_ns=mtime_ns,
             bytes=bytes,
             events=step.events,
-            needs=tuple([str(need + 1) for need in sorted(needs)]),
+            needs=tuple([str(need + 1) for need in sorted(needs)]) if needs else (),
             expect=expect,
             touches=tuple(sorted({step.conversation, *touches})) if touches else (step.conversation,),
             together=together,
@@ -423,9 +428,8 @@ class PlanBuilder:
             clears=clears,
         )
         self._actions.append(action)
-        self._of.setdefault(step.conversation, []).append(index)
-        if step.kind is not Kind.REMOVE_STALE:
-            self._kept.setdefault(step.conversation, []).append(index)
+        steps = self._kept if step.kind is not Kind.REMOVE_STALE else self._stale
+        steps.setdefault(step.conversation, []).append(index)
         return index
 
     def _path_needs(self, node: Node) -> set[int]:
@@ -451,7 +455,7 @@ class PlanBuilder:
 
     def _need_file(self, needs: set[int], node: Node, name: str) -> None:
         """Add the last step that wrote a file, if there is one."""
-        index = self._wrote.get((node, name))
+        index = self._wrote.get(node, _NO_STEPS).get(name)
         if index is not None:
             needs.add(index)
 

@@ -103,12 +103,14 @@ def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     """Hold the changes of files that a program has locked or is working with, and every step that needs them."""
     places = rules.format.places
     busy = places.busy(workspace.derived_inputs) if places is not None else ""
+    if not busy:
+        return plan
     touching = {
         action.id
         for action in plan.actions
         if action.target.side is Side.WORKSPACE and rules.format.lock_name(action.conversation) is not None
     }
-    if not busy or not touching:
+    if not touching:
         return plan
     left, refused = _without(plan, touching)
     message = f"{busy}: {len(refused)} changes wait for its end"

@@ -136,13 +136,15 @@ def _written(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> 
         update_workspace(context, view)
     to_remove = copies_to_remove(context)
     context.to_remove = conversations_below(context, to_remove)
+    views = context.views
     for conversation in context.tree.walk():
-        place(context, context.views[conversation])
+        place(context, views[conversation])
     for fork in context.forks:
         project_fork(context, fork)
     for conversation in context.order:
-        archive(context, context.views[conversation])
-        place_in_store(context, context.views[conversation])
+        view = views[conversation]
+        archive(context, view)
+        place_in_store(context, view)
     for copy in to_remove:
         if (copy.side, copy.path) in context.to_remove:
             remove(context, copy)
@@ -211,7 +213,7 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
     actions = without_bulk(context, actions)
     actions, about = selected(context, actions)
     release_unsaved(context, steps, actions)
-    counted = _counted(context, actions)
+    counted, renewed = _counted(context, actions), context.sides.store_renewed
     plan = Plan(
         layout=context.policy.layout.value,
         actions=renumbered(actions),
@@ -226,13 +228,15 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
         counted=counted,
         outline=_outline(context, actions),
         displaced=frozenset(context.displaced),
-        voided=tuple(view.id for view in context.views.values() if context.is_void(view)),
+        voided=tuple([view.id for view in context.views.values() if context.is_void(view)]) if renewed else (),
         now_ns=context.now_ns,
         places=tuple((key, node.path) for key, node in sorted(context.present.items())),
         rooted=tuple(
-            view.id
-            for view in context.views.values()
-            if _is_rooted(context, view) and (about is None or view.id in about)
+            [
+                view.id
+                for view in context.views.values()
+                if view.known_parent is not None and _is_rooted(context, view) and (about is None or view.id in about)
+            ]
         ),
         about=about,
     )
@@ -240,13 +244,11 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
 
 
 def _is_rooted(context: PlanningContext, view: View) -> bool:
-    """Tell whether a conversation loses its parent deliberately: it becomes a root, or it is removed.
+    """Tell whether a conversation with a parent loses it deliberately: it becomes a root, or it is removed.
 
     In the second case an archived directory of it that stays has a parent of its own. If the removed one doesn't state
     its parent, the parent stays known, because the directory may have to stay.
     """
-    if view.known_parent is None:
-        return False
     if context.parentage[view.id].parent is None:
         return True
     return (

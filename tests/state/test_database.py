@@ -31,6 +31,7 @@ from reconcile.model.baseline import (
 )
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.state.baseline_table import MAX_NAMES
+from reconcile.state.connection import select, write_rows
 from reconcile.state.database import BaselineUpdate, Checkout, Conflict, State, StateError
 from reconcile.state.database_file import connect_to_file_alone
 from reconcile.state.directory import generation, state_directory
@@ -937,3 +938,16 @@ def test_what_others_write_is_told_from_own_writes(state: State, place: Path, he
     with State.open(str(place)) as other:
         other.set_meta("x", "y")
     assert state.data_version() != before
+
+
+def test_rows_with_text_that_is_not_utf8_are_written_in_their_order() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("CREATE TABLE told (number INTEGER PRIMARY KEY, text)")
+    rows = [(number, "odd\udc80" if number in (0, 3, 4, 9) else None if number == 5 else "é") for number in range(10)]
+    write_rows(connection, "INSERT INTO told VALUES (?, ?)", iter(rows))
+    assert select(connection, "SELECT * FROM told ORDER BY rowid") == rows
+    with pytest.raises(sqlite3.IntegrityError):
+        write_rows(connection, "INSERT INTO told VALUES (?, ?)", [(10, "a"), (9, "b")])
+    with pytest.raises(UnicodeEncodeError):
+        write_rows(connection, "INSERT INTO told VALUES (?, ?)", ((11, text) for text in ["\udc80".encode()]))
+    assert select(connection, "SELECT number FROM told WHERE number > 9") == [(10,)]

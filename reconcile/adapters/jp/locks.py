@@ -103,44 +103,100 @@ class Locks(Protocol):
         """Try each lock once, without waiting, in the order given, which must be ascending by id."""
 
 
+class _Directory:
+    """An open ``locks/``, which several locks share; the last user closes it."""
+
+    __slots__ = ("_users", "fd")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._users = 1
+
+    def join(self) -> _Directory:
+        self._users += 1
+        return self
+
+    def leave(self) -> None:
+        self._users -= 1
+        if not self._users:
+            os.close(self.fd)
+
+
+class SharedDirectories:
+    """The directories of lock files by path, each opened once while several locks are acquired."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Directory] = {}
+
+    def __contains__(self, path: str) -> bool:
+        """Tell whether a directory is open."""
+        return path in self._open
+
+    def join(self, path: str) -> _Directory:
+        """Return a directory for one more user. Raises `OSError`."""
+        directory = self._open.get(path)
+        if directory is None:
+            directory = self._open[path] = _Directory(_open_directory(path))
+        return directory.join()
+
+    def close(self) -> None:
+        """Open them again for the next lock: another directory may have the name by now."""
+        while self._open:
+            self._open.popitem()[1].leave()
+
+
 class HeldLock:
     """One lock that this process holds until `release`."""
 
-    __slots__ = ("_fd", "_inode", "_link", "_path", "_roots", "name")
+    __slots__ = ("_directory", "_fd", "_inode", "_link", "_path", "_roots", "name")
 
-    def __init__(self, name: str, roots: LockRoots, path: str, fd: int) -> None:
+    def __init__(self, name: str, roots: LockRoots, path: str, fd: int, directory: _Directory) -> None:
         self.name = name
-        self._roots, self._path, self._fd = roots, path, fd
+        self._roots, self._path, self._fd, self._directory = roots, path, fd, directory
         self._inode: tuple[int, int] | None = None
         self._link: str | None = None
 
     @classmethod
-    def take(cls, name: str, roots: LockRoots, session: str | None = None) -> HeldLock | Busy:
+    def take(
+        cls, name: str, roots: LockRoots, session: str | None = None, shared: SharedDirectories | None = None
+    ) -> HeldLock | Busy:
         """Try once; try again only if the name got another file meanwhile. Any failure counts as busy, as in JP.
 
-        ``session`` is written into the file, besides the process number, for other processes.
+        ``session`` is written into the file, besides the process number, for other processes. ``shared``: the
+        directories that earlier locks have opened; the name shows whether the file is still the one in them.
         """
+        if shared is not None:
+            return cls._take(name, roots, session, shared)
+        alone = SharedDirectories()
+        try:
+            return cls._take(name, roots, session, alone)
+        finally:
+            alone.close()
+
+    @classmethod
+    def _take(cls, name: str, roots: LockRoots, session: str | None, shared: SharedDirectories) -> HeldLock | Busy:
         for _ in range(ATTEMPTS):
             path = roots.path(name)
             if path is None:
                 return Busy(name, None, "there is neither a store nor a workspace to lock in", impossible=True)
             try:
-                directory, fd = _open(path)
+                directory, fd = _open(path, shared)
             except OSError as error:
                 return Busy(name, None, _link_in_path(path) or f"{path}: {error.strerror}", impossible=True)
-            lock, taken = cls(name, roots, path, fd), False
+            lock, taken = cls(name, roots, path, fd, directory), False
             try:
                 if not try_lock(fd):
                     pid = _holder(fd)
                     return Busy(name, pid, f"{path}: held by {f'process {pid}' if pid else 'another process'}")
-                taken = lock._settle(directory, session)
+                taken = lock._settle(session)
             except OSError as error:
                 return Busy(name, None, f"{path}: {error.strerror}")
             finally:
-                os.close(directory)
                 if not taken:
-                    lock._remove_link()
-                    os.close(fd)
+                    lock.release()
+                    shared.close()
             if taken:
                 return lock
         return Busy(name, None, f"{name}: the file kept changing under its name")
@@ -174,18 +230,22 @@ class HeldLock:
         # Cleared first: after an interruption in between, a second call must not close another file of that number.
         fd, self._fd = self._fd, -1
         os.close(fd)
+        self._directory.leave()
 
     def _remove_link(self) -> None:
         """Remove the second name, if there is one; an error that does not last is tried once more."""
         for _ in range(2):
             if self._link is None:
                 return
-            with contextlib.suppress(OSError), _directory_of(self._path) as directory:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self._link, dir_fd=directory)
+            try:
+                os.unlink(self._link, dir_fd=self._directory.fd)
+            except FileNotFoundError:
                 self._link = None
+            except OSError:
+                continue
+            self._link = None
 
-    def _settle(self, directory: int, session: str | None) -> bool:
+    def _settle(self, session: str | None) -> bool:
         """After flock, check that the name is still ours; if so, write who holds it and create the second link."""
         status = os.fstat(self._fd)
         if not stat.S_ISREG(status.st_mode):
@@ -193,22 +253,24 @@ class HeldLock:
         self._inode = (status.st_dev, status.st_ino)
         if _inode_at(self._path) != self._inode or not self._roots.leads_to(self._path, self.name):
             return False
-        # Without hard links a removed name can only be detected.
-        with contextlib.suppress(OSError):
-            if not self._has_second_link(directory):
+        try:
+            if not self._has_second_link():
                 return False
-        # Diagnostic, and best effort as in JP.
-        with contextlib.suppress(OSError):
+        except OSError:
+            pass  # without hard links a removed name can only be detected
+        try:
             content = _content(session)
             os.write(self._fd, content)
             # After writing, and only if needed: file systems flush a file early that was truncated to nothing.
             if status.st_size > len(content):
                 os.ftruncate(self._fd, len(content))
+        except OSError:
+            pass  # diagnostic, and best effort as in JP
         return True
 
-    def _has_second_link(self, directory: int) -> bool:
+    def _has_second_link(self) -> bool:
         """Give the file a second name; False if the first one belongs to another file by now. Raises `OSError`."""
-        name = os.path.basename(self._path)
+        name, directory = self._path.rpartition("/")[2], self._directory.fd
         stem = name.removesuffix(".lock")  # JP looks at every name that ends in .lock
         link = f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}"
         try:
@@ -273,9 +335,10 @@ class LockSet:
         raise_descriptor_limit(len(names))
         held: list[HeldLock] = []
         busy: list[Busy] = []
+        shared = SharedDirectories()
         try:
             for name in names:
-                lock = self.take(name)
+                lock = self.take(name, shared=shared)
                 if isinstance(lock, HeldLock):
                     held.append(lock)
                 else:
@@ -283,14 +346,18 @@ class LockSet:
         except BaseException:
             Acquired(tuple(held)).release()
             raise
+        finally:
+            shared.close()
         return Acquired(tuple(held), tuple(busy))
 
-    def take(self, name: str, session: str | None = None) -> HeldLock | Busy:
+    def take(
+        self, name: str, session: str | None = None, *, shared: SharedDirectories | None = None
+    ) -> HeldLock | Busy:
         """Try one lock once; ``session`` is written into the file for other processes."""
         if not self._swept:
             self._remove_stale_links()
             self._swept = True
-        return HeldLock.take(name, self._roots, session)
+        return HeldLock.take(name, self._roots, session, shared)
 
     def _remove_stale_links(self) -> None:
         """Remove the second links of killed processes; that of a living process may be its only name."""
@@ -343,23 +410,31 @@ class NullLockSet:
         return Acquired()
 
 
-def _open(path: str) -> tuple[int, int]:
+def _open(path: str, shared: SharedDirectories) -> tuple[_Directory, int]:
     """Open the directory and the file as JP does, and create ``locks/`` if needed.
 
     The root is never created: a removed silo stays removed.
     """
-    above, name = os.path.split(path)
+    above, _, name = path.rpartition("/")
+    was_open = above in shared
+    directory = shared.join(above)
     try:
-        directory = os.open(above, _DIRECTORY)
+        return directory, os.open(name, _FLAGS, _MODE, dir_fd=directory.fd)
+    except BaseException as error:
+        directory.leave()
+        shared.close()
+        if was_open and isinstance(error, OSError):  # it may have been removed since
+            return _open(path, shared)
+        raise
+
+
+def _open_directory(path: str) -> int:
+    try:
+        return os.open(path, _DIRECTORY)
     except FileNotFoundError:
         with contextlib.suppress(FileExistsError):
-            os.mkdir(above)
-        directory = os.open(above, _DIRECTORY)
-    try:
-        return directory, os.open(name, _FLAGS, _MODE, dir_fd=directory)
-    except BaseException:
-        os.close(directory)
-        raise
+            os.mkdir(path)
+        return os.open(path, _DIRECTORY)
 
 
 @contextlib.contextmanager

@@ -71,8 +71,8 @@ _WHITE_SPACE = (
 _SLUG_LIMIT = 60
 """The number of code points that are kept, and the bytes from which the name is cut at its last dash."""
 
-_SLUGGED = {code: "-" for code in range(128) if not chr(code).isalnum()}
-"""The replacements of ASCII characters."""
+_SLUGGED = bytes(ord(chr(code).lower()) if chr(code).isalnum() else ord("-") for code in range(128)) + bytes(128)
+"""The replacements of ASCII characters, for `bytes.translate`."""
 
 _ALPHABETIC_MARKS = """
     345 363-36F 5B0-5BD 5BF 5C1-5C2 5C4-5C5 5C7 610-61A 64B-657 659-65F 670 6D6-6DC 6E1-6E4 6E7-6E8 6ED 711
@@ -109,10 +109,9 @@ def dirname_of(decimal: str, title: str | None) -> str:
         return decimal
     kept = title.strip(_WHITE_SPACE)[:_SLUG_LIMIT]
     if kept.isascii():
-        slug = kept.translate(_SLUGGED)
+        slug = kept.encode("ascii").translate(_SLUGGED).decode("ascii").rstrip("-")
     else:
-        slug = "".join(char if _is_alphanumeric(char) else "-" for char in kept)
-    slug = slug.rstrip("-").lower()
+        slug = "".join(char if _is_alphanumeric(char) else "-" for char in kept).rstrip("-").lower()
     if not slug:
         return decimal
     name = f"{decimal}-{slug}"

@@ -80,7 +80,7 @@ class SideView(Struct, frozen=True, gc=False):
 
     def has(self, names: Iterable[str]) -> bool:
         """Tell whether all units of these names exist and are valid."""
-        return all(self.digest(name) is not None for name in names)
+        return None not in [self.digest(name) for name in names]
 
     def raw(self, name: str) -> Digest | None:
         """Return the digest of the authoritative unit's bytes as they are."""
@@ -91,7 +91,9 @@ class SideView(Struct, frozen=True, gc=False):
     def metadata(self) -> Metadata | None:
         """The facts of the authoritative metadata, if it is valid."""
         unit = self.units.get(METADATA)
-        facts = unit.copy.metadata if unit else None
+        if unit is None:
+            return None
+        facts = unit.copy.metadata
         return facts if isinstance(facts, Metadata) else None
 
 
@@ -125,8 +127,8 @@ class View(Struct, frozen=True, gc=False):
     def title(self) -> str | None:
         """The title to print: the store's; the workspace's if the store has none."""
         for side in (self.store, self.workspace):
-            if side.metadata is not None:
-                return side.metadata.title or self._path
+            if (metadata := side.metadata) is not None:
+                return metadata.title or self._path
         return self._path or (self.agreed.title if self.agreed else None)
 
     @property

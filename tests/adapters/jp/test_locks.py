@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.adapters.jp.locks import Acquired, Busy, HeldLock, LockRoots, LockSet, NullLockSet
+from reconcile.adapters.jp.locks import Acquired, Busy, HeldLock, LockRoots, LockSet, NullLockSet, SharedDirectories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -244,6 +245,36 @@ def test_a_link_that_takes_the_place_of_the_locks_meanwhile(silo: Path, mine: Ac
     assert [path.name for path in (tmp_path / "outside").iterdir()] == [link_of(NAME)]
 
 
+@pytest.mark.parametrize("what", ["gone", "another directory", "a link"])
+def test_the_directory_of_several_locks_that_is_replaced_between_two_of_them(
+    silo: Path, locks: LockSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    take = LockSet.take
+
+    def taken(locks: LockSet, name: str, session: str | None = None, **shared: SharedDirectories) -> HeldLock | Busy:
+        if name == OTHER:
+            if what == "gone":
+                shutil.rmtree(silo / "locks")
+            else:
+                (silo / "locks").rename(tmp_path / "old")
+            if what == "another directory":
+                (silo / "locks").mkdir()
+            elif what == "a link":
+                (tmp_path / "elsewhere").mkdir()
+                (silo / "locks").symlink_to(tmp_path / "elsewhere")
+        return take(locks, name, session, **shared)
+
+    monkeypatch.setattr(LockSet, "take", taken)
+    before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    with locks.acquire([NAME, OTHER]) as acquired:
+        assert [lock.name for lock in acquired.held] == ([NAME] if what == "a link" else [NAME, OTHER])
+        assert acquired.lost() == (NAME,)
+        assert [busy.impossible for busy in acquired.busy] == ([True] if what == "a link" else [])
+    assert not list(tmp_path.rglob("*.held"))
+    assert not (tmp_path / "elsewhere").exists() or not list((tmp_path / "elsewhere").iterdir())
+    assert sys.platform != "linux" or len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_pipe_in_the_place_of_a_lock_is_no_lock(silo: Path, locks: LockSet) -> None:
     (silo / "locks").mkdir()
     os.mkfifo(silo / "locks" / NAME)
@@ -261,16 +292,16 @@ def test_a_file_that_lost_its_name_while_it_was_locked_is_no_lock(silo: Path, do
     path = (dot_jp if what == "another place" else silo) / "locks" / NAME
     path.touch()
     fd = os.open(path, os.O_RDWR)
-    lock = HeldLock(NAME, LockRoots(str(silo), str(dot_jp)), str(path), fd)
+    directory = SharedDirectories().join(str(path.parent))
+    lock = HeldLock(NAME, LockRoots(str(silo), str(dot_jp)), str(path), fd, directory)
     if what == "another place":
         (silo / "locks" / NAME).touch()
     else:
         path.unlink()
     if what == "another file":
         path.touch()
-    directory = os.open(path.parent, os.O_RDONLY)
-    assert not lock._settle(directory, None)
-    os.close(directory)
+    assert not lock._settle(None)
+    os.close(directory.fd)
     os.close(fd)
     assert not [name for root in (silo, dot_jp) for name in names(root) if name.endswith(".held")]
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from reconcile.adapters.jp.locks import Busy, HeldLock, LockRoots
+from reconcile.adapters.jp.locks import Busy, HeldLock, LockRoots, SharedDirectories
 from reconcile.fs.mutations import Root
 
 if TYPE_CHECKING:
@@ -36,8 +36,14 @@ def unlinked(name: str, then: Callable[[], None]) -> Iterator[None]:
     """Have JP's cleanup take the name of a lock away as soon as it is held, and do something ``then``."""
     take = HeldLock.take
 
-    def taken(cls: type[HeldLock], asked: str, roots: LockRoots, session: str | None = None) -> HeldLock | Busy:
-        got = take(asked, roots, session)
+    def taken(
+        cls: type[HeldLock],
+        asked: str,
+        roots: LockRoots,
+        session: str | None = None,
+        shared: SharedDirectories | None = None,
+    ) -> HeldLock | Busy:
+        got = take(asked, roots, session, shared)
         if asked == name and isinstance(got, HeldLock):
             path = roots.path(name)
             assert path is not None
