@@ -67,7 +67,7 @@ class Outcome(Struct):
     """Whether files of the run could not be cleaned up: it stays open, and the next run tries again."""
     message: str | None = None
     """The reason why files of the run could not be cleaned up."""
-    settled: Collection[str] = ()
+    known_clean: Collection[str] = ()
     """The conversations that the new baseline shows to be clean, so that they need not be classified again."""
 
     def done(self, action: Action) -> None:

@@ -259,7 +259,7 @@ def finish(
         if not changes.empty:
             others = site.written_meanwhile()
             site.state.save_update(site.number, changes.without(others))
-            outcome.settled = updated.settled - others
+            outcome.known_clean = updated.known_clean - others
         if outcome.run is not None:
             forget_untouched(site.state, outcome.run, site.number)
             if not outcome.left_open:

@@ -412,18 +412,18 @@ class Engine:
 
         baseline, self._baseline = self._baseline, None
         if self.session.format.places is None and self.is_resumable:
-            plan, due = self._plan_of_everything(pass_, baseline, outcome.settled)
+            plan, due = self._plan_of_everything(pass_, baseline, outcome.known_clean)
             save(self.session, self.known, plan, due, self.index, is_quiet=outcome.run is None)
         else:
             self.save_rows()
 
     def _plan_of_everything(
-        self, pass_: Pass, baseline: Baseline | None, settled: Collection[str]
+        self, pass_: Pass, baseline: Baseline | None, known_clean: Collection[str]
     ) -> tuple[Plan, frozenset[str]]:
         """Return the plan of everything as a plain run would report it now, and the conversations that are due.
 
         The conversations that a pass has changed are classified again: each is either counted as clean, or due.
-        ``baseline`` is the present one of everything; None: load it. ``settled`` are known to be clean.
+        ``baseline`` is the present one of everything; None: load it. ``known_clean`` are known to be clean.
         """
         is_plain, known = pass_.plan.policy.is_plain and not pass_.is_cut, self.known
         plan = self.completed(pass_)
@@ -434,7 +434,7 @@ class Engine:
             plan, again = self.index.before, self._due | pass_.concerned
         else:
             plan, again = Plan(layout=plan.layout, policy=plan.policy), known.conversations()
-        clean = self.clean_states(again, baseline, settled) if again else {}
+        clean = self.clean_states(again, baseline, known_clean) if again else {}
         done = clean.keys() if is_plain else again
         counted = {key: state for key, state in plan.counted.items() if is_plain or key not in again} | clean
         due = frozenset(conversation for conversation in (self._due | again) - clean.keys() if conversation in known)
@@ -464,16 +464,16 @@ class Engine:
         self.save_rows()
 
     def clean_states(
-        self, conversations: Collection[str] | None, baseline: Baseline | None = None, settled: Collection[str] = ()
+        self, conversations: Collection[str] | None, baseline: Baseline | None = None, known_clean: Collection[str] = ()
     ) -> dict[str, str]:
         """Return the states of the clean and correctly placed ones of these conversations; None: of all.
 
-        ``baseline`` is the present one; None: load it. ``settled`` are known to be clean.
+        ``baseline`` is the present one; None: load it. ``known_clean`` are known to be clean.
         """
         assert self._policy is not None  # noqa: S101 - a plan was made
         baseline = baseline or self.session.state.load(self.session.checkout, conversations)
         chosen = self.known.conversations() if conversations is None else conversations
-        return self.known.clean_states(chosen, baseline, self._policy, settled)
+        return self.known.clean_states(chosen, baseline, self._policy, known_clean)
 
     def _execute(self, pass_: Pass, command: str, progress: Progress) -> tuple[Outcome, _Rescan]:
         """Execute the plan of a pass, and update the index; return the outcome, and the sides after it."""

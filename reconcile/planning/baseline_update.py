@@ -46,7 +46,7 @@ class Changes(Struct):
     store_lost: bool = False
     """The store that other checkouts know no longer exists."""
     layout: str | None = None
-    settled: set[str] = field(default_factory=set)
+    known_clean: set[str] = field(default_factory=set)
     """The conversations that are clean after these changes (`reconcile.planning.incremental.status`)."""
 
 
@@ -359,7 +359,7 @@ def _adopt(
             continue
         changes.agreed[conversation] = agreed
         if stored[0].files == copies[0].files and "/" not in stored[0].path:
-            changes.settled.add(conversation)
+            changes.known_clean.add(conversation)
         if run.baseline.parents.get(conversation) != agreed.parent:
             changes.parents[conversation] = agreed.parent
         for unit, digest in agreed.units.items():

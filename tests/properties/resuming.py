@@ -79,7 +79,7 @@ class ResumingLevel(DiskLevel):
         self.counts[how if index is not None else "from nothing"] += 1
         outcome = engine.apply(found, "reconcile", is_saved=True)
         baseline = session.state.load(session.checkout)
-        assert all(engine.known.is_clean(conversation, baseline) for conversation in outcome.settled)
+        assert all(engine.known.is_clean(conversation, baseline) for conversation in outcome.known_clean)
         engine.save(found, outcome)
         self._check_known(engine)
         return plan

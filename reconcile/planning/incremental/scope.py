@@ -127,11 +127,11 @@ class SnapshotIndex:
         return not self.needs_full_scan and self.inhabited == self._are_inhabited()
 
     def clean_states(
-        self, conversations: Iterable[str], baseline: Baseline, policy: Policy, settled: Collection[str] = ()
+        self, conversations: Iterable[str], baseline: Baseline, policy: Policy, known_clean: Collection[str] = ()
     ) -> dict[str, str]:
         """Return the states of the conversations that are clean and at the place that the layout defines.
 
-        A plan changes none of these, unless a conversation in its closure has changed. ``settled`` are on both sides,
+        A plan changes none of these, unless a conversation in its closure has changed. ``known_clean`` are on both sides,
         and a run has just recorded that they are clean (`reconcile.planning.baseline_update.Changes`).
         """
         states = {}
@@ -140,8 +140,8 @@ class SnapshotIndex:
         dirty |= {conversation for _, conversation in baseline.renames}
         for conversation in conversations:
             kept, here = store.of(conversation), workspace.of(conversation)
-            is_settled = conversation in settled
-            state = "in-sync" if is_settled else state_of(kept, here, baseline, policy, self._rules)
+            is_known = conversation in known_clean
+            state = "in-sync" if is_known else state_of(kept, here, baseline, policy, self._rules)
             if state is None or conversation in dirty:
                 continue
             parent = self._parent_by(kept)

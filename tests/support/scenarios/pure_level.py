@@ -265,7 +265,7 @@ class PureLevel:
         changes = self._learned(*found, baseline, plan, undone)
         self.memories.remember(command.workspace, changes, run)
         dirty = dirty_conversations(*found, self.memories.of(command.workspace), RULES)
-        assert dirty.isdisjoint(changes.settled), f"taken for clean, and yet dirty: {dirty & changes.settled}"
+        assert dirty.isdisjoint(changes.known_clean), f"taken for clean, and yet dirty: {dirty & changes.known_clean}"
         # Nothing can be brought to rest beforehand in a workspace that is gone.
         partly = policy.only or policy.below or (policy.request and (plan.held or not workspace.exists))
         held = {item.conversation for item in (*(rest.held if rest else ()), *(plan.held if partly else ()))}
@@ -321,7 +321,7 @@ class PureLevel:
         changes = update_baseline(store, workspace, baseline, plan, RULES, undone)
         with mock.patch.object(updating, "adoption", return_value=None):
             slowly = update_baseline(store, workspace, baseline, plan, RULES, undone)
-        assert replace(changes, settled=set()) == slowly, (
+        assert replace(changes, known_clean=set()) == slowly, (
             f"what is alike at a glance is remembered otherwise: {changes}\nnot {slowly}"
         )
         assert not plan.quiet or changes == Changes(), f"nothing was to do, and yet something is remembered: {changes}"
