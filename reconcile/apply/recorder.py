@@ -76,7 +76,7 @@ def planned_steps(plan: Plan) -> Iterator[Step]:
             del write["content"]
         if action.conversation in rooted and _states_parent(action):
             record[ROOTS] = True
-        yield Step(action.id, action.conversation, action.unit, action.kind.value, as_json(record))
+        yield Step(action.id, action.conversation, action.unit, record["kind"], as_json(record))
 
 
 def preserved_version(version: Preserve, digest: str, run: str) -> Version:

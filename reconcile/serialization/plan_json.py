@@ -89,7 +89,7 @@ def action_to_json(action: Action) -> Json:
 
 def place_to_json(place: Place | None) -> str | None:
     """Return ``store:path`` or ``workspace:path``. Bytes that aren't UTF-8 are lone surrogates, which JSON escapes."""
-    return None if place is None else str(place)
+    return None if place is None else place.side + ":" + place.path
 
 
 def place_from_json(text: str) -> Place:
@@ -145,11 +145,10 @@ def _expect(expect: Precondition) -> Json:
 
 
 def _write(write: Write) -> Json:
-    content = None if write.content is None else base64.b64encode(write.content).decode()
     return {
         "target": place_to_json(write.target),
         "source": place_to_json(write.source),
-        "content": content,
+        "content": None if write.content is None else base64.b64encode(write.content).decode(),
         "size": write.size,
         "mtime_ns": write.mtime_ns,
         "digest": write.digest,

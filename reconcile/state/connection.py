@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from msgspec.json import Encoder
 
 
 class StateError(ReconcileError):
@@ -173,12 +176,19 @@ def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] =
 
 def as_json(value: object) -> str:
     """Return a plain value or struct as JSON without spaces; text that isn't valid UTF-8 is escaped."""
-    import msgspec  # here: a run with nothing to do writes no JSON
-
     try:
-        return msgspec.json.encode(value, order="deterministic").decode()
+        return _json_encoder().encode(value).decode()
     except UnicodeEncodeError:
+        import msgspec  # here: such text is rare
+
         return json.dumps(msgspec.to_builtins(value, order="deterministic"), separators=(",", ":"))
+
+
+@cache
+def _json_encoder() -> Encoder:
+    from msgspec.json import Encoder  # here: a run with nothing to do writes no JSON
+
+    return Encoder(order="deterministic")
 
 
 def _encode(value: object) -> object:

@@ -154,7 +154,8 @@ class HeldLock:
 
     def __init__(self, name: str, roots: LockRoots, path: str, fd: int, directory: _Directory) -> None:
         self.name = name
-        self._roots, self._path, self._fd, self._directory = roots, path, fd, directory
+        self._roots, self._path, self._fd = roots, path, fd
+        self._directory: _Directory | None = directory
         self._inode: tuple[int, int] | None = None
         self._link: str | None = None
 
@@ -168,15 +169,17 @@ class HeldLock:
         directories that earlier locks have opened; the name shows whether the file is still the one in them.
         """
         if shared is not None:
-            return cls._take(name, roots, session, shared)
+            return cls._take(name, roots, session, shared, is_alone=False)
         alone = SharedDirectories()
         try:
-            return cls._take(name, roots, session, alone)
+            return cls._take(name, roots, session, alone, is_alone=True)
         finally:
             alone.close()
 
     @classmethod
-    def _take(cls, name: str, roots: LockRoots, session: str | None, shared: SharedDirectories) -> HeldLock | Busy:
+    def _take(
+        cls, name: str, roots: LockRoots, session: str | None, shared: SharedDirectories, *, is_alone: bool
+    ) -> HeldLock | Busy:
         for _ in range(ATTEMPTS):
             path = roots.path(name)
             if path is None:
@@ -198,6 +201,8 @@ class HeldLock:
                     lock.release()
                     shared.close()
             if taken:
+                if is_alone:  # a program may hold many single locks for long: each has one descriptor
+                    lock._leave_directory()
                 return lock
         return Busy(name, None, f"{name}: the file kept changing under its name")
 
@@ -230,20 +235,25 @@ class HeldLock:
         # Cleared first: after an interruption in between, a second call must not close another file of that number.
         fd, self._fd = self._fd, -1
         os.close(fd)
-        self._directory.leave()
+        self._leave_directory()
+
+    def _leave_directory(self) -> None:
+        directory, self._directory = self._directory, None
+        if directory is not None:
+            directory.leave()
 
     def _remove_link(self) -> None:
         """Remove the second name, if there is one; an error that does not last is tried once more."""
         for _ in range(2):
             if self._link is None:
                 return
-            try:
-                os.unlink(self._link, dir_fd=self._directory.fd)
-            except FileNotFoundError:
+            with contextlib.suppress(OSError):
+                if self._directory is not None:
+                    _unlink(self._link, self._directory.fd)
+                else:
+                    with _directory_of(self._path) as directory:
+                        _unlink(self._link, directory)
                 self._link = None
-            except OSError:
-                continue
-            self._link = None
 
     def _settle(self, session: str | None) -> bool:
         """After flock, check that the name is still ours; if so, write who holds it and create the second link."""
@@ -270,6 +280,7 @@ class HeldLock:
 
     def _has_second_link(self) -> bool:
         """Give the file a second name; False if the first one belongs to another file by now. Raises `OSError`."""
+        assert self._directory is not None  # noqa: S101 - it is open until the lock is taken
         name, directory = self._path.rpartition("/")[2], self._directory.fd
         stem = name.removesuffix(".lock")  # JP looks at every name that ends in .lock
         link = f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}"
@@ -426,6 +437,11 @@ def _open(path: str, shared: SharedDirectories) -> tuple[_Directory, int]:
         if was_open and isinstance(error, OSError):  # it may have been removed since
             return _open(path, shared)
         raise
+
+
+def _unlink(name: str, directory: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=directory)
 
 
 def _open_directory(path: str) -> int:

@@ -131,8 +131,8 @@ class SnapshotIndex:
     ) -> dict[str, str]:
         """Return the states of the conversations that are clean and at the place that the layout defines.
 
-        A plan changes none of these, unless a conversation in its closure has changed. ``known_clean`` are on both sides,
-        and a run has just recorded that they are clean (`reconcile.planning.baseline_update.Changes`).
+        A plan changes none of these, unless a conversation in its closure has changed. ``known_clean`` are on both
+        sides, and a run has just recorded that they are clean (`reconcile.planning.baseline_update.Changes`).
         """
         states = {}
         store, workspace = self.sides[Side.STORE], self.sides[Side.WORKSPACE]
