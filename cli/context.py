@@ -73,6 +73,7 @@ def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[
         prefer=Prefer(options.prefer),
         stream=settings.stream,
         diverged=settings.diverged,
+        conflict=settings.conflict,
         missing=settings.missing,
         accept_bulk="bulk" in options.accept,
         only=ids["only"],

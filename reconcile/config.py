@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reconcile.errors import ReconcileError
-from reconcile.model.options import Diverged, Layout, Missing, StreamRule
+from reconcile.model.options import Diverged, Layout, Missing, OnConflict, StreamRule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,7 @@ class Settings(NamedTuple):
     layout: Layout = Layout.NESTED
     stream: StreamRule = StreamRule.DIRECTED
     diverged: Diverged = Diverged.FORK
+    conflict: OnConflict = OnConflict.NEWEST
     missing: Missing = Missing.INTENT
     ignore: tuple[str, ...] = ()
     lock_timeout: float = 10.0
@@ -43,7 +44,7 @@ class Settings(NamedTuple):
     settle_at_most: float = 2.0
 
 
-_CHOICES = {"layout": Layout, "stream": StreamRule, "diverged": Diverged, "missing": Missing}
+_CHOICES = {"layout": Layout, "stream": StreamRule, "diverged": Diverged, "conflict": OnConflict, "missing": Missing}
 _SECONDS = ("lock_timeout", "settle", "settle_at_most")
 _KEYS = (*_CHOICES, "ignore", *_SECONDS)
 

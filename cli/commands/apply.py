@@ -142,7 +142,13 @@ def _of_saved(plan: Plan, achieved: Outcome, present: _Present) -> Outcome:
 
 def _saved_policy(plan: Plan, settings: Settings) -> Policy:
     """Return the policy of the saved plan with the present settings."""
-    return replace(plan.policy, stream=settings.stream, diverged=settings.diverged, missing=settings.missing)
+    return replace(
+        plan.policy,
+        stream=settings.stream,
+        diverged=settings.diverged,
+        conflict=settings.conflict,
+        missing=settings.missing,
+    )
 
 
 def _check_ids(plan: Plan, form: Format, file: str) -> None:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from reconcile.inspect.conversation import compare, compare_records, losing_versions, mark_seen, time_text
+from reconcile.inspect.conversation import compare, compare_records, decided_conflicts, mark_seen
+from reconcile.model.snapshot import Side
+from reconcile.planning.conflicts import time_text
 
 from ..context import find_ids, open_session, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.text import MAX_COLUMNS, Style, clean, pad, shorten, title_and_id
+from ..output.words import unit_word
 from ..run import opened, selection
 
 if TYPE_CHECKING:
@@ -29,7 +32,10 @@ SHOWN = 20
 @click.argument("conversation", metavar="ID")
 @click.pass_context
 def diff(context: click.Context, conversation: str) -> None:
-    """Show what differs between the store's and the workspace's copy. A conflict counts as seen from then on."""
+    """Show what differs between the store's and the workspace's copy, and how the last conflict was decided.
+
+    `status` doesn't repeat the notice on a decided conflict after that.
+    """
     options = options_of(context)
     writes = not options.is_dry
     with opened(options) as engine:
@@ -42,8 +48,9 @@ def diff(context: click.Context, conversation: str) -> None:
             comparison = compare(view, *session.contents(view), session.file_names)
         else:
             comparison = compare_records(view, *session.contents(view))
-        losers = losing_versions(session, one)
-    if losers and writes:
+        decided = [each for each in decided_conflicts(session, one) if not each.is_back(view)]
+        losers = [version for each in decided for version in each.lost]
+    if writes and any(not each.is_seen for each in decided):
         with open_session(roots, settings, readonly=False) as session:
             mark_seen(session, [one])
     if options.json:
@@ -57,17 +64,32 @@ def diff(context: click.Context, conversation: str) -> None:
             }
             for version in losers
         ]
-        text = {"format": "reconcile.diff/1", "conversation": one, **_json(comparison), "losers": kept}
+        won = [
+            {
+                "unit": each.unit,
+                "run": each.run,
+                "winner": each.winner.value,
+                "chosen": each.chosen,
+                "lost": each.version,
+            }
+            for each in decided
+        ]
+        text = {"format": "reconcile.diff/1", "conversation": one, **_json(comparison), "losers": kept, "decided": won}
         click.echo(json.dumps(text, indent=2))
         return
     style = Style.choose(options.color)
     click.echo(title_and_id(view.title, one, style))
     for line in _lines(comparison, style, None if options.verbose else SHOWN):
         click.echo(line)
-    for version in losers:
-        when = time_text(version.mtime_ns)
-        click.echo(f"  lost a conflict: the {version.side}'s {clean(version.file)} of {when}, kept in the vault:")
-        click.echo(f"    reconcile show {clean(version.name)}")
+    for each in decided:
+        how = " (resolve)" if each.chosen else ""
+        saved = f"saved in the vault ({time_text(max(version.mtime_ns for version in each.lost))})"
+        unit = clean(unit_word(each.unit))
+        click.echo(f"  conflict in {unit}, decided by run {each.run}{how}:")
+        for side in Side:
+            click.echo(f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}")
+        click.echo(f"    {style(f'reconcile show {clean(each.version)}', 'cyan')}")
+        click.echo(f"    {style(f'reconcile restore {clean(each.version)}', 'cyan')}")
 
 
 def _json(comparison: Comparison) -> dict[str, Any]:

@@ -171,9 +171,24 @@ def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take
                 nothing, session = Plan(layout=policy.layout.value, policy=policy), engine.session
                 report(options_of(context), session.roots, session.notices, nothing, None)
                 raise click.exceptions.Exit(ExitCode.DONE)
+        _name_decided(options_of(context), engine, chosen, policy, take)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 
     _run(context, adjust)
+
+
+def _name_decided(
+    options: Options, engine: Engine, conversations: Collection[str], policy: Policy, take: str | None
+) -> None:
+    """Print how runs have decided conflicts of these conversations, if not for the side that is to be taken now."""
+    from reconcile.inspect.conversation import decided_conflicts
+
+    found = [each for id_ in conversations for each in decided_conflicts(engine.session, id_)]
+    if against := [each for each in found if take == each.winner.other.value]:
+        views = engine.decide(engine.plan(policy, also=conversations), policy).views
+        for each in against:
+            if each.conversation in views and not each.is_back(views[each.conversation]):
+                print_message(options, f"{each.conversation}: {each.words}")
 
 
 @click.command(name="restore")

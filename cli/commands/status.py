@@ -10,7 +10,7 @@ import click
 from msgspec import to_builtins
 
 from reconcile.engine.versions import lost_with_store
-from reconcile.inspect.conversation import describe, unseen_conflicts
+from reconcile.inspect.conversation import decided_conflicts, describe, notices
 from reconcile.model.snapshot import Side
 from reconcile.planning.filters import named
 from reconcile.planning.status_listing import StatusLine, status_lines
@@ -46,7 +46,7 @@ QUIET = frozenset({"in-sync", "available", "local", "archived"})
 """States of conversations that are listed with ``-v`` only."""
 BLOCKED = frozenset({"held", "invalid", "local-present", "lost", "empty"})
 """States that need a person, or have a command that ends them."""
-IDLE = QUIET | {"behind", "kept", "undone", "displaced", "removed", "waiting", "conflict", "busy", "derived"}
+IDLE = QUIET | {"behind", "kept", "undone", "displaced", "removed", "waiting", "busy", "derived"}
 """States in which a run does nothing."""
 LEAST_TITLE = 16
 """Columns that indentation leaves for a title."""
@@ -74,16 +74,17 @@ def status(context: click.Context, conversation: str | None) -> None:
         session = engine.session
         policy = policy_of(options, settings_of(session.roots), selection(engine, options))
         ids = find_ids(engine, () if conversation is None else [conversation])
-        busy, conflicts = session.busy(), frozenset(each.conversation for each in unseen_conflicts(session))
+        busy, decided = session.busy(), decided_conflicts(session)
+        noticed = {each.conversation for each in decided}
         if not ids and policy.is_unlimited and (options.json or options.verbose):
             engine.read_everything()  # every conversation is listed
-        also = ids if ids or not policy.is_unlimited else {*busy, *conflicts, *engine.noteworthy}
+        also = ids if ids or not policy.is_unlimited else {*busy, *noticed, *engine.noteworthy}
         found = engine.plan(policy, also=also)
         board, plan = engine.decide(found, policy), engine.completed(found)
         warn_of_new_workspace(options, engine, policy)
         for message in session.notices:
             print_message(options, message)
-        listed = status_lines(board, plan, busy, conflicts, engine.empty_directories(found))
+        listed = status_lines(board, plan, busy, notices(decided, board.views), engine.empty_directories(found))
         if ids:
             standing = next((each for each in listed if each.conversation == ids[0]), None)
             if standing is None:
@@ -120,7 +121,7 @@ def _all_lines(
     found: tuple[StatusLine, ...], others: Mapping[str, int], style: Style, noun: str, *, verbose: bool
 ) -> list[str]:
     """Return lines for everything that is not settled, and a count of all; ``others`` are settled, by their state."""
-    shown = [entry for entry in found if verbose or not entry.settled or entry.word not in QUIET]
+    shown = [entry for entry in found if verbose or not entry.settled or entry.word not in QUIET or _has_notice(entry)]
     words = [state_word(entry.word) for entry in shown]
     ids = ["" if entry.title == entry.conversation else clean(entry.conversation) for entry in shown]
     first = max(map(width, words), default=0)
@@ -134,7 +135,7 @@ def _all_lines(
     for entry, word, title, shown_id in zip(shown, words, titles, ids, strict=True):
         start = style(pad(word, first), COLORS.get(entry.word))
         lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
-        if entry.detail and entry.word not in QUIET:
+        if entry.detail and (entry.word not in QUIET or _has_notice(entry)):
             lines += [style(line, dim=True) for line in wrap(clean(entry.detail), style.columns, "    ")]
     counts = Counter(entry.word for entry in found) + Counter(others)
     end = state_counts(counts.items(), noun)
@@ -162,6 +163,11 @@ def _next_lines(found: tuple[StatusLine, ...], style: Style, sides: str) -> list
         lines += command_lines(command + sides, style.columns, "  ")
         lines += wrap(purpose, style.columns, "      ")
     return lines
+
+
+def _has_notice(line: StatusLine) -> bool:
+    """Tell whether a conversation in sync has a notice: a run has decided a conflict."""
+    return line.word == "in-sync" and bool(line.detail)
 
 
 def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -> None:

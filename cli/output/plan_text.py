@@ -66,11 +66,15 @@ WITH_PATH = (Reason.DUPLICATE, Reason.FLATTENED)
 class PlanText:
     """The lines of one plan."""
 
-    def __init__(self, plan: Plan, style: Style, *, verbose: bool, sides: str = "", done: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, style: Style, *, verbose: bool, sides: str = "", done: bool = False, run: str = ""
+    ) -> None:
         """Prepare the plan for printing.
 
-        ``sides``: the options for the two sides, which suggested commands repeat. ``done``: it is carried out.
+        ``sides``: the options for the two sides, which suggested commands repeat. ``done``: it is carried out, by
+        ``run``.
         """
+        self._run = run
         self._plan = plan
         self._style = style
         self._verbose = verbose
@@ -98,6 +102,10 @@ class PlanText:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the whole text."""
         yield from self._actions()
+        if self._plan.conflicts:
+            from .conflict_text import conflict_lines  # here: most plans have none
+
+            yield from conflict_lines(self._plan.conflicts, self._heading, self._style, self._sides, run=self._run)
         yield from self._items(BLOCKED, self._plan.held, "yellow")
         yield from self._items(ASIDE, self._plan.aside, None)
         yield from self._notes()
@@ -236,7 +244,12 @@ class PlanText:
 
     def _notes(self) -> Iterator[str]:
         foreign = [note for note in self._plan.notes if note.reason is Reason.FOREIGN and not self._verbose]
-        notes = [note for note in self._plan.notes if note not in foreign]
+        told = {(conflict.conversation, conflict.unit) for conflict in self._plan.conflicts}
+        notes = [
+            note
+            for note in self._plan.notes
+            if note not in foreign and not (note.reason is Reason.CONFLICT and (note.conversation, note.unit) in told)
+        ]
         if notes:
             yield self._style("notes:", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
@@ -334,8 +347,9 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
     undone = [*result_lines(outcome, style), *_waiting(plan, outcome, style)] if outcome else []
     # A question follows: the user must see the plan that it is about.
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
-    shown = replace(plan, actions=(), aside=(), notes=()) if quiet else _carried_out(plan, outcome)
-    text = PlanText(shown, style, verbose=options.verbose, sides=options.sides, done=outcome is not None)
+    shown = replace(plan, actions=(), aside=(), notes=(), conflicts=()) if quiet else _carried_out(plan, outcome)
+    run = (outcome.run or "") if outcome is not None else ""
+    text = PlanText(shown, style, verbose=options.verbose, sides=options.sides, done=outcome is not None, run=run)
     lines = [*text.lines(), *undone]
     if not quiet:
         end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides)
@@ -360,10 +374,12 @@ def _waiting(plan: Plan, outcome: Outcome, style: Style) -> list[str]:
 def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
     """Return the plan without the actions that failed or were skipped, which have their own lines, and their notes."""
     left = outcome.undone() if outcome is not None else frozenset()
+    left_units = {(action.conversation, action.unit) for action in plan.actions if action.id in left}
     stays = {action.conversation for action in plan.actions if action.id in left}
     return replace(
         plan,
         actions=tuple(action for action in plan.actions if action.id not in left),
+        conflicts=tuple(c for c in plan.conflicts if (c.conversation, c.unit) not in left_units),
         notes=tuple(n for n in plan.notes if n.reason is not Reason.TAKEN_ALONG or n.conversation not in stays),
     )
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from reconcile.model.baseline import WorldState
-    from reconcile.model.plan import Item, Note, Plan
+    from reconcile.model.plan import Conflict, Item, Note, Plan
     from reconcile.model.policy import Policy
     from reconcile.planning.incremental.scope import SnapshotIndex
     from reconcile.planning.rules.guards import Whole
@@ -158,6 +158,7 @@ def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Co
         ("held", _about(plan.held, conversations), _about(whole.held, conversations)),
         ("aside", _about(plan.aside, conversations), _about(whole.aside, conversations)),
         ("notes", _about(plan.notes, conversations), _about(whole.notes, conversations)),
+        ("conflicts", _about(plan.conflicts, conversations), _about(whole.conflicts, conversations)),
     ):
         if partial != full:
             raise VerificationError(f"RECONCILE_VERIFY: {name}: of a part {partial}, of everything {full}")
@@ -176,5 +177,5 @@ def _bare(plan: Plan) -> list[str]:
     return sorted(str(replace(action, id="", needs=())) for action in plan.actions)
 
 
-def _about(items: Iterable[Item] | Iterable[Note], conversations: Collection[str]) -> list[str]:
+def _about(items: Iterable[Item] | Iterable[Note] | Iterable[Conflict], conversations: Collection[str]) -> list[str]:
     return sorted(str(item) for item in items if item.conversation in conversations)

@@ -592,7 +592,7 @@ class ConcurrentWrites:
 
 def _settings(policy: Policy) -> tuple[object, ...]:
     """Return the settings that affect the plan of every conversation."""
-    return policy.layout, policy.stream, policy.diverged, policy.missing, policy.prefer
+    return policy.layout, policy.stream, policy.diverged, policy.conflict, policy.missing, policy.prefer
 
 
 class _Rescan(Struct, frozen=True):

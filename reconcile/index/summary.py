@@ -36,8 +36,8 @@ def request_key(roots: Roots, rules: Policy | Settings, ignore: tuple[str, ...])
     ``rules`` are a policy's, or the settings that make one.
     """
     sides = (roots.format, roots.workspace, roots.project, roots.store, roots.workspace_identity, roots.workspace_id)
-    chosen = (rules.layout.value, rules.stream.value, rules.diverged.value, rules.missing.value)
-    return (*sides, roots.siblings, *chosen, ignore)
+    chosen = (rules.layout, rules.stream, rules.diverged, rules.conflict, rules.missing)
+    return (*sides, roots.siblings, *(choice.value for choice in chosen), ignore)
 
 
 class Answer(NamedTuple):

@@ -1,18 +1,21 @@
-"""One conversation: its description for ``status ID``, and its differences and unseen conflicts for ``diff ID``."""
+"""One conversation: its description for ``status ID``, and its differences and decided conflicts for ``diff ID``."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from reconcile.model.reasons import CASES, case_of
-from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault, Side
+from reconcile.engine.run_history import undone_changes
+from reconcile.model.reasons import CASES, Reason, case_of
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Side
+from reconcile.planning.conflicts import time_text, unit_words
+from reconcile.state.journal import StepState
+from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.engine.session import Session
     from reconcile.model.snapshot import Content
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
     from reconcile.state.database import Conflict
+    from reconcile.state.journal import Step
     from reconcile.state.vault import Version
 
 T = TypeVar("T", list[Any], dict[str, Any])
@@ -70,14 +74,6 @@ def _version(unit: Unit | None) -> dict[str, Any] | None:
         return None
     fault = unit.fault and f"found {unit.fault.found}, expected {unit.fault.expected}"
     return {"digest": unit.digest, "mtime_ns": unit.mtime_ns, "time": time_text(unit.mtime_ns), "fault": fault}
-
-
-def time_text(mtime_ns: int) -> str:
-    """Return a time (ns since the epoch) in UTC, to the second; outside of the calendar, the number."""
-    try:
-        return datetime.fromtimestamp(mtime_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return f"{mtime_ns} ns"
 
 
 class EventLine(Struct, frozen=True):
@@ -269,19 +265,104 @@ def _members(value: Any) -> dict[str, Any] | None:
     return None
 
 
-def unseen_conflicts(session: Session) -> tuple[Conflict, ...]:
-    """Return the conflicts of this checkout that the user hasn't seen, oldest run first."""
-    if session.checkout is None:
+class Decided(Struct, frozen=True):
+    """A conflict that a run has decided: the side whose version it took, and the other side's, which the vault has.
+
+    ``chosen``: a person has chosen the side, by `resolve`.
+    """
+
+    conversation: str
+    unit: str
+    run: str
+    winner: Side
+    lost: tuple[Version, ...]
+    is_seen: bool = False
+    chosen: bool = False
+
+    @property
+    def version(self) -> str:
+        """The name of the other side's version for `reconcile show` and `restore`."""
+        return self.lost[0].name
+
+    @property
+    def words(self) -> str:
+        """The notice: what was decided, and the command that brings the other version back."""
+        how = "resolve took" if self.chosen else "both sides changed it, and the run took"
+        back = f"reconcile restore {self.version}"
+        return f"{unit_words(self.unit)}: {how} the {self.winner}'s; `{back}` brings the {self.winner.other}'s back"
+
+    def is_back(self, view: View) -> bool:
+        """Tell whether both sides have the other version again."""
+        known = {version.xxh3 for version in self.lost}
+        return all(known.intersection((view.side(side).raw(self.unit) or "").split("+")) for side in Side)
+
+
+def decided_conflicts(session: Session, conversation: str | None = None) -> tuple[Decided, ...]:
+    """Return the decided conflicts of this checkout that the user hasn't seen, the newest of each unit.
+
+    With a conversation, also those of it that were seen, if no run has changed the unit since, and those that were
+    undone and then decided by `resolve`.
+    """
+    rows = () if session.checkout is None else session.state.conflicts(session.checkout)
+    if conversation is not None:
+        rows = tuple(row for row in rows if row.conversation == conversation)
+    if not any(conversation is not None or not row.seen for row in rows):
         return ()
-    return tuple(conflict for conflict in session.state.conflicts(session.checkout) if not conflict.seen)
+    undone = undone_changes(session.state)
+    found: dict[tuple[str, str], Decided | None] = {}
+    for row in reversed(rows):
+        key = row.conversation, row.unit
+        if key in found or (row.seen and conversation is None):
+            continue
+        if undone.get(row.run, {}).get(row.conversation) is None:
+            decided = _decided(session, row, row.run)
+            if row.seen and _changed_since(session, row):
+                decided = None
+        else:
+            decided = _chosen(session, row, undone) if conversation is not None else None
+        found[key] = decided
+    return tuple(decided for decided in reversed(found.values()) if decided is not None)
 
 
-def losing_versions(session: Session, conversation: str) -> tuple[Version, ...]:
-    """Return the versions of a conversation that lost an unseen conflict."""
-    conflicts = (conflict for conflict in unseen_conflicts(session) if conflict.conversation == conversation)
-    lost = {(conflict.run, conflict.unit) for conflict in conflicts}
-    versions = session.state.versions.of_conversation(conversation) if lost else ()
-    return tuple(version for version in versions if (version.run, version.unit) in lost)
+def _decided(session: Session, row: Conflict, run: str, *, chosen: bool = False) -> Decided | None:
+    """Return the conflict with the versions that a run has replaced; None if it has replaced none."""
+    versions = session.state.versions.of_conversation(row.conversation)
+    kept = [v for v in versions if (v.run, v.unit, v.kind) == (run, row.unit, VersionKind.FILE)]
+    if not kept:
+        return None
+    # A merge has replaced both versions: the older one has lost.
+    times = {side: max((v.mtime_ns for v in kept if v.side == side), default=None) for side in Side}
+    loser = min(Side, key=lambda side: (times[side] is None, times[side] or 0, side is Side.STORE))
+    lost = tuple(version for version in kept if version.side == loser)
+    return Decided(row.conversation, row.unit, run, loser.other, lost, row.seen, chosen)
+
+
+def _chosen(session: Session, row: Conflict, undone: Mapping[str, Mapping[str, str | None]]) -> Decided | None:
+    """Return the decision of a person after the undo of the run that had decided; None if there is none."""
+    for run in sorted(undone, reverse=True):
+        if run > row.run and undone[run].get(row.conversation, run) is None:
+            steps = [s for s in session.state.journal.steps(run) if _is_about(s, row) and s.state is StepState.DONE]
+            if any(json.loads(step.record)["reason"] == Reason.DECIDED.value for step in steps):
+                return _decided(session, row, run, chosen=True)
+    return None
+
+
+def _changed_since(session: Session, row: Conflict) -> bool:
+    later = session.state.journal.concerned_since(row.run).get(row.conversation, ())
+    return any(_is_about(step, row) for run in later for step in session.state.journal.steps(run))
+
+
+def _is_about(step: Step, row: Conflict) -> bool:
+    return step.conversation == row.conversation and step.unit in (row.unit, WHOLE)
+
+
+def notices(decided: Iterable[Decided], views: Mapping[str, View]) -> dict[str, str]:
+    """Return the notices on decided conflicts by conversation, without those whose other version is back."""
+    words: dict[str, list[str]] = {}
+    for each in decided:
+        if each.conversation in views and not each.is_back(views[each.conversation]):
+            words.setdefault(each.conversation, []).append(each.words)
+    return {conversation: "; ".join(texts) for conversation, texts in words.items()}
 
 
 def mark_seen(session: Session, conversations: Sequence[str]) -> None:

@@ -366,7 +366,11 @@ def open_storage(
     refuse_state_inside(roots, directory)
     session = Session(roots, directory, readonly=backend is not None, ignore=settings.ignore)
     policy = Policy(
-        layout=settings.layout, stream=settings.stream, diverged=settings.diverged, missing=settings.missing
+        layout=settings.layout,
+        stream=settings.stream,
+        diverged=settings.diverged,
+        conflict=settings.conflict,
+        missing=settings.missing,
     )
     try:
         with inside_library():

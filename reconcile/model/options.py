@@ -38,6 +38,13 @@ class Diverged(StrEnum):
     HOLD = "hold"
 
 
+class OnConflict(StrEnum):
+    """The setting ``conflict``: an edit of one unit on both sides is decided by the newer time, or blocked."""
+
+    NEWEST = "newest"
+    HOLD = "hold"
+
+
 class Missing(StrEnum):
     """The setting ``missing``: conversations absent from the workspace follow their intent, or are projected again."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from reconcile.model.policy import Policy
+from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,6 +138,37 @@ class Note(Struct, frozen=True, kw_only=True):
     message: str
 
 
+class Rival(Struct, frozen=True, gc=False):
+    """One side's version of a unit in a conflict; ``events`` and the time of the ``last`` one are a stream's."""
+
+    mtime_ns: int
+    events: int | None = None
+    last: str | None = None
+
+
+class Conflict(Struct, frozen=True, kw_only=True):
+    """Both sides have edited one unit, and nothing merges the edits (docs/concepts.md#conflicts).
+
+    ``keys`` are the keys of metadata that differ. ``takes`` is the side whose version a run takes, for ``reason``;
+    None: the unit is held. ``forks``: the other side's stream continues as a child.
+    """
+
+    conversation: str
+    title: str | None
+    unit: str
+    case: int
+    store: Rival
+    workspace: Rival
+    keys: tuple[str, ...] = ()
+    takes: Side | None
+    reason: Reason
+    forks: bool = False
+
+    def rival(self, side: Side) -> Rival:
+        """Return the version of a side."""
+        return self.store if side is Side.STORE else self.workspace
+
+
 class Preserve(Struct, frozen=True, kw_only=True):
     """A version to save in the vault although no action replaces it (behind, invalid)."""
 
@@ -169,6 +201,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     held: tuple[Item, ...] = ()
     aside: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    """Edits on both sides that a run decides, or holds."""
     preserve: tuple[Preserve, ...] = ()
     intents: tuple[tuple[str, Intent | None], ...] = ()
     asides: tuple[tuple[tuple[str, str], AsideRecord | None], ...] = ()

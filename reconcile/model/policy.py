@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from reconcile.model.options import Diverged, Layout, Missing, Prefer, StreamRule
+from reconcile.model.options import Diverged, Layout, Missing, OnConflict, Prefer, StreamRule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,6 +123,7 @@ class Policy(Struct, frozen=True):
     prefer: Prefer = Prefer.NEWEST
     stream: StreamRule = StreamRule.DIRECTED
     diverged: Diverged = Diverged.FORK
+    conflict: OnConflict = OnConflict.NEWEST
     missing: Missing = Missing.INTENT
     accept_bulk: bool = False
     only: frozenset[str] = frozenset()

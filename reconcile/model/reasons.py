@@ -117,6 +117,7 @@ class Reason(Enum):
     # why something is held
     INVALID = "invalid", "a file has invalid content"
     DIVERGED_HELD = "diverged-held", "both sides continued it differently, and the settings say to ask"
+    CONFLICT_HELD = "conflict-held", "both sides changed it, and the settings say to ask"
     BULK = "bulk", "many directories would be removed at once"
     WORKSPACE_EMPTIED = "workspace-emptied", "the workspace is empty, and was not before"
     GIT_BUSY = "git-busy", "a git operation is in progress in this checkout"

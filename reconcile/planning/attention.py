@@ -9,6 +9,7 @@ from reconcile.model.plan import Item, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, joined
 from reconcile.planning.builder import owner_of
+from reconcile.planning.conflicts import blocked, conflict_of, taken, unit_words
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal, missing_side
 from reconcile.planning.rules.views import PLACE, Lead
@@ -179,8 +180,15 @@ def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None
 
 
 def _note_conflict(context: PlanningContext, view: View, verdict: Verdict) -> None:
-    if verdict.conflict:
-        context.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept", verdict.unit)
+    if not verdict.conflict:
+        return
+    conflict = conflict_of(view, verdict, context.policy)
+    if conflict is not None:
+        context.conflicts.append(conflict)
+    if verdict.outcome is not Outcome.HELD:
+        what = "both sides changed it" if verdict.case == 15 else "both sides differ"
+        way = f"; {taken(conflict)}" if conflict is not None else ""
+        context.note(view.id, Reason.CONFLICT, f"{unit_words(verdict.unit)}: {what}{way}", verdict.unit)
 
 
 def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None:
@@ -188,6 +196,12 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
     if verdict.reason is Reason.DIVERGED_HELD:
         both = f"reconcile resolve {view.id} --take both"
         context.hold(view, verdict.unit, Reason.DIVERGED_HELD, Reason.DIVERGED_HELD.words, *take, both)
+        return
+    if verdict.reason is Reason.CONFLICT_HELD:
+        conflict = conflict_of(view, verdict, context.policy)
+        message = blocked(conflict) if conflict is not None else verdict.reason.words
+        take += [f"reconcile resolve {view.id} --take both"] if verdict.unit == STREAM else []
+        context.hold(view, verdict.unit, Reason.CONFLICT_HELD, message, *take)
         return
     if verdict.reason in (Reason.CONTRADICTING, Reason.LOSING):
         context.hold(view, verdict.unit, verdict.reason, verdict.words, *take)

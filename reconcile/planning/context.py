@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.model.options import Layout
-from reconcile.model.plan import Item, Note, Preserve
+from reconcile.model.plan import Conflict, Item, Note, Preserve
 from reconcile.model.snapshot import METADATA, WHOLE, Metadata, Place, joined
 from reconcile.planning.builder import PlanBuilder
 from reconcile.planning.rules.presence import Goal
@@ -151,6 +151,7 @@ class PlanningContext(Struct, kw_only=True):
     held: list[Item] = field(default_factory=list)
     aside: list[Item] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
     preserve: list[Preserve] = field(default_factory=list)
     intents: dict[str, Intent | None] = field(default_factory=dict)
     asides: dict[tuple[str, str], AsideRecord | None] = field(default_factory=dict)

@@ -185,6 +185,7 @@ def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Acti
     context.held = [item for item in context.held if item.conversation in spoken]
     context.aside = [item for item in context.aside if item.conversation in wanted]
     context.notes = [note for note in context.notes if note.conversation in spoken or note in context.edits.notes]
+    context.conflicts = [conflict for conflict in context.conflicts if conflict.conversation in wanted]
     context.preserve = [version for version in context.preserve if version.conversation in wanted]
     done = wanted | {action.conversation for action in actions if action.id in kept}
     context.intents = {key: intent for key, intent in context.intents.items() if key in done}
@@ -400,4 +401,5 @@ def _set_aside(context: PlanningContext, conversation: str) -> None:
     context.held = [item for item in context.held if item.conversation != conversation]
     context.aside = [item for item in context.aside if item.conversation != conversation]
     context.notes = [note for note in context.notes if note.conversation != conversation]
+    context.conflicts = [conflict for conflict in context.conflicts if conflict.conversation != conversation]
     context.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *_ways(context, conversation))

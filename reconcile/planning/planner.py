@@ -214,12 +214,18 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
     actions, about = selected(context, actions)
     release_unsaved(context, steps, actions)
     counted, renewed = _counted(context, actions), context.sides.store_renewed
+    acted = {(action.conversation, action.unit) for action in actions}
     plan = Plan(
         layout=context.policy.layout.value,
         actions=renumbered(actions),
         held=tuple(context.held),
         aside=tuple(context.aside),
         notes=tuple(context.notes),
+        conflicts=tuple(
+            conflict
+            for conflict in context.conflicts
+            if conflict.takes is None or (conflict.conversation, conflict.unit) in acted
+        ),
         preserve=tuple(context.preserve),
         intents=tuple(sorted(context.intents.items())),
         asides=tuple(sorted(context.asides.items())),

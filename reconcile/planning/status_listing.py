@@ -8,14 +8,15 @@ from msgspec import Struct
 
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
+from reconcile.planning.conflicts import described, taken
 from reconcile.planning.diagnosis import NOTHING_IN_IT
 from reconcile.planning.requests.edits import words_for
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from reconcile.model.plan import Action, Item, Plan
+    from reconcile.model.plan import Action, Conflict, Item, Plan
     from reconcile.model.snapshot import Copy
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
@@ -28,6 +29,7 @@ _ASIDE = {
     Reason.KEPT: "kept",
     Reason.UNDONE: "undone",
 }
+_UNDECIDED = (Reason.CONFLICT_HELD, Reason.DIVERGED_HELD)
 _HELD = {Reason.INVALID: "invalid", Reason.DIVERGED_HELD: "conflict"}
 
 
@@ -46,17 +48,20 @@ def status_lines(
     context: PlanningContext,
     plan: Plan,
     busy: Mapping[str, str],
-    conflicts: Collection[str],
+    notices: Mapping[str, str],
     empty: Iterable[Copy] = (),
 ) -> tuple[StatusLine, ...]:
     """Return the status line of every conversation, in the order of the tree.
 
-    ``busy`` names the holder of a conversation's lock. ``conflicts`` were edited on both sides and not viewed since.
+    ``busy`` names the holder of a conversation's lock. ``notices`` say how a run has decided a conflict.
     ``empty`` are directories with nothing in them (`reconcile.planning.diagnosis.empty_directories`).
     """
     actions: dict[str, list[Action]] = {}
     for action in plan.actions:
         actions.setdefault(action.conversation, []).append(action)
+    conflicts: dict[str, list[Conflict]] = {}
+    for conflict in plan.conflicts:
+        conflicts.setdefault(conflict.conversation, []).append(conflict)
     items: dict[str | None, Item] = {item.conversation: item for item in plan.aside}
     items |= {item.conversation: item for item in plan.held}
     requests: dict[str, str] = {
@@ -72,7 +77,12 @@ def status_lines(
         is_gone = context.presences[conversation].state == "gone"
         if is_gone and conversation not in hollow:
             continue
-        word, detail, is_settled = _word(context, view, actions.get(conversation, []), items.get(conversation))
+        item, found = items.get(conversation), conflicts.get(conversation)
+        if found and (item is None or item.reason in _UNDECIDED):
+            word, is_settled = "conflict", False
+            detail = "; ".join(f"{described(conflict)}; {taken(conflict)}" for conflict in found)
+        else:
+            word, detail, is_settled = _word(context, view, actions.get(conversation, []), item)
         if is_settled and conversation in hollow:
             word = "empty" if is_gone or not (view.store.units or view.workspace.units) else word
             words = [detail] if detail and word != "empty" else []
@@ -84,9 +94,8 @@ def status_lines(
             word, detail, is_settled = "requested", requests[conversation], False
         if conversation in busy:
             word, detail, is_settled = "busy", busy[conversation], False
-        elif is_settled and conversation in conflicts:
-            word, is_settled = "conflict", False
-            detail = f"edited on both sides; the loser is in the vault (seen with `reconcile diff {conversation}`)"
+        elif is_settled and conversation in notices:
+            detail = "; ".join(filter(None, (detail, notices[conversation])))
         depth = context.tree.depths.get(conversation, 0)
         lines.append(StatusLine(conversation, view.title, depth, word, detail, is_settled))
     return tuple(lines)

@@ -19,7 +19,7 @@ from reconcile.errors import ReconcileError
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.model.format import EventSelection
 from reconcile.model.options import Layout, Prefer, Take
-from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan, Precondition, Preserve, Write
+from reconcile.model.plan import Action, Conflict, Heading, Item, Kind, Note, Plan, Precondition, Preserve, Rival, Write
 from reconcile.model.policy import (
     Children,
     ForkRequest,
@@ -35,6 +35,7 @@ from reconcile.model.policy import (
     UndoRequest,
 )
 from reconcile.model.reasons import reason_of
+from reconcile.model.snapshot import Side
 from reconcile.serialization.plan_json import FORMAT, place_from_json
 
 
@@ -124,6 +125,30 @@ class NoteModel(_Model):
     unit: str
     reason: str
     message: str
+
+
+class RivalModel(_Model):
+    """One side's version in a conflict. The number of events and the time of the last one are a stream's."""
+
+    mtime_ns: Number
+    events: Number | None
+    last: str | None
+
+
+class ConflictModel(_Model):
+    """Edits of one unit on both sides. ``takes`` is the side whose version a run takes; null: the unit is held."""
+
+    conversation: str
+    title: str | None
+    unit: str
+    case: Number
+    store: RivalModel
+    workspace: RivalModel
+    keys: list[str]
+    takes: Literal["store", "workspace"] | None
+    reason: str
+    forks: bool
+    resolve: list[str]
 
 
 class PreserveModel(_Model):
@@ -280,6 +305,7 @@ class PlanModel(_Model):
     held: list[ItemModel]
     aside: list[ItemModel]
     notes: list[NoteModel]
+    conflicts: list[ConflictModel] = []
     summary: dict[str, int]
     preserve: list[PreserveModel]
     intents: dict[str, IntentModel | None]
@@ -364,6 +390,7 @@ def _plan(model: PlanModel) -> Plan:
             )
             for note in model.notes
         ),
+        conflicts=tuple(_conflict(conflict) for conflict in model.conflicts),
         preserve=tuple(
             Preserve(
                 conversation=version.conversation,
@@ -441,6 +468,22 @@ def _item(model: ItemModel) -> Item:
         reason=reason_of(model.reason),
         message=model.message,
         resolve=tuple(model.resolve),
+    )
+
+
+def _conflict(model: ConflictModel) -> Conflict:
+    store, workspace = (Rival(side.mtime_ns, side.events, side.last) for side in (model.store, model.workspace))
+    return Conflict(
+        conversation=model.conversation,
+        title=model.title,
+        unit=model.unit,
+        case=model.case,
+        store=store,
+        workspace=workspace,
+        keys=tuple(model.keys),
+        takes=None if model.takes is None else Side(model.takes),
+        reason=reason_of(model.reason),
+        forks=model.forks,
     )
 
 

@@ -16,7 +16,7 @@ from reconcile.model.snapshot import Place, Side
 
 if TYPE_CHECKING:
     from reconcile.model.baseline import AsideRecord, Intent
-    from reconcile.model.plan import Action, Item, Plan, Precondition, Preserve, Write
+    from reconcile.model.plan import Action, Conflict, Item, Plan, Precondition, Preserve, Write
     from reconcile.model.policy import Policy, Request
 
 FORMAT: Final = "reconcile.plan/1"
@@ -44,6 +44,7 @@ def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
             }
             for note in plan.notes
         ],
+        "conflicts": [conflict_to_json(conflict) for conflict in plan.conflicts],
         "summary": plan.summary(),
         "preserve": [_preserve(version) for version in plan.preserve],
         "intents": {key: _intent(intent) for key, intent in plan.intents},
@@ -132,6 +133,23 @@ def item_to_json(item: Item) -> Json:
         "reason": item.reason.value,
         "message": item.message,
         "resolve": list(item.resolve),
+    }
+
+
+def conflict_to_json(conflict: Conflict) -> Json:
+    """Return the JSON object of a conflict, with the commands that choose a side."""
+    return {
+        "conversation": conflict.conversation,
+        "title": conflict.title,
+        "unit": conflict.unit,
+        "case": conflict.case,
+        "store": to_builtins(conflict.store),
+        "workspace": to_builtins(conflict.workspace),
+        "keys": list(conflict.keys),
+        "takes": None if conflict.takes is None else conflict.takes.value,
+        "reason": conflict.reason.value,
+        "forks": conflict.forks,
+        "resolve": [f"reconcile resolve {conflict.conversation} --take {side}" for side in Side],
     }
 
 

@@ -82,7 +82,8 @@ def test_of_what_leaves_nothing_is_set_aside() -> None:
 def test_of_what_leaves_an_edit_on_both_sides_is_still_a_conflict() -> None:
     ours, theirs = (A.replace('"A"', f'"{title}"') for title in ("B", "C"))
     found = plan([ours], [theirs], policy=Policy(request=LocalRequest(("jp-c1",))))
-    assert notes(found) == [("jp-c1", Reason.CONFLICT, "metadata: edited on both sides; the loser is kept")]
+    words = "metadata: both sides changed it; the store's is taken (same time, so the store's)"
+    assert notes(found) == [("jp-c1", Reason.CONFLICT, words)]
 
 
 def test_what_was_asked_for_and_goes_anyway_is_no_obstacle() -> None:

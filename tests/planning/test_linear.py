@@ -110,7 +110,7 @@ def judged(sides: tuple[Snapshot, Snapshot], policy: Policy) -> None:
     plan = make_plan(*sides, Baseline(), policy, RULES, NOW_NS)
     simulate(plan, listing_of(*sides))
     board = context_of(*sides)
-    status_lines(board, plan, {}, ())
+    status_lines(board, plan, {}, {})
     flat(Survey.of(board), archived=False)
 
 

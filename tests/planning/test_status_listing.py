@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline
-from reconcile.model.options import Diverged
+from reconcile.model.options import Diverged, OnConflict
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA
@@ -27,12 +27,12 @@ def found(
     baseline: Baseline,
     policy: Policy | None = None,
     busy: dict[str, str] | None = None,
-    conflicts: tuple[str, ...] = (),
+    notices: dict[str, str] | None = None,
 ) -> dict[str, StatusLine]:
     sides = stored(*store, BESIDE), here(*workspace, BESIDE)
     context, plan = context_of(*sides, baseline, policy), plan_of(*sides, baseline, policy)
     empty = empty_directories(*sides)
-    return {each.conversation: each for each in status_lines(context, plan, busy or {}, conflicts, empty)}
+    return {each.conversation: each for each in status_lines(context, plan, busy or {}, notices or {}, empty)}
 
 
 ROWS: dict[str, tuple[Lines, Lines, Baseline, str, bool]] = {
@@ -205,7 +205,16 @@ def test_a_lock_comes_before_everything_else() -> None:
     assert (standing.word, standing.detail, standing.settled) == ("busy", "held by process 7", False)
 
 
-def test_a_conflict_is_shown_until_it_was_looked_at_once_nothing_else_is_to_do() -> None:
-    seen = found([ONE], [ONE], KNOWN, conflicts=("jp-c1",))["jp-c1"]
-    assert (seen.word, seen.settled) == ("conflict", False)
-    assert found([ONE], [MORE], KNOWN, conflicts=("jp-c1",))["jp-c1"].word == "newer-in-workspace"
+def test_edits_on_both_sides_are_a_conflict_before_a_run_decides_it() -> None:
+    ours, theirs = (ONE.replace('09:00 title "A"', f'{hour}:00 title "{hour}"') for hour in (10, 11))
+    for policy, way in ((None, "the workspace's is taken (newer)"), (Policy(conflict=OnConflict.HOLD), "blocked")):
+        standing = found([ours], [theirs], KNOWN, policy)["jp-c1"]
+        assert (standing.word, standing.settled) == ("conflict", False)
+        assert "metadata (title): store 2025-01-02 10:00:00Z; workspace 2025-01-02 11:00:00Z" in standing.detail
+        assert way in standing.detail
+
+
+def test_a_decided_conflict_is_a_notice() -> None:
+    seen = found([ONE], [ONE], KNOWN, notices={"jp-c1": "it was decided"})["jp-c1"]
+    assert (seen.word, seen.detail, seen.settled) == ("in-sync", "it was decided", True)
+    assert found([ONE], [MORE], KNOWN, notices={"jp-c1": "it was decided"})["jp-c1"].word == "newer-in-workspace"

@@ -36,7 +36,7 @@ WORDS = {
     REMOVED: "removed",
     ARCHIVED: "in-sync",
     BEHIND: "behind",
-    FORKED: "conflict",
+    FORKED: "in-sync",
     UNDONE: "undone",
     NEW: "external",
 }
@@ -66,12 +66,14 @@ def without_messages(plan: Any) -> Any:
 def test_the_plan_is_the_same(older: World) -> None:
     root = older.project.parent
     then = json.loads((root / PLAN).read_text().replace(str(PLACE), str(root)))
-    assert without_messages({**older.plan(), "now_ns": then["now_ns"]}) == without_messages(then)
+    assert without_messages({**older.plan(), "now_ns": then["now_ns"]}) == without_messages({"conflicts": [], **then})
 
 
 def test_every_conversation_has_its_state(older: World) -> None:
     words = {each["conversation"]: each["word"] for each in answer(older, "status")["conversations"]}
     assert sorted(words.values()) == sorted([*WORDS.values(), "available"]), "the fork is in the store only"
+    details = {each["conversation"]: each["detail"] for each in answer(older, "status")["conversations"]}
+    assert "both sides changed it, and the run took the" in details[f"jp-c{FORKED}"]
     assert words.items() > {f"jp-c{number}": word for number, word in WORDS.items()}.items()
 
 

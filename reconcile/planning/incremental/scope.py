@@ -306,6 +306,7 @@ def completed(plan: Plan, about: Collection[str], before: Plan) -> Plan:
         held=_in_place(plan.held, about, before.held),
         aside=_in_place(plan.aside, about, before.aside),
         notes=_in_place(_of_conversations(plan.notes), about, before.notes),
+        conflicts=_in_place(plan.conflicts, about, before.conflicts),
         counted=counted,
         states=states_of(counted),
         quiet=plan.quiet and before.quiet,

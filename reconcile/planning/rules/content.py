@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, IntentKind
 from reconcile.model.format import Summary
-from reconcile.model.options import Diverged, Missing, Prefer, StreamRule, Take
+from reconcile.model.options import Diverged, Missing, OnConflict, Prefer, StreamRule, Take
 from reconcile.model.reasons import Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault, Side
 
@@ -61,8 +61,8 @@ class Verdict(Struct, frozen=True, gc=False):
     """The decision for one unit, with the case and the reason of the report.
 
     ``forks`` names the side whose stream continues as a conversation of its own. ``case`` is None if a side's own
-    directories differ. ``conflict``: two edits met, and the loser is in the vault. ``faulty`` are the invalid units,
-    which are saved in the vault as they are.
+    directories differ. ``conflict``: two edits met, and the version that isn't taken is saved in the vault. ``faulty``
+    are the invalid units, which are saved in the vault as they are.
     """
 
     unit: str
@@ -229,6 +229,20 @@ def _unit_order(name: str) -> tuple[bool, str]:
 
 
 def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Verdict:
+    """Decide one unit, or hold it if both sides have edited it, and the configuration leaves that to a person."""
+    verdict = _decided(view, name, baseline, policy)
+    holds = policy.conflict is OnConflict.HOLD and policy.prefer is Prefer.NEWEST
+    if holds and verdict.outcome is not Outcome.HELD and is_conflict(verdict):
+        return Verdict(name, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True)
+    return verdict
+
+
+def is_conflict(verdict: Verdict) -> bool:
+    """Tell whether both sides have edited a unit, so that only the times, an option or a person can decide."""
+    return verdict.conflict and verdict.case in (5, 15)
+
+
+def _decided(view: View, name: str, baseline: Baseline, policy: Policy) -> Verdict:
     """Decide one unit: damage first, then earlier decisions, then the table."""
     base = view.agreed.units.get(name) if view.agreed else None
     store, workspace = view.store.digest(name), view.workspace.digest(name)
@@ -374,7 +388,7 @@ def _taken(view: View, name: str, case: int, take: Take) -> Verdict:
         record = AsideRecord(AsideKind.KEPT, view.store.raw(name), view.workspace.raw(name))
         return Verdict(name, case, Outcome.ASIDE, Reason.KEPT, record=record)
     if take is Take.BOTH:
-        winner, _ = _judge(view, name, Prefer.NEWEST)
+        winner, _ = judge(view, name, Prefer.NEWEST)
         forks = winner.other if name == STREAM else None
         return _won_by(winner, name, case, Reason.DECIDED, forks=forks)
     return _won_by(Side(take.value), name, case, Reason.DECIDED)
@@ -434,7 +448,7 @@ def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verd
     diverges = lives_on if two else loses_its_end
     if diverges(sides[winner.other].stream, sides[winner].stream):
         return _diverged(view, case, policy)
-    if winner is Side.WORKSPACE and not verdict.conflict and differ_by_base(store.stream, workspace.stream):
+    if winner is Side.WORKSPACE and case != 15 and differ_by_base(store.stream, workspace.stream):
         return replace(verdict, noted=Reason.BASE_REPLACED)
     return verdict
 
@@ -477,8 +491,8 @@ def _beside(base: Digest | None, store: Digest | None, workspace: Digest | None)
 def _diverged(view: View, case: int, policy: Policy) -> Verdict:
     """Judge two continuations: the newer wins. The other becomes a fork, unless the winner contains it."""
     if policy.diverged is Diverged.HOLD:
-        return Verdict(STREAM, case, Outcome.HELD, Reason.DIVERGED_HELD)
-    winner, _ = _judge(view, STREAM, policy.prefer)
+        return Verdict(STREAM, case, Outcome.HELD, Reason.DIVERGED_HELD, conflict=True)
+    winner, _ = judge(view, STREAM, policy.prefer)
     loser = view.side(winner.other).units[STREAM].stream
     lost = lives_on(loser, view.side(winner).units[STREAM].stream)
     forks = winner.other if lost and policy.diverged is Diverged.FORK else None
@@ -491,11 +505,11 @@ def _by_case(view: View, name: str, case: int, policy: Policy) -> Verdict:
         return _won_by(Side.WORKSPACE, name, case, Reason.EDITED_WORKSPACE)
     if case == 13:
         return _won_by(Side.STORE, name, case, Reason.EDITED_STORE)
-    winner, reason = _judge(view, name, policy.prefer)
-    return _won_by(winner, name, case, reason, conflict=case == 15)
+    winner, reason = judge(view, name, policy.prefer)
+    return _won_by(winner, name, case, reason, conflict=True)
 
 
-def _judge(view: View, name: str, prefer: Prefer) -> tuple[Side, Reason]:
+def judge(view: View, name: str, prefer: Prefer) -> tuple[Side, Reason]:
     """Judge two edits: the newest mtime wins, a tie goes to the store, `--prefer` overrides both."""
     if prefer is not Prefer.NEWEST:
         return Side(prefer.value), Reason.PREFERRED

@@ -164,7 +164,7 @@ def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
 def test_status_says_what_waits() -> None:
     baseline = remembering(Policy(request=LocalRequest(("jp-c4",))))
     context, plan = context_of(stored(*ALL), here(*THERE), baseline), plan_of(stored(*ALL), here(*THERE), baseline)
-    found = {each.conversation: each for each in status_lines(context, plan, {}, ())}
+    found = {each.conversation: each for each in status_lines(context, plan, {}, {})}
     words = "`local jp-c4` has waited since run r1: git"
     assert (found["jp-c4"].word, found["jp-c4"].detail, found["jp-c4"].settled) == ("requested", words, False)
 
@@ -175,7 +175,7 @@ def test_status_says_that_an_old_copy_of_a_local_one_is_here() -> None:
     sides = stored(A, B, newer, H), here(A, NESTED, older, H)
     found = {
         each.conversation: each
-        for each in status_lines(context_of(*sides, baseline), plan_of(*sides, baseline), {}, ())
+        for each in status_lines(context_of(*sides, baseline), plan_of(*sides, baseline), {}, {})
     }
     assert (found["jp-c4"].word, found["jp-c4"].settled) == ("local-present", False)
     assert "it is local, and a copy is in this checkout; the workspace has an older version" in found["jp-c4"].detail

@@ -16,7 +16,7 @@ from reconcile.model.baseline import (
     IntentKind,
     OutdatedContent,
 )
-from reconcile.model.options import Diverged, Missing, Prefer, StreamRule, Take
+from reconcile.model.options import Diverged, Missing, OnConflict, Prefer, StreamRule, Take
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
@@ -84,6 +84,8 @@ def check(unit: str, row: Row, outdated: Side | None = None) -> None:
 
 
 IN, OUT, NO, BACK = Outcome.TO_STORE, Outcome.TO_WORKSPACE, Outcome.NOTHING, Outcome.BEHIND
+HELD = Outcome.HELD
+HOLD = Policy(conflict=OnConflict.HOLD)
 
 STREAMS = {
     "4: equal": Row("", "09:00 [1]", "08:00 [1]", 4, NO),
@@ -93,14 +95,18 @@ STREAMS = {
     "5: the store continues, and is newer": Row("", "09:00 [1 2]", "08:00 [1]", 5, OUT, Reason.AHEAD_STORE),
     "5: the store continues at the same time": Row("", "09:00 [1 2]", "09:00 [1]", 5, OUT, Reason.AHEAD_STORE),
     "5: the store continues, and is older": Row("", "08:00 [1 2]", "09:00 [1]", 5, BACK, Reason.BEHIND),
-    "5: another base, the workspace's is newer": Row("", "08:00 [1]", "09:00 [1] b2", 5, IN, Reason.NEWER_WORKSPACE),
-    "5: another base, the store's is newer": Row("", "09:00 [1]", "08:00 [1] b2", 5, OUT, Reason.NEWER_STORE),
-    "5: another base, a tie": Row("", "09:00 [1]", "09:00 [1] b2", 5, OUT, Reason.TIE),
+    "5: another base, the workspace's is newer": Row(
+        "", "08:00 [1]", "09:00 [1] b2", 5, IN, Reason.NEWER_WORKSPACE, conflict=True
+    ),
+    "5: another base, the store's is newer": Row(
+        "", "09:00 [1]", "08:00 [1] b2", 5, OUT, Reason.NEWER_STORE, conflict=True
+    ),
+    "5: another base, a tie": Row("", "09:00 [1]", "09:00 [1] b2", 5, OUT, Reason.TIE, conflict=True),
     "5: the store is preferred": Row(
-        "", "08:00 [1]", "09:00 [1] b2", 5, OUT, Reason.PREFERRED, policy=Policy(prefer=Prefer.STORE)
+        "", "08:00 [1]", "09:00 [1] b2", 5, OUT, Reason.PREFERRED, conflict=True, policy=Policy(prefer=Prefer.STORE)
     ),
     "5: the workspace is preferred": Row(
-        "", "09:00 [1]", "08:00 [1] b2", 5, IN, Reason.PREFERRED, policy=Policy(prefer=Prefer.WORKSPACE)
+        "", "09:00 [1]", "08:00 [1] b2", 5, IN, Reason.PREFERRED, conflict=True, policy=Policy(prefer=Prefer.WORKSPACE)
     ),
     "5: diverged, the store's is newer": Row(
         "", "09:00 [1 2]", "08:00 [1 3]", 5, OUT, Reason.DIVERGED, Side.WORKSPACE, conflict=True
@@ -160,7 +166,9 @@ STREAMS = {
         conflict=True,
         past=("[1 2]", "[3]"),
     ),
-    "5: another text at the same length": Row("", "09:00 [1x 2]", "08:00 [1 2]", 5, OUT, Reason.NEWER_STORE),
+    "5: another text at the same length": Row(
+        "", "09:00 [1x 2]", "08:00 [1 2]", 5, OUT, Reason.NEWER_STORE, conflict=True
+    ),
     "11: another text, and it goes on": Row("[1 2]", "09:00 [1 2]", "08:00 [1x 2 3]", 11, IN, Reason.EDITED_WORKSPACE),
     "11: another text, and cut short": Row(
         "[1 2]", "09:00 [1 2]", "10:00 [1x]", 11, IN, Reason.DIVERGED, Side.STORE, conflict=True
@@ -219,13 +227,43 @@ STREAMS = {
         15,
         Outcome.HELD,
         Reason.DIVERGED_HELD,
+        conflict=True,
         policy=Policy(diverged=Diverged.HOLD),
     ),
     "11: rewritten, but the newer one has its end: nothing is forked": Row(
         "[1 2 3 4]", "11:00 [1 2 3 4]", "10:00 [2 3]", 11, OUT, Reason.DIVERGED, conflict=True
     ),
     "streams without a direction": Row(
-        "", "08:00 [1 2]", "09:00 [1]", 5, IN, Reason.NEWER_WORKSPACE, policy=Policy(stream=StreamRule.NEWEST)
+        "",
+        "08:00 [1 2]",
+        "09:00 [1]",
+        5,
+        IN,
+        Reason.NEWER_WORKSPACE,
+        conflict=True,
+        policy=Policy(stream=StreamRule.NEWEST),
+    ),
+    "15: configured to be held": Row(
+        "[1]", "09:00 [1] b2", "10:00 [1] b3", 15, HELD, Reason.CONFLICT_HELD, conflict=True, policy=HOLD
+    ),
+    "15: diverged, and configured to be held": Row(
+        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, HELD, Reason.CONFLICT_HELD, conflict=True, policy=HOLD
+    ),
+    "15: configured to be held, but one continues the other": Row(
+        "[1]", "09:00 [1 2]", "10:00 [1 2 3]", 15, IN, Reason.AHEAD_WORKSPACE, policy=HOLD
+    ),
+    "11: configured to be held, but only one side was edited": Row(
+        "[1 2]", "09:00 [1 2]", "10:00 [1 3]", 11, IN, Reason.DIVERGED, Side.STORE, conflict=True, policy=HOLD
+    ),
+    "15: configured to be held, but a side is preferred": Row(
+        "[1]",
+        "09:00 [1] b2",
+        "10:00 [1] b3",
+        15,
+        OUT,
+        Reason.PREFERRED,
+        conflict=True,
+        policy=Policy(conflict=OnConflict.HOLD, prefer=Prefer.STORE),
     ),
     "taken from the store": Row("", "08:00 [1]", "09:00 [1 2]", 5, OUT, Reason.DECIDED, policy=take(Take.STORE)),
     "taken from the workspace": Row("", "09:00 [1 2]", "08:00 [1]", 5, IN, Reason.DECIDED, policy=take(Take.WORKSPACE)),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconcile.formats import get_format
 from reconcile.model.format import EventSelection
-from reconcile.model.options import Diverged, Layout, Missing, Prefer, StreamRule, Take
+from reconcile.model.options import Diverged, Layout, Missing, OnConflict, Prefer, StreamRule, Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import (
     Children,
@@ -74,6 +74,7 @@ class Command:
             self.policy,
             stream=StreamRule(config.get("stream", self.policy.stream)),
             diverged=Diverged(config.get("diverged", self.policy.diverged)),
+            conflict=OnConflict(config.get("conflict", self.policy.conflict)),
             missing=Missing(config.get("missing", self.policy.missing)),
             git_busy=git_busy,
         )

@@ -93,7 +93,7 @@ AnyBlock: TypeAlias = Given | Verb | Run | Then
 _VERBS = {
     "forget": r"forget state",
     "wipe": r"wipe workspace[23]?",
-    "config": r"config (stream|diverged|missing) \w+",
+    "config": r"config (stream|diverged|conflict|missing) \w+",
     "lock": r"lock \d+( workspace)?",
     "unlock": r"unlock \d+",
     "sweep": r"sweep \d+",

@@ -1,0 +1,57 @@
+"""Conflicts as lines of text: before a run with both versions, after it with the command that brings the other back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.model.snapshot import EXTRA
+from reconcile.planning.conflicts import commands, described, taken
+
+from .screen import command_lines, wrap
+from .text import clean
+from .words import unit_word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from reconcile.model.plan import Conflict
+
+    from .text import Style
+
+    Heading = Callable[[str, str | None, str], Iterable[str]]
+    """Returns the lines of a conversation's title and id, behind an indentation."""
+
+DECIDED = "conflicts, decided"
+OPEN = "conflicts, both sides changed"
+
+
+def conflict_lines(
+    conflicts: Iterable[Conflict], heading: Heading, style: Style, sides: str, *, run: str
+) -> Iterator[str]:
+    """Yield the section of the conflicts that a run decides. ``run``: the run that has decided them; empty: none yet.
+
+    ``sides``: the options that suggested commands repeat.
+    """
+    listed = [conflict for conflict in conflicts if conflict.takes is not None]  # the others are listed as blocked
+    if not listed:
+        return
+    yield style(f"{DECIDED if run else OPEN}:", None if run else "yellow", bold=True)
+    for conflict in listed:
+        yield from heading(conflict.conversation, conflict.title, "  ")
+        if run:
+            unit = conflict.unit.removeprefix(EXTRA)
+            suggested: Iterable[str] = (f"reconcile restore {conflict.conversation}@{run}:{unit}",)
+            words = [_decided(conflict)]
+        else:
+            suggested = commands(conflict)
+            words = [described(conflict), f"{taken(conflict)}; to decide now:"]
+        for text in words:
+            yield from wrap(clean(text), style.columns, "    ")
+        for command in suggested:
+            yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))
+    yield ""
+
+
+def _decided(conflict: Conflict) -> str:
+    assert conflict.takes is not None  # noqa: S101 - the caller lists no others
+    return f"{unit_word(conflict.unit)}: {taken(conflict)}; to bring the {conflict.takes.other}'s back:"

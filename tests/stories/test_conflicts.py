@@ -1,0 +1,210 @@
+"""Edits of one unit on both sides: a conflict before a run decides it, a notice with the way back after it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
+from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from tests.support.projects.world import World
+
+ID = f"jp-c{FIRST}"
+
+
+def title(world: World, side: str) -> str:
+    directory: Path = getattr(world, side)
+    (found,) = directory.glob(f"{FIRST}-*")
+    described: dict[str, str] = json.loads((found / "metadata.json").read_bytes())
+    return described["title"]
+
+
+def retitled(world: World, *, newer: str = "store") -> None:
+    """Have both sides give a conversation another title."""
+    three(world)
+    world.reconcile()
+    for side in ("store", "workspace"):
+        directory: Path = getattr(world, side)
+        set_key(directory / f"{FIRST}-it", "title", side, LONG_AGO + (2 if side == newer else 1) * SECOND)
+
+
+def hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILE_CONFLICT", "hold")
+
+
+def status(world: World) -> dict[str, Any]:
+    found = json.loads(world.run("status", "--json", "-v", "-w", world.project).stdout)
+    return {each["conversation"]: each for each in found["conversations"]}
+
+
+def newest(world: World) -> str:
+    run: str = json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"][0]["id"]
+    return run
+
+
+def said(world: World, *words: str | Path) -> str:
+    return world.reconcile(*words, settled=False).stdout
+
+
+def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: World) -> None:
+    retitled(world)
+    text = "metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z"
+    assert (status(world)[ID]["word"], status(world)[ID]["settled"]) == ("conflict", False)
+    for words in (("status",), ("status", str(FIRST)), ("-n",)):
+        assert text in said(world, *words), words
+        assert "the store's is taken (newer)" in said(world, *words), words
+    assert f"reconcile resolve {ID} --take workspace" in said(world, "-n")
+    (conflict,) = world.plan()["conflicts"]
+    assert conflict == {
+        "conversation": ID,
+        "title": "store",
+        "unit": "metadata",
+        "case": 15,
+        "store": {"mtime_ns": LONG_AGO + 2 * SECOND, "events": None, "last": None},
+        "workspace": {"mtime_ns": LONG_AGO + SECOND, "events": None, "last": None},
+        "keys": ["title"],
+        "takes": "store",
+        "reason": "newer-store",
+        "forks": False,
+        "resolve": [f"reconcile resolve {ID} --take store", f"reconcile resolve {ID} --take workspace"],
+    }
+
+
+def test_of_streams_the_events_are_counted(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    (conflict,) = world.plan()["conflicts"]
+    assert (conflict["unit"], conflict["takes"], conflict["reason"]) == ("stream", "store", "diverged")
+    assert (conflict["store"]["events"], conflict["workspace"]["events"], conflict["forks"]) == (5, 4, True)
+    assert "store 2020-09-13 12:26:42Z (5 events, last 2026-01-01T11:41:00);" in said(world, "-n")
+    assert "the workspace's becomes a child" in said(world, "status")
+
+
+def test_an_edit_on_one_side_or_a_continued_stream_is_none(world: World) -> None:
+    three(world)
+    world.reconcile()
+    set_key(world.workspace / f"{FIRST}-it", "title", "Other", LONG_AGO + SECOND)
+    append(world.store / f"{SECOND_ID}-it", 1, "b", LONG_AGO + SECOND)
+    append(world.workspace / f"{SECOND_ID}-it", 1, "b", LONG_AGO + SECOND)
+    append(world.workspace / f"{SECOND_ID}-it", 1, "c", LONG_AGO + SECOND)
+    assert world.plan()["conflicts"] == []
+    assert {each["word"] for each in status(world).values()} == {"in-sync", "newer-in-workspace"}
+
+
+def test_after_a_run_it_is_a_notice_with_the_way_back(world: World) -> None:
+    """Nothing is red, nothing counts as a conflict, and the command that is named does what it says."""
+    retitled(world)
+    result = world.reconcile("--color", "always")
+    run = newest(world)
+    back = f"reconcile restore {ID}@{run}:metadata"
+    assert "metadata: the store's is taken (newer); to bring the workspace's back:" in result.stdout
+    assert back in result.stdout
+    line = status(world)[ID]
+    assert (line["word"], line["settled"]) == ("in-sync", True)
+    words = f"metadata: both sides changed it, and the run took the store's; `{back}` brings the workspace's back"
+    assert line["detail"] == words
+    shown = said(world, "status", "--color", "always")
+    assert back in shown
+    assert ("conflict" in shown, "\x1b[31m" in shown) == (False, False)
+    assert world.run("--check", "-w", world.project).exit_code == 0
+    taken = world.reconcile("resolve", str(FIRST), "--take", "workspace", settled=False)
+    assert back in taken.stderr, "there is nothing to decide any more, but a way"
+    world.reconcile(*back.split()[1:], settled=False)
+    world.reconcile()  # renames the directories after the title
+    assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+    assert status(world)[ID]["detail"] == "", "it is back"
+    assert "conflict" not in said(world, "diff", str(FIRST))
+
+
+def test_diff_shows_which_side_won_and_status_says_it_no_more(world: World) -> None:
+    retitled(world, newer="workspace")
+    world.reconcile()
+    run = newest(world)
+    for _ in range(2):
+        shown = said(world, "diff", str(FIRST))
+        assert f"conflict in metadata, decided by run {run}:" in shown
+        assert "store      saved in the vault (2020-09-13 12:26:41Z)\n    workspace  kept\n" in shown
+        assert f"reconcile restore {ID}@{run}:metadata" in shown
+        assert status(world)[ID]["detail"] == ""
+    found = json.loads(said(world, "diff", str(FIRST), "--json"))
+    assert found["decided"] == [
+        {"unit": "metadata", "run": run, "winner": "workspace", "chosen": False, "lost": f"{ID}@{run}:metadata"}
+    ]
+    set_key(world.workspace / f"{FIRST}-workspace", "user", "me", LONG_AGO + 3 * SECOND)
+    world.reconcile()
+    assert "conflict" not in said(world, "diff", str(FIRST)), "it was seen, and the unit has changed since"
+
+
+def test_after_undo_and_resolve_the_side_that_was_chosen_has_won(world: World) -> None:
+    retitled(world)
+    world.reconcile()
+    world.reconcile("undo")
+    shown = said(world, "diff", str(FIRST))
+    assert ('"store"' in shown, '"workspace"' in shown, "decided" in shown) == (True, True, False)
+    assert status(world)[ID]["word"] == "undone"
+    world.reconcile("resolve", str(FIRST), "--take", "workspace")
+    assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+    shown = said(world, "diff", str(FIRST))
+    assert f"conflict in metadata, decided by run {newest(world)} (resolve):" in shown
+    assert "store      saved in the vault (2020-09-13 12:26:42Z)\n    workspace  kept\n" in shown
+    assert status(world)[ID]["detail"] == ""
+
+
+def test_a_conflict_that_a_run_could_not_decide_is_still_one(world: World) -> None:
+    retitled(world)
+    lock = world.project / ".git" / "MERGE_HEAD"
+    world.run("-w", world.project, "-n")
+    lock.parent.mkdir()
+    (lock.parent / "HEAD").write_text("ref: refs/heads/main\n")
+    (lock.parent / "objects").mkdir()
+    (lock.parent / "refs").mkdir()
+    lock.write_text("0" * 40 + "\n")
+    world.reconcile(code=4, settled=False)
+    assert (title(world, "store"), title(world, "workspace")) == ("store", "workspace")
+    assert status(world)[ID]["word"] in ("conflict", "held")
+    assert "decided" not in said(world, "diff", str(FIRST))
+
+
+def test_configured_to_hold_both_stay_until_a_side_is_chosen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(monkeypatch)
+    retitled(world)
+    before = world.sides()
+    for words in ((), ("--json",)):
+        result = world.reconcile(*words, code=4, settled=False)
+        assert f"reconcile resolve {ID} --take workspace" in result.stdout
+        assert world.sides() == before
+    planned = world.plan()
+    assert [(each["reason"], each["unit"]) for each in planned["held"]] == [("conflict-held", "metadata")]
+    assert [each["takes"] for each in planned["conflicts"]] == [None]
+    assert status(world)[ID]["word"] == "conflict"
+    world.reconcile("resolve", str(FIRST), "--take", "workspace")
+    assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+
+
+def test_the_setting_counts_for_saved_plans_and_saved_answers(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retitled(world)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    hold(monkeypatch)
+    result = world.run("apply", saved, "-w", world.project)
+    assert (result.exit_code, title(world, "store"), title(world, "workspace")) == (4, "store", "workspace")
+    world.reconcile(code=4, settled=False)
+    monkeypatch.setenv("RECONCILE_CONFLICT", "newest")
+    assert "the store's is taken" in world.reconcile().stdout, "the answer of the other setting isn't this one's"
+
+
+def test_an_option_decides_what_the_configuration_holds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(monkeypatch)
+    retitled(world)
+    world.reconcile("--prefer", "workspace")
+    assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
