@@ -4,44 +4,92 @@ from __future__ import annotations
 
 import gc
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from reconcile.signals import Interrupt, Uninterrupted
 from reconcile.version import __version__
 
-from .options import common_options, options_of
-from .output.errors import FAILURES, ExitCode, print_error, report_failure
+from .arguments import NAMES
+from .command import Misuse, did_you_mean, help_all, nearest, report_usage, write_examples
+from .options import options_of, shared_options
+from .output.errors import FAILURES, ExitCode, report_failure
 
 if TYPE_CHECKING:
     from .arguments import Options
 
-COMMANDS = {
-    "apply": "apply",
-    "brief": "brief",
-    "checkouts": "checkouts",
-    "diff": "diff",
-    "doctor": "doctor",
-    "fork": "requests",
-    "gc": "requests",
-    "local": "requests",
-    "log": "log",
-    "ls": "ls",
-    "project": "requests",
-    "recover": "recover",
-    "redo": "requests",
-    "resolve": "requests",
-    "restore": "requests",
-    "rm": "requests",
-    "set-parent": "requests",
-    "show": "vault",
-    "status": "status",
-    "undo": "requests",
-    "vault": "vault",
-    "watch": "watch",
+
+class Entry(NamedTuple):
+    """A command: the module in `commands` that has it, and its line in the program's help, at most 60 characters."""
+
+    module: str
+    summary: str
+
+
+GROUPS = {
+    "Daily": {
+        "status": Entry("status", "Show the state of all conversations, or details of one."),
+        "diff": Entry("diff", "Show the differences between store and workspace."),
+        "resolve": Entry("requests", "Settle conflicts and blocked conversations."),
+        "apply": Entry("apply", "Carry out a saved plan."),
+        "watch": Entry("watch", "Sync both sides while you work."),
+    },
+    "Look": {
+        "ls": Entry("ls", "List conversations, or draw their tree."),
+        "log": Entry("log", "List the runs, or the steps of one run."),
+        "show": Entry("vault", "Print a saved version."),
+        "brief": Entry("brief", "Print a summary of a Claudesidian workspace."),
+    },
+    "Organise": {
+        "project": Entry("requests", "Publish conversations to the workspace."),
+        "local": Entry("requests", "Remove conversations from the workspace, keep them local."),
+        "fork": Entry("requests", "Create a child conversation from all or some events."),
+        "set-parent": Entry("requests", "Move a conversation below another, or make it a root."),
+        "rm": Entry("requests", "Remove conversations from both sides."),
+    },
+    "Recover": {
+        "undo": Entry("requests", "Undo a run."),
+        "redo": Entry("requests", "Repeat a run that was undone."),
+        "restore": Entry("requests", "Restore a saved version on both sides."),
+        "recover": Entry("recover", "Restore conversations that the workspace has lost."),
+    },
+    "Maintain": {
+        "doctor": Entry("doctor", "Check both sides for problems and suggest fixes."),
+        "vault": Entry("vault", "Show saved versions, or delete some for good."),
+        "checkouts": Entry("checkouts", "List the checkouts that share this store, or forget one."),
+        "gc": Entry("requests", "Remove expired conversations from both sides."),
+    },
 }
-"""Command to module in `commands`. The function in that module has the command's name."""
+"""The commands by what they are for. The function in the module has the command's name."""
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+
+
+EXAMPLES = (
+    ("reconcile --dry-run", "Show what a run would do, and write nothing."),
+    ("reconcile", "Sync both sides."),
+    ("reconcile undo", "Undo the last run."),
+)
+"""Command lines of the program's help, with their meaning."""
+SYNONYMS = {
+    "backups": "vault",
+    "check": "doctor",
+    "delete": "rm",
+    "hide": "local",
+    "history": "log",
+    "list": "ls",
+    "merge": "resolve",
+    "move": "set-parent",
+    "prune": "vault",
+    "publish": "project",
+    "remove": "rm",
+    "revert": "undo",
+    "unpublish": "local",
+    "worktrees": "checkouts",
+}
+"""The command that other tools' words stand for, to be suggested."""
+_COLUMN = max(map(len, COMMANDS))
+_AS_JSON = "reconcile.as_json"
 
 
 class Program(click.Group):
@@ -56,22 +104,50 @@ class Program(click.Group):
         if cmd_name not in COMMANDS:
             return None
         with Uninterrupted():
-            module = importlib.import_module(f".commands.{COMMANDS[cmd_name]}", __package__)
+            module = importlib.import_module(f".commands.{COMMANDS[cmd_name].module}", __package__)
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first argument names. An unknown one is an error that suggests another."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            near = [SYNONYMS[args[0]]] if args[0] in SYNONYMS else nearest(args[0], COMMANDS)
+            hint = did_you_mean(f"`reconcile {name}`" for name in near) if near else "reconcile --help"
+            raise Misuse(f"reconcile: there is no command {args[0]!r}", hint, ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in groups, one line each, then the examples and the options."""
+        for group, entries in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(_COLUMN), entry.summary) for name, entry in entries.items()])
+        write_examples(formatter, EXAMPLES)
+        click.Command.format_options(self, ctx, formatter)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Parse the words before the command. Print wrong usage as one line with a hint, and exit."""
+        as_json = "--json" in args
+        try:
+            context = super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise click.exceptions.Exit(report_usage(error, as_json=as_json)) from None
+        context.meta[_AS_JSON] = as_json
+        return context
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Print each of `FAILURES` as one line, and exit with its code."""
+        """Run the command. Print wrong usage and each of `FAILURES` as one line, and exit with its code."""
         # A command makes hundreds of thousands of values, none of them garbage, and the process ends with it.
         was_enabled = gc.isenabled()
         gc.disable()
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if not options_of(ctx).json:
-                raise
-            print_error(error.format_message(), None, as_json=True)
-            raise click.exceptions.Exit(ExitCode.USAGE) from None
+            as_json = options_of(ctx).json or ctx.meta.get(_AS_JSON, False)
+            raise click.exceptions.Exit(report_usage(error, as_json=as_json)) from None
         except click.Abort:
             raise click.exceptions.Exit(report_failure(Interrupt(), as_json=options_of(ctx).json)) from None
         except FAILURES as error:
@@ -97,17 +173,20 @@ def run(options: Options | None) -> int:
     cls=Program,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
+    params=[*shared_options(NAMES), help_all(hidden=True)],
+    subcommand_metavar="[COMMAND] [ARGUMENTS]...",
 )
-@common_options
 @click.version_option(__version__, prog_name="reconcile")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Bring a store of conversations and a workspace together without losing a byte.
+    """Sync AI conversations between a store and a workspace, with undo.
 
-    Without a command: plan, and carry the plan out. With --dry-run: show the plan and write nothing.
+    The store is a durable directory in your home directory, the workspace belongs to a project under git. Without a
+    command, reconcile compares both with their last synced state, shows its plan, and carries it out. It saves every
+    version that it replaces.
 
-    Exit status: 0 done, 1 something failed, 2 wrong usage, 3 changes are pending (--check),
-    4 something is held, skipped or refused, 5 another reconcile is at work, 130 interrupted.
+    Exit status: 0 done, 1 something failed, 2 wrong usage, 3 there are changes (--check), 4 something is blocked,
+    skipped or refused, 5 another reconcile is running, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         with Uninterrupted():

@@ -31,6 +31,9 @@ class Options:
     quiet: bool = False
     color: str = "auto"
 
+    given = frozenset[str]()  # no annotation: it is none of `NAMES`
+    """The names of those that were given."""
+
     @property
     def is_dry(self) -> bool:
         """Nothing may be written: ``--out`` and ``--check`` imply a dry run."""

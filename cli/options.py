@@ -1,4 +1,4 @@
-"""Options that every command takes, before or after its name (docs/commands.md#common-options).
+"""Options that several commands share, before or after the command's name (docs/commands.md#common-options).
 
 `command_line` writes them out again, for the journal. `parse_time` and `parse_age` read values that options share.
 """
@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .arguments import Options, worded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-F = TypeVar("F", bound=Callable[..., Any])
 _CONTENT = {"title"}
 """Options whose values are content of a conversation, which the journal never holds."""
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400, "y": 365 * 86400}
@@ -39,47 +37,54 @@ def _store(context: click.Context, parameter: click.Parameter, value: Any) -> No
         value = (*getattr(options, name), *value)
     if value not in (None, False, ()):
         setattr(options, name, value)
+        options.given |= {name}
     if name == "color" and value in ("always", "never"):
         context.find_root().color = context.color = value == "always"
 
 
-def _option(*names: str, **settings: Any) -> Callable[[F], F]:
-    return click.option(*names, callback=_store, expose_value=False, **settings)
+def _option(*names: str, **settings: Any) -> click.Option:
+    return click.Option(names, callback=_store, expose_value=False, **settings)
 
 
-_COMMON = (
-    _option("-w", "--workspace", metavar="DIR", help="The project, or its .jp directory."),
-    _option("-s", "--store", metavar="DIR", help="The silo: the directory that holds the store's conversations/."),
-    _option(
-        "--format",
-        metavar="NAME",
-        help="jp, plain (needs --store), leslie, claudesidian; by default what is found.",
-    ),
-    _option("--layout", type=click.Choice(["nested", "flat"]), help="How the workspace is laid out."),
-    _option("--only", metavar="ID", multiple=True, help="Only this conversation, and what it needs; repeatable."),
-    _option("--below", metavar="ID", multiple=True, help="Only this conversation and its descendants; repeatable."),
-    _option("-n", "--dry-run", is_flag=True, help="Show the plan and write nothing at all."),
-    _option("--out", metavar="FILE", help="Save the plan for `reconcile apply`; implies a dry run."),
-    _option("--check", is_flag=True, help="Dry run; exit 3 if anything is to be done."),
-    _option(
-        "--prefer",
-        type=click.Choice(["newest", "store", "workspace"]),
-        help="Who wins where both sides were edited.",
-    ),
-    _option("--accept", type=click.Choice(["bulk"]), multiple=True, help="Let many directories be removed."),
-    _option("-y", "--yes", is_flag=True, help="Answer yes/no questions with yes; never chooses a side."),
-    _option("--json", is_flag=True, help="Print JSON."),
-    _option("-v", "--verbose", is_flag=True, help="Show everything, long plans in full."),
-    _option("-q", "--quiet", is_flag=True, help="Show only what needs attention."),
-    _option("--color", type=click.Choice(["auto", "always", "never"]), help="When to use colours."),
-)
+EVERYWHERE = ("workspace", "store", "format", "layout", "color")
+"""The shared options that every command takes: where the two sides are, and colours."""
 
 
-def common_options(command: F) -> F:
-    """Decorate a command with the common options."""
-    for option in reversed(_COMMON):
-        command = option(command)
-    return command
+def shared_options(accepted: Collection[str]) -> list[click.Option]:
+    """Return the shared options; those that are not accepted are hidden, and parsed to be refused with a hint."""
+    options = list(_shared_options())
+    for option in options:
+        option.hidden = option.name not in accepted
+    return options
+
+
+def spelling(name: str) -> str:
+    """Return a shared option as it is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _shared_options() -> Iterator[click.Option]:
+    yield _option("-n", "--dry-run", is_flag=True, help="Show the plan, and write nothing.")
+    yield _option("--out", metavar="FILE", help="Dry run; save the plan for reconcile apply.")
+    yield _option("--check", is_flag=True, help="Dry run; exit 3 if there are changes.")
+    yield _option("--only", metavar="ID", multiple=True, help="Only this conversation; repeatable.")
+    yield _option("--below", metavar="ID", multiple=True, help="Only this one and its descendants; repeatable.")
+    sides = click.Choice(["newest", "store", "workspace"])
+    prefer = "The side that wins a conflict: newest (default), store or workspace."
+    yield _option("--prefer", type=sides, metavar="SIDE", help=prefer)
+    bulk = click.Choice(["bulk"])
+    yield _option("--accept", type=bulk, metavar="bulk", multiple=True, help="Allow removing many directories.")
+    yield _option("-y", "--yes", is_flag=True, help="Assume yes. Conflicts are still left to you.")
+    yield _option("--json", is_flag=True, help="Print JSON.")
+    yield _option("-v", "--verbose", is_flag=True, help="Show everything, and long plans in full.")
+    yield _option("-q", "--quiet", is_flag=True, help="Show only what needs attention.")
+    yield _option("-w", "--workspace", metavar="DIR", help="The project, or its .jp directory.")
+    yield _option("-s", "--store", metavar="DIR", help="The store directory, which holds conversations/.")
+    formats = "jp, plain (needs --store), leslie or claudesidian (default: the format found)."
+    yield _option("--format", metavar="NAME", help=formats)
+    yield _option("--layout", type=click.Choice(["nested", "flat"]), metavar="LAYOUT", help="nested or flat.")
+    colors = click.Choice(["auto", "always", "never"])
+    yield _option("--color", type=colors, metavar="WHEN", help="Use colors: auto (default), always or never.")
 
 
 def command_line(context: click.Context) -> str:

@@ -15,8 +15,9 @@ from reconcile.errors import ReconcileError
 from reconcile.model.reasons import Reason
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 
+from ..command import Command
 from ..context import find_roots, open_session, settings_of
-from ..options import command_line, common_options, options_of
+from ..options import command_line, options_of
 from ..output.interaction import print_message, progress_bar, waiting_callback
 from ..output.plan_text import exit_code, report
 
@@ -50,15 +51,22 @@ def _read_text(file: str) -> str:
         raise PlanFileError(f"{file}: {error.strerror}, expected a plan saved with --out") from None
 
 
-@click.command(name="apply")
-@common_options
+@click.command(
+    "apply",
+    cls=Command,
+    accepts=("dry_run", "check", "json", "verbose", "quiet"),
+    examples=(
+        ("reconcile --out plan.json", "Save the plan of a run; nothing else is written."),
+        ("reconcile apply plan.json", "Carry it out."),
+    ),
+)
 @click.argument("file", type=click.Path())
 @click.pass_context
 def apply(context: click.Context, file: str) -> None:
-    """Carry out a plan that was saved with --out, and nothing else.
+    """Carry out a saved plan.
 
-    Nothing is asked: to apply a saved plan is to say yes to it, removals included. What has changed since is refused,
-    conversation by conversation; the rest is done (exit 4).
+    Carries out the actions of FILE, which --out has saved, and no others. It asks nothing, also before removals. It
+    skips each conversation that has changed since the plan was made, and exits with 4 then.
     """
     from reconcile.serialization.plan_file import read_plan
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import common_options, options_of
+from ..command import Command
+from ..options import options_of
 from ..output.text import Style, clean, format_time
 
 if TYPE_CHECKING:
@@ -19,18 +20,26 @@ _FAR_MS = 10**15
 """Times (ms) from here on are outside of the calendar."""
 
 
-@click.command(name="brief")
-@common_options
+@click.command(
+    "brief",
+    cls=Command,
+    accepts=("json", "verbose"),
+    examples=(
+        ("reconcile brief Thesis", "Print the workspace with this name."),
+        ("reconcile brief Thesis --limit 10", "List ten sessions, states and files of each kind."),
+    ),
+)
 @click.argument("name", metavar="WORKSPACE")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=3, help="Entries of each list, the newest; 3 if not given."
+    "--limit", type=click.IntRange(min=0), metavar="N", default=3, help="Newest entries of each list (default: 3)."
 )
-@click.option("--compat", is_flag=True, help="Print what the program's own loadWorkspace answers, as JSON.")
+@click.option("--compat", is_flag=True, help="Print what Claudesidian's own loadWorkspace returns, as JSON.")
 @click.pass_context
 def brief(context: click.Context, name: str, limit: int, compat: bool) -> None:
-    """Tell what a workspace of Claudesidian is about: its purpose, workflows, files, sessions and states.
+    """Print a summary of a Claudesidian workspace.
 
-    WORKSPACE is its id or its name. Nothing is written: to read with the program itself is to write.
+    Prints its purpose, workflows, files, sessions and states. WORKSPACE is its id or its name. Read-only:
+    Claudesidian's own loader writes to the workspace.
     """
     from reconcile.formats.json.javascript import stringify
     from reconcile.inspect.brief import brief_of, compat_of, find_vault

@@ -10,8 +10,9 @@ import click
 
 from reconcile.adapters.roots import identity_of
 
+from ..command import Command
 from ..context import find_roots, open_session, settings_of
-from ..options import command_line, common_options, options_of
+from ..options import command_line, options_of
 from ..output.interaction import waiting_callback
 from ..output.screen import show_paged, wrap
 from ..output.tables import Column, natural_width, table
@@ -22,14 +23,23 @@ if TYPE_CHECKING:
     from reconcile.state.database import Checkout
 
 
-@click.command(name="checkouts")
-@common_options
-@click.option("--forget", metavar="DIR", help="Drop the records of this path; `recover` can't use them any more.")
+@click.command(
+    "checkouts",
+    cls=Command,
+    accepts=("json",),
+    accepts_with={"forget": ("dry_run", "quiet")},
+    examples=(
+        ("reconcile checkouts", "List the checkouts, also those that are gone."),
+        ("reconcile checkouts --forget . --dry-run", "Show what reconcile would forget of this one."),
+    ),
+)
+@click.option("--forget", metavar="DIR", help="Forget this checkout (recover can no longer use it).")
 @click.pass_context
 def checkouts(context: click.Context, forget: str | None) -> None:
-    """List the checkouts of this store that reconcile knows, also those that are gone.
+    """List the checkouts that share this store, or forget one.
 
-    Dropping a record changes no file. The checkout at that path, if it is there, starts anew with its next run.
+    The list includes checkouts whose directory is gone. --forget deletes the record of a checkout and changes none of
+    its files. The next run in a forgotten checkout is a first run.
     """
     options = options_of(context)
     roots = find_roots(options)

@@ -12,8 +12,9 @@ from reconcile.inspect.conversation import compare, compare_records, decided_con
 from reconcile.model.snapshot import Side
 from reconcile.planning.conflicts import time_text
 
+from ..command import Command
 from ..context import find_ids, open_session, policy_of, settings_of
-from ..options import common_options, options_of
+from ..options import options_of
 from ..output.text import MAX_COLUMNS, Style, clean, pad, shorten, title_and_id
 from ..output.words import unit_word
 from ..run import opened, selection
@@ -27,14 +28,22 @@ SHOWN = 20
 """Number of events of a side that are listed without ``-v``."""
 
 
-@click.command(name="diff")
-@common_options
+@click.command(
+    "diff",
+    cls=Command,
+    accepts=("dry_run", "json", "verbose"),
+    examples=(
+        ("reconcile diff jp-c17780300000", "Compare both sides of a conversation."),
+        ("reconcile diff jp-c17780300000 --verbose", "List every event that differs."),
+    ),
+)
 @click.argument("conversation", metavar="ID")
 @click.pass_context
 def diff(context: click.Context, conversation: str) -> None:
-    """Show what differs between the store's and the workspace's copy, and how the last conflict was decided.
+    """Show the differences between store and workspace.
 
-    `status` doesn't repeat the notice on a decided conflict after that.
+    Compares metadata by key, and events one by one. Also shows how the last conflict was decided, and marks that notice
+    as read, unless --dry-run is given.
     """
     options = options_of(context)
     writes = not options.is_dry

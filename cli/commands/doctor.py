@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from reconcile.inspect.doctor import CHECKERS, examine, is_damaged, repair_sources
 from reconcile.model.policy import QuarantineRequest
 
+from ..command import PLANS, Command
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
-from ..options import command_line, common_options, options_of
+from ..options import command_line, options_of
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
 from ..output.text import Style, clean
@@ -39,21 +40,30 @@ if TYPE_CHECKING:
     from ..run import Adjust
 
 SHOWN = 20
+_RUN = (*PLANS, "only", "below", "prefer", "accept", "yes")
+"""The shared options of the runs that repair something."""
 
 
-@click.command(name="doctor")
-@common_options
-@click.option("--repair", is_flag=True, help="Do what a plain run mends; everything else is only named.")
-@click.option(
-    "--quarantine", metavar="ID", multiple=True, help="Move what nobody can read of it into .trash/, with a note."
+@click.command(
+    "doctor",
+    cls=Command,
+    accepts=("json", "verbose"),
+    accepts_with={"repair": _RUN, "quarantine": _RUN, "mend": _RUN},
+    examples=(
+        ("reconcile doctor", "Print the problems of both sides."),
+        ("reconcile doctor --repair --dry-run", "Show what a repair would do."),
+    ),
 )
-@click.option("--mend", metavar="FINDING", multiple=True, help="Do also what is mended on request only, by its name.")
+@click.option("--repair", is_flag=True, help="Fix what a normal run would fix; report the rest.")
+@click.option("--quarantine", metavar="ID", multiple=True, help="Move unreadable files of ID to .trash/.")
+@click.option("--mend", metavar="FINDING", multiple=True, help="Also apply this optional fix.")
 @click.pass_context
 def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], mend: tuple[str, ...]) -> None:
-    """Say what is wrong on both sides: where, why it matters, and the command that mends it.
+    """Check both sides for problems and suggest fixes.
 
-    Exit 4 with errors or warnings; notes are normal. Nothing is written without --repair, --mend or --quarantine; all
-    are plans like any other, which can be undone.
+    Prints each problem with its place, the reason why it matters, and the command that fixes it. Exits with 4 if there
+    are errors or warnings; notes are normal. Only --repair, --mend and --quarantine write, and `reconcile undo` undoes
+    them.
     """
     if repair + bool(quarantine) + bool(mend) > 1:
         raise click.UsageError("choose one: --repair, --mend or --quarantine")

@@ -12,8 +12,9 @@ from reconcile.engine.run_history import find_run, origin_of, undone_changes
 from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import WHOLE
 
+from ..command import Command
 from ..context import find_roots, open_session, settings_of
-from ..options import common_options, options_of
+from ..options import options_of
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, pad, show, size
 from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, summed, unit_word, verb_of
@@ -30,12 +31,23 @@ NEWEST = 20
 _ENDING_COLOR = "yellow"
 
 
-@click.command(name="log")
-@common_options
+@click.command(
+    "log",
+    cls=Command,
+    accepts=("json", "verbose"),
+    examples=(
+        ("reconcile log", "List the newest 20 runs."),
+        ("reconcile log 20260515-100000-00", "List the steps of a run, and the versions it saved."),
+    ),
+)
 @click.argument("run", required=False)
 @click.pass_context
 def log(context: click.Context, run: str | None) -> None:
-    """List the runs, newest first; with RUN, its steps and the versions that it kept."""
+    """List the runs, or the steps of one run.
+
+    The newest run comes first. RUN is a run's id, or the beginning of one. With RUN, the list has its steps and the
+    versions that it saved in the vault.
+    """
     options = options_of(context)
     roots = find_roots(options)
     style = Style.choose(options.color)

@@ -12,8 +12,9 @@ from msgspec import to_builtins
 
 from reconcile.inspect import listing
 
+from ..command import Command
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
-from ..options import common_options, options_of
+from ..options import options_of
 from ..output.errors import ExitCode
 from ..output.screen import show_paged
 from ..output.tables import Column, table
@@ -34,20 +35,31 @@ _FAR_MS = 1e14
 """Times (ms) from here on are outside of the calendar."""
 
 
-@click.command(name="ls")
-@common_options
+@click.command(
+    "ls",
+    cls=Command,
+    accepts=("only", "below", "json"),
+    examples=(
+        ("reconcile ls --tree", "Draw all conversations as a tree."),
+        ("reconcile ls --root=jp-c17779500000", "List the descendants of a conversation."),
+    ),
+)
 @click.option("--tree", is_flag=True, help="Draw the tree.")
 @click.option(
     "--root",
     is_flag=False,
     flag_value="",
     metavar="[=ID]",
-    help="Roots only; with =ID, the descendants of that conversation.",
+    help="List roots only; with =ID, the descendants of ID.",
 )
-@click.option("--archived", is_flag=True, help="Archived conversations.")
+@click.option("--archived", is_flag=True, help="List archived conversations.")
 @click.pass_context
 def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) -> None:
-    """List the conversations: title, events, last activity, and the root of the tree that each is in."""
+    """List conversations, or draw their tree.
+
+    Each line has the title, the id, the number of events, the last activity, the sides that have it, and its root
+    conversation.
+    """
     options = options_of(context)
     here = format_here(options)
     if here == "leslie":

@@ -17,8 +17,9 @@ from reconcile.engine.versions import lost_with_store
 from reconcile.model.policy import ProjectRequest
 from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, default_choice, offers, with_records
 
+from ..command import PLANS, Command
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
-from ..options import command_line, common_options, options_of
+from ..options import command_line, options_of
 from ..output.interaction import confirm_or_exit, is_interactive, print_message, waiting_callback
 from ..output.plan_text import exit_code, report
 from ..output.text import clean
@@ -38,16 +39,24 @@ if TYPE_CHECKING:
     from ..arguments import Options
 
 
-@click.command(name="recover")
-@common_options
-@click.option("--all", "everything", is_flag=True, help="Everything in the store that isn't local.")
-@click.option("--from", "source", metavar="DIR", help="By the record of another checkout, which may be gone.")
+@click.command(
+    "recover",
+    cls=Command,
+    accepts=(*PLANS, "accept", "yes"),
+    examples=(
+        ("reconcile recover --dry-run", "Show what would be restored."),
+        ("reconcile recover --all --yes", "Restore everything in the store that is not local, and do not ask."),
+    ),
+)
+@click.option("--all", "everything", is_flag=True, help="Restore everything in the store that is not local.")
+@click.option("--from", "source", metavar="DIR", help="Restore what another checkout had, which may be gone.")
 @click.pass_context
 def recover(context: click.Context, everything: bool, source: str | None) -> None:
-    """Put back what was in this workspace, after `rm -rf .jp`, git clean, or a removed worktree.
+    """Restore conversations that the workspace has lost.
 
-    Writes .jp/.id again where it is gone. Offers what the record of this checkout says was here, and what earlier runs
-    found removed, run by run; never what is local. Asks at a terminal; elsewhere --yes takes what was here last.
+    For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. Asks for each run which deleted
+    conversations to restore. Local ones are never restored to the workspace. Without a terminal, --yes restores those
+    that were here last. Also restores .jp/.id.
     """
     options = options_of(context)
     cwd = os.getcwd()

@@ -28,8 +28,9 @@ from reconcile.model.policy import (
 )
 from reconcile.model.snapshot import Side
 
+from ..command import PLANS, Command
 from ..context import find_ids
-from ..options import command_line, common_options, options_of, parse_time
+from ..options import command_line, options_of, parse_time
 from ..output.errors import ExitCode
 from ..output.interaction import is_interactive, print_message
 from ..output.plan_text import report
@@ -48,15 +49,27 @@ if TYPE_CHECKING:
     from ..run import Adjust
 
 
-@click.command(name="fork")
-@common_options
-@click.argument("conversation", metavar="ID")
-@click.option(
-    "--from", "start", metavar="T", help="Events of this time and later: 2026-01-31, 2026-01-31T12:00:00Z, 3d."
+_SELECTION = ("only", "below")
+"""The shared options that select from all conversations."""
+
+
+@click.command(
+    "fork",
+    cls=Command,
+    accepts=PLANS,
+    examples=(
+        ("reconcile fork jp-c17780300000 --last 1", "Create a child with the last turn of a conversation."),
+        (
+            'reconcile fork jp-c17780300000 --until 2026-05-14 --title "Second try"',
+            "Create a child with the events up to this day.",
+        ),
+    ),
 )
-@click.option("--until", "end", metavar="T", help="Events up to this time.")
-@click.option("--last", type=click.IntRange(min=0), metavar="N", help="The last N turns; 0: none.")
-@click.option("--title", help="Another title than the source's.")
+@click.argument("conversation", metavar="ID")
+@click.option("--from", "start", metavar="T", help="Copy events since T: 2026-01-31, 2026-01-31T12:00:00Z, 3d.")
+@click.option("--until", "end", metavar="T", help="Copy events up to T.")
+@click.option("--last", type=click.IntRange(min=0), metavar="N", help="Copy the last N turns; 0: none.")
+@click.option("--title", help="Title of the fork (default: the source's).")
 @click.option("--local", is_flag=True, help="Keep it out of the workspace.")
 @click.pass_context
 def fork(
@@ -68,9 +81,9 @@ def fork(
     title: str | None,
     local: bool,
 ) -> None:
-    """Make a child of ID with a copy of its events, or of a part of them.
+    """Create a child conversation from all or some events.
 
-    It gets an id of its own, and lies in its parent's directory where that is in the workspace.
+    The child of ID gets a new id. It is published below its parent if the workspace has the parent.
     """
     if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
         raise click.UsageError("--title: found bytes that are no UTF-8, expected text")
@@ -84,13 +97,21 @@ def fork(
     _run(context, adjust)
 
 
-@click.command(name="gc")
-@common_options
+@click.command(
+    "gc",
+    cls=Command,
+    accepts=(*PLANS, "only", "below", "accept", "yes"),
+    examples=(
+        ("reconcile gc --dry-run", "Show which conversations have expired."),
+        ("reconcile gc", "Remove them."),
+    ),
+)
 @click.pass_context
 def gc(context: click.Context) -> None:
-    """Remove conversations that have expired from the store and the workspace; they stay in the vault.
+    """Remove expired conversations from both sides.
 
-    A conversation goes only when everything below it has expired as well, and none of it is open in a terminal of JP's.
+    Removes a conversation only if all of its descendants have expired too, and none is open in a JP terminal. The vault
+    keeps what is removed.
     """
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
@@ -99,16 +120,23 @@ def gc(context: click.Context) -> None:
     _run(context, adjust)
 
 
-@click.command(name="local")
-@common_options
+@click.command(
+    "local",
+    cls=Command,
+    accepts=(*PLANS, "prefer", "accept", "yes"),
+    examples=(
+        ("reconcile local jp-c17780300000 --dry-run", "Show what would be removed from the workspace."),
+        ("reconcile local jp-c17780300000", "Keep a conversation in the store only."),
+    ),
+)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.pass_context
 def local(context: click.Context, ids: tuple[str, ...]) -> None:
-    """Take conversations out of the workspace, and keep them out of every checkout.
+    """Remove conversations from the workspace, keep them local.
 
-    Everything in their directories goes along, and comes back with them (`reconcile project`). All of it is saved in
-    the store first; if something can't be, its directory stays. The conversation is local at once, and its directory
-    leaves with the first run that can take it out. What was committed stays in git's history.
+    No run publishes a local conversation, in any checkout, until `reconcile project`. Nested conversations and files
+    are removed with it and restored by `reconcile project`. Saves everything in the store first, and skips a directory
+    that it can't save; a later run removes that. Commits that have the conversation stay in git's history.
     """
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
@@ -119,17 +147,26 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
     _run(context, adjust)
 
 
-@click.command(name="project")
-@common_options
+@click.command(
+    "project",
+    cls=Command,
+    accepts=(*PLANS, "prefer", "accept", "yes"),
+    accepts_with={"everything": _SELECTION, "behind": _SELECTION},
+    examples=(
+        ("reconcile project jp-c17780500000", "Publish a conversation of the store."),
+        ("reconcile project --behind", "Update all outdated workspace copies from the store."),
+    ),
+)
 @click.argument("ids", nargs=-1, metavar="ID...")
 @click.option("--all", "everything", is_flag=True, help="Everything that isn't local.")
-@click.option("--behind", is_flag=True, help="Replace every older version that is set aside by the store's.")
-@click.option("--with-ancestors", is_flag=True, help="Also what they lie below and isn't here; it becomes public.")
+@click.option("--behind", is_flag=True, help="Update all outdated workspace copies from the store.")
+@click.option("--with-ancestors", is_flag=True, help="Also publish missing parents (needed for the nesting).")
 @click.pass_context
 def project(context: click.Context, ids: tuple[str, ...], everything: bool, behind: bool, with_ancestors: bool) -> None:
-    """Put conversations into the workspace, which is committed to git; what waits below them comes back.
+    """Publish conversations to the workspace.
 
-    Also moves a directory to its place that somebody else has moved.
+    The workspace is committed to git. Children that were hidden with them are published too. Also moves a directory
+    back to its place.
     """
     if bool(ids) + everything + behind != 1:
         raise click.UsageError("name conversations, or --all, or --behind")
@@ -143,19 +180,30 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     _run(context, adjust)
 
 
-@click.command(name="resolve")
-@common_options
+@click.command(
+    "resolve",
+    cls=Command,
+    accepts=(*PLANS, "accept", "yes"),
+    accepts_with={"everything": _SELECTION},
+    examples=(
+        ("reconcile resolve jp-c17780300000 --take workspace", "Keep the version of the workspace on both sides."),
+        ("reconcile resolve --all --take both", "Keep both versions of everything: the older one in a fork."),
+    ),
+)
 @click.argument("ids", nargs=-1, metavar="ID...")
-@click.option("--all", "everything", is_flag=True, help="Every conversation that is held or set aside.")
+@click.option("--all", "everything", is_flag=True, help="Every conversation that is blocked or left alone.")
 @click.option(
     "--take",
     type=click.Choice(["store", "workspace", "both"]),
-    help="The version that stays; both: the newer one, and the other's events as a forked child.",
+    help="The version to keep; both: the newer one, and a fork of the other.",
 )
-@click.option("--keep", is_flag=True, help="Leave both sides as they are until one changes.")
+@click.option("--keep", is_flag=True, help="Leave both sides alone until one changes.")
 @click.pass_context
 def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take: str | None, keep: bool) -> None:
-    """Decide what is held or set aside: the other version stays in the vault (both: as a forked child)."""
+    """Settle conflicts and blocked conversations.
+
+    Makes the chosen version that of both sides. The vault keeps the other version.
+    """
     if bool(ids) == everything:
         raise click.UsageError("name conversations, or --all")
     if (take is None) != keep:
@@ -191,15 +239,23 @@ def _name_decided(
                 print_message(options, f"{each.conversation}: {each.words}")
 
 
-@click.command(name="restore")
-@common_options
+@click.command(
+    "restore",
+    cls=Command,
+    accepts=PLANS,
+    examples=(
+        ("reconcile restore jp-c17780300000@20260515-100000-00 --dry-run", "Show what would be restored."),
+        ("reconcile restore jp-c17780300000@20260515-100000-00", "Restore the conversation as it was before this run."),
+    ),
+)
 @click.argument("version")
 @click.pass_context
 def restore(context: click.Context, version: str) -> None:
-    """Make VERSION what both sides hold: ID@RUN, ID@RUN:metadata, ID@RUN:stream, or the beginning of a digest.
+    """Restore a saved version on both sides.
 
-    ID@RUN is the conversation as RUN found it, where RUN replaced or removed it. What is replaced now goes into the
-    vault in turn. A conversation that is gone is made again in the store alone.
+    VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:stream, or the beginning of a hash. ID@RUN is the conversation as it was
+    before RUN replaced or removed it. The vault keeps the versions that are replaced now. A conversation that was
+    removed is restored in the store only.
     """
 
     def adjust(policy: Policy, _: Engine) -> Policy:
@@ -208,17 +264,24 @@ def restore(context: click.Context, version: str) -> None:
     _run(context, adjust)
 
 
-@click.command(name="rm")
-@common_options
+@click.command(
+    "rm",
+    cls=Command,
+    accepts=(*PLANS, "accept", "yes"),
+    examples=(
+        ("reconcile rm jp-c17779500000 --cascade --dry-run", "Show what would be removed with a conversation."),
+        ("reconcile rm jp-c17780500000 --yes", "Remove a conversation, and do not ask."),
+    ),
+)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--cascade", is_flag=True, help="Also everything below them.")
-@click.option("--promote", is_flag=True, help="Their children get the parent of the removed one, or none.")
+@click.option("--cascade", is_flag=True, help="Also remove their descendants.")
+@click.option("--promote", is_flag=True, help="Move their children up to the removed one's parent.")
 @click.pass_context
 def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: bool) -> None:
-    """Remove conversations from the store and the workspace; they stay in the vault, and can be undone.
+    """Remove conversations from both sides.
 
-    One that has children is refused unless --cascade or --promote says what becomes of them. Asks first. One that was
-    lost with a store is not listed as lost any more.
+    Asks first. The vault keeps what is removed, and `reconcile undo` restores it. A conversation with children needs
+    --cascade or --promote. Of a conversation that was lost with its store, removes the entry.
     """
     from reconcile.engine.versions import lost_with_store
 
@@ -240,14 +303,24 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
     _run(context, adjust, "Remove them from both sides?")
 
 
-@click.command(name="set-parent")
-@common_options
+@click.command(
+    "set-parent",
+    cls=Command,
+    accepts=PLANS,
+    examples=(
+        ("reconcile set-parent jp-c17780300000 jp-c17779500000", "Move a conversation below another."),
+        ("reconcile set-parent jp-c17780300000 --none", "Make it a root."),
+    ),
+)
 @click.argument("conversation", metavar="ID")
 @click.argument("parent", required=False)
-@click.option("--none", is_flag=True, help="No parent: it becomes a root.")
+@click.option("--none", is_flag=True, help="Make it a root, without a parent.")
 @click.pass_context
 def set_parent(context: click.Context, conversation: str, parent: str | None, none: bool) -> None:
-    """Make ID a child of PARENT, or with --none a root; everything below it moves along."""
+    """Move a conversation below another, or make it a root.
+
+    Makes ID a child of PARENT, or with --none a root. Its descendants move too.
+    """
     if none == (parent is not None):
         raise click.UsageError("choose one: a parent, or --none")
 
@@ -258,18 +331,25 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
     _run(context, adjust)
 
 
-@click.command(name="undo")
-@common_options
+@click.command(
+    "undo",
+    cls=Command,
+    accepts=(*PLANS, "only", "below", "accept", "yes"),
+    examples=(
+        ("reconcile undo --dry-run", "Show what undoing the last run would do."),
+        ("reconcile undo", "Undo the last run."),
+    ),
+)
 @click.argument("run", required=False)
 @click.pass_context
 def undo(context: click.Context, run: str | None) -> None:
-    """Put back what RUN did (`reconcile log` lists the runs); without RUN, the newest that isn't undone.
+    """Undo a run.
 
-    It prints the run, and asks at a terminal. A second undo in a row reverts an older run: that needs a yes, at the
-    terminal or with `--yes`, or the name of the run. `reconcile redo` repeats a run that was undone.
+    RUN is an id that `reconcile log` lists; without RUN, the latest run that is not undone yet. Prints the run, and
+    asks at a terminal. A second undo in a row goes back to an older run, and needs --yes elsewhere. Skips each
+    conversation that has changed since the run.
 
-    It is a run of its own, and can be undone. What somebody has written since is refused, conversation by
-    conversation. What was undone stays so until a side changes, or `reconcile resolve`.
+    An undo is a run too, and can be undone. An undone change isn't repeated until a side changes or you resolve it.
     """
     from reconcile.engine.run_history import RunToUndo, find_run, newest_run
 
@@ -292,15 +372,22 @@ def undo(context: click.Context, run: str | None) -> None:
     _run(context, adjust, "Undo this run?" if is_interactive(options) else "")
 
 
-@click.command(name="redo")
-@common_options
+@click.command(
+    "redo",
+    cls=Command,
+    accepts=(*PLANS, "only", "below", "accept", "yes"),
+    examples=(
+        ("reconcile undo", "Undo the last run."),
+        ("reconcile redo", "Repeat it after all."),
+    ),
+)
 @click.argument("run", required=False)
 @click.pass_context
 def redo(context: click.Context, run: str | None) -> None:
-    """Repeat RUN, which was undone; without RUN, the one that was undone last.
+    """Repeat a run that was undone.
 
-    It prints which run that is, and asks at a terminal. It is the undo of the undo, and can be undone. A conversation
-    that was changed since the undo is refused.
+    Repeats RUN; without RUN, the run that was undone last. Prints the run, and asks at a terminal. Skips each
+    conversation that has changed since the undo. A redo is the undo of an undo, and can be undone.
     """
     from reconcile.engine.run_history import find_undo, newest_undo, origin_of
 

@@ -15,8 +15,9 @@ from reconcile.model.snapshot import Side
 from reconcile.planning.filters import named
 from reconcile.planning.status_listing import StatusLine, status_lines
 
+from ..command import Command
 from ..context import find_ids, policy_of, settings_of
-from ..options import common_options, options_of
+from ..options import options_of
 from ..output.interaction import print_message
 from ..output.screen import command_lines, show_paged, wrap
 from ..output.text import (
@@ -63,12 +64,22 @@ COLORS = {
 }
 
 
-@click.command(name="status")
-@common_options
+@click.command(
+    "status",
+    cls=Command,
+    accepts=("only", "below", "prefer", "json", "verbose", "quiet"),
+    examples=(
+        ("reconcile status", "Show what is not up to date, and count the rest."),
+        ("reconcile status jp-c17780300000", "Show everything that is known of a conversation."),
+    ),
+)
 @click.argument("conversation", required=False, metavar="[ID]")
 @click.pass_context
 def status(context: click.Context, conversation: str | None) -> None:
-    """Show how the conversations stand; with an ID, everything that is known of it. Writes nothing."""
+    """Show the state of all conversations, or details of one.
+
+    Writes nothing.
+    """
     options = options_of(context)
     with opened(options) as engine:
         session = engine.session

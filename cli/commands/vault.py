@@ -13,8 +13,9 @@ import click
 from reconcile.engine.versions import Holding, find_holding, find_versions, holdings, older_than, remove_objects
 from reconcile.planning.simulate import listing_of
 
+from ..command import Command
 from ..context import find_roots, open_session, settings_of
-from ..options import command_line, common_options, options_of, parse_age
+from ..options import command_line, options_of, parse_age
 from ..output.interaction import confirm_or_exit, waiting_callback
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, size
@@ -26,18 +27,29 @@ if TYPE_CHECKING:
     from ..arguments import Options
 
 SHOWN = 20
+_REMOVES = ("dry_run", "yes", "quiet")
+"""The shared options of what deletes versions."""
 
 
-@click.command(name="vault")
-@common_options
-@click.option("--prune", is_flag=True, help="Take out what no run has needed for a while (--older-than).")
-@click.option("--older-than", metavar="AGE", help="With --prune: 12h, 30d, 8w, 6m, 1y.")
-@click.option("--purge", metavar="DIGEST", help="Take out one content: a secret that was cut out by hand.")
+@click.command(
+    "vault",
+    cls=Command,
+    accepts=("json", "verbose"),
+    accepts_with={"prune": _REMOVES, "purge": _REMOVES},
+    examples=(
+        ("reconcile vault", "List the newest 20 saved versions, and the size of all."),
+        ("reconcile vault --prune --older-than 6m --dry-run", "Show which versions are older than six months."),
+    ),
+)
+@click.option("--prune", is_flag=True, help="Delete versions that no newer run has saved (--older-than).")
+@click.option("--older-than", metavar="AGE", help="Age for --prune: 12h, 30d, 8w, 6m, 1y.")
+@click.option("--purge", metavar="HASH", help="Permanently delete one saved version, e.g. a secret.")
 @click.pass_context
 def vault(context: click.Context, prune: bool, older_than: str | None, purge: str | None) -> None:
-    """Say what the vault holds; nothing ever leaves it by itself.
+    """Show saved versions, or delete some for good.
 
-    What is taken out can't be restored, and runs that replaced it can't be undone any more.
+    The vault keeps every version that a run has replaced, until you prune or purge it. A deleted version can't be
+    restored, and the runs that replaced it can't be undone.
     """
     if prune != (older_than is not None) or (prune and purge is not None):
         raise click.UsageError("choose one: --prune --older-than AGE, or --purge DIGEST")
@@ -138,15 +150,22 @@ def _as_json(holding: Holding) -> dict[str, object]:
     }
 
 
-@click.command(name="show")
-@common_options
+@click.command(
+    "show",
+    cls=Command,
+    accepts=("json",),
+    examples=(
+        ("reconcile show jp-c17780300000@20260515-100000-00", "Print a conversation as it was before this run."),
+        ("reconcile show jp-c17780300000@20260515-100000-00:stream", "Print its events only."),
+    ),
+)
 @click.argument("version")
 @click.pass_context
 def show(context: click.Context, version: str) -> None:
-    """Print VERSION: ID@RUN, ID@RUN:metadata, ID@RUN:stream, or the beginning of a digest.
+    """Print a saved version.
 
-    Several files are printed one after the other, each below its name. Into a pipe or a file, one file is
-    written byte for byte.
+    VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:stream, or the beginning of a hash. Prints each file below its name. A
+    single file is written byte for byte into a pipe or a file.
     """
     options = options_of(context)
     roots = find_roots(options)

@@ -18,8 +18,9 @@ from reconcile.serialization.plan_json import action_to_json, item_to_json
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 
+from ..command import Command
 from ..context import find_roots, open_session, policy_of, settings_of
-from ..options import common_options, options_of
+from ..options import options_of
 from ..output.errors import ExitCode
 from ..output.plan_text import DETAIL, SHOWN, TITLE, detail
 from ..output.screen import command_lines, wrap
@@ -58,27 +59,39 @@ _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POL
 """Kinds of events that ``-q`` prints."""
 
 
-@click.command("watch")
-@common_options
-@click.option("--settle", type=click.FloatRange(min=0), metavar="SECONDS", help="Quiet time of a conversation (0.15).")
+@click.command(
+    "watch",
+    cls=Command,
+    accepts=("prefer", "json", "quiet"),
+    examples=(
+        ("reconcile watch", "Sync both sides until Ctrl-C."),
+        ("reconcile watch --json", "Print each event as a line of JSON."),
+    ),
+)
 @click.option(
-    "--settle-at-most", type=click.FloatRange(min=0), metavar="SECONDS", help="Take it up after so long anyway (2)."
+    "--settle",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Sync a conversation after so many quiet seconds (default: 0.15).",
+)
+@click.option(
+    "--settle-at-most",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Sync after at most this many seconds (default: 2).",
 )
 @click.pass_context
 def watch(context: click.Context, settle: float | None, settle_at_most: float | None) -> None:
-    """Keep both sides together while you work, until you stop it.
+    """Sync both sides while you work.
 
-    Whatever changes on one side is carried over to the other once its conversation has been quiet for a moment. What
-    needs a decision is said once and stays as it is. While git is in the middle of something, nothing is done. Other
-    commands may be run meanwhile.
+    Copies each change to the other side once its conversation has been quiet for a moment, until you stop it. Reports a
+    blocked conversation once, then leaves it alone. Waits while git is in the middle of a merge or rebase. Other
+    commands can run at the same time.
 
-    SIGTERM and Ctrl-C finish the step in hand, SIGHUP reads the configuration again.
+    SIGTERM and Ctrl-C finish the current step, then exit. SIGHUP reads the configuration again.
     """
     gc.enable()  # other commands end before garbage matters
     options = options_of(context)
-    if options.is_dry or options.only or options.below or options.accept:
-        raise click.UsageError("watch takes no --dry-run, --check, --out, --only, --below or --accept")
-
     begun = False
 
     def open_target() -> WatchTarget:

@@ -42,12 +42,14 @@ _SPOKEN_OF = "17780300000-release-notes"
 """The conversation of the demo that the examples of docs/json.md are about."""
 
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
-PROGRAM = cast("click.Group", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".app").main)
+_PACKAGE = _SCRIPT.module.rpartition(".")[0]
+PROGRAM = cast("click.Group", importlib.import_module(f"{_PACKAGE}.app").main)
+_OPTIONS = importlib.import_module(f"{_PACKAGE}.options")
 
 
 def exit_codes() -> dict[str, int]:
     """Return the exit codes by the name that the command knows them by."""
-    module = importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".output.errors")
+    module = importlib.import_module(f"{_PACKAGE}.output.errors")
     return {name: value for name, value in vars(module.ExitCode).items() if name.isupper()}
 
 
@@ -62,6 +64,13 @@ def own_options(command: click.Command) -> list[click.Option]:
     """Return the options that a command has besides the common ones."""
     common = {option.name for option in options_of(PROGRAM)}
     return [option for option in options_of(command) if option.name not in common]
+
+
+def shared_options(command: click.Command) -> list[str]:
+    """Return the common options that a command takes and others may not, as they are typed."""
+    hidden = {"--help", "--help-all", *map(_OPTIONS.spelling, _OPTIONS.EVERYWHERE)}
+    common = {option.opts[-1] for option in options_of(PROGRAM)} - hidden
+    return [option.opts[-1] for option in options_of(command) if option.opts[-1] in common and not option.hidden]
 
 
 def options_of(command: click.Command) -> list[click.Option]:
@@ -237,7 +246,7 @@ def _reasons(about: str) -> str:
 
 
 def _command_table() -> str:
-    rows = [("`reconcile`", "Plan and carry the plan out; with `--dry-run` show the plan and write nothing.")]
+    rows = [("`reconcile`", "Sync both sides; with `--dry-run` show the plan and write nothing.")]
     for name, command in commands().items():
         rows.append((f"[`{_usage(name, command)}`](docs/commands.md#reconcile-{name})", _first_sentence(command)))
     return _table("Command | Does", rows)
@@ -262,7 +271,17 @@ def _options(name: str) -> str:
     paragraphs = [" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n")]
     own = own_options(command)
     usage = _usage(name, command).replace(f"reconcile {name}", f"reconcile {name} [OPTIONS]")
-    return _fenced("text", usage) + "\n" + "\n\n".join(paragraphs) + "\n" + ("\n" + _option_table(own) if own else "")
+    parts = [_fenced("text", usage), "\n\n".join(paragraphs) + "\n"]
+    parts += [_option_table(own)] if own else []
+    if shared := ", ".join(f"`{option}`" for option in shared_options(command)):
+        parts.append(f"Common options: {shared}.\n")
+    parts.append(_fenced("sh", "\n".join(f"# {meaning}\n{line}" for line, meaning in examples(command))))
+    return "\n".join(parts)
+
+
+def examples(command: click.Command) -> tuple[tuple[str, str], ...]:
+    """Return the examples of a command's help: each a command line and its meaning."""
+    return cast("tuple[tuple[str, str], ...]", getattr(command, "examples", ()))
 
 
 def _option_table(options: list[click.Option]) -> str:

@@ -1,0 +1,181 @@
+"""The class of the commands: which shared options a command takes, its help with examples, and wrong usage.
+
+The program's own class is `reconcile_cli.app.Program`. Both print wrong usage with `report_usage`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import EVERYWHERE, options_of, shared_options, spelling
+from .output.errors import ExitCode, print_error
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+PLANS = ("dry_run", "out", "check", "json", "verbose", "quiet")
+"""The shared options of a command that plans a run."""
+_IN_FULL = "reconcile.in_full"
+
+
+class Misuse(click.UsageError):
+    """Wrong usage, with a hint: the command or action that comes next."""
+
+    def __init__(self, message: str, hint: str | None, context: click.Context | None = None) -> None:
+        """Create the error."""
+        super().__init__(message, context)
+        self.hint = hint
+
+
+class Command(click.Command):
+    """A command that takes the shared options which mean something to it, and refuses the others.
+
+    ``accepts`` are names of `reconcile_cli.arguments.Options`. ``accepts_with`` has, by an option of the command's own,
+    those that only that option gives a meaning. ``examples`` are pairs of a command line and its meaning.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        accepts: Iterable[str] = (),
+        accepts_with: Mapping[str, Collection[str]] | None = None,
+        examples: Iterable[tuple[str, str]] = (),
+        **settings: Any,
+    ) -> None:
+        """Create the command, and add the shared options to its own."""
+        super().__init__(*args, **settings)
+        self.accepts = frozenset((*accepts, *EVERYWHERE))
+        self.accepts_with = {name: frozenset(shared) for name, shared in (accepts_with or {}).items()}
+        self.examples = tuple(examples)
+        self.own = tuple(self.params)
+        self.shared = tuple(shared_options(self.accepts.union(*self.accepts_with.values())))
+        self.params = [*self.own, *self.shared, help_all()]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless an option was given that means nothing to it."""
+        self._refuse_meaningless(ctx)
+        return super().invoke(ctx)
+
+    def _refuse_meaningless(self, context: click.Context) -> None:
+        given = sorted(options_of(context).given - self.accepts)
+        conditional = {name: with_ for name in given if (with_ := self._gives_meaning(name))}
+        if unknown := [spelling(name) for name in given if name not in conditional]:
+            which = "it" if len(unknown) == 1 else "them"
+            raise Misuse(
+                f"{context.command_path}: {', '.join(unknown)} can't be used here",
+                f"leave {which} out; `{context.command_path} --help-all` lists the options",
+                context,
+            )
+        for name, with_ in conditional.items():
+            if not any(context.params[own] not in (None, False, ()) for own in with_):
+                needed = " or ".join(self._spelled(own) for own in with_)
+                raise Misuse(
+                    f"{context.command_path}: {spelling(name)} needs {needed}",
+                    f"leave it out, or add {needed}",
+                    context,
+                )
+
+    def _gives_meaning(self, name: str) -> list[str]:
+        return [own for own, shared in self.accepts_with.items() if name in shared]
+
+    def _spelled(self, name: str) -> str:
+        return next(parameter.opts[-1] for parameter in self.own if parameter.name == name)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options, then the shared ones that it takes, then the examples.
+
+        ``--help-all`` shows also the options that every command takes.
+        """
+        in_full = ctx.meta.get(_IN_FULL, False)
+        own = _records(ctx, self.own)
+        rest = [parameter for parameter in self.get_params(ctx) if parameter not in (*self.own, *self.shared)]
+        shown = [each for each in self.shared if in_full or each.name not in EVERYWHERE]
+        if own:
+            with formatter.section("Options"):
+                formatter.write_dl(own)
+        with formatter.section("Shared options" if own else "Options"):
+            formatter.write_dl(_records(ctx, [*shown, *rest]))
+        if self.examples:
+            write_examples(formatter, self.examples)
+
+
+def write_examples(formatter: click.HelpFormatter, examples: Iterable[tuple[str, str]]) -> None:
+    """Write a section with examples: each a command line, and its meaning in the line below."""
+    with formatter.section("Examples"):
+        for command, meaning in examples:
+            formatter.write(f"{' ' * formatter.current_indent}{command}\n")
+            with formatter.indentation(), formatter.indentation():
+                formatter.write_text(meaning)
+
+
+def _records(context: click.Context, parameters: Iterable[click.Parameter]) -> list[tuple[str, str]]:
+    found = (parameter.get_help_record(context) for parameter in parameters if isinstance(parameter, click.Option))
+    return [record for record in found if record is not None]
+
+
+def help_all(*, hidden: bool = False) -> click.Option:
+    """Return the option that shows the help with the options that every command takes."""
+
+    def show(context: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not context.resilient_parsing:
+            context.meta[_IN_FULL] = True
+            click.echo(context.get_help(), color=context.color)
+            context.exit()
+
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        hidden=hidden,
+        callback=show,
+        help="Show also the options that every command takes, and exit.",
+    )
+
+
+def report_usage(error: click.UsageError, *, as_json: bool) -> int:
+    """Print wrong usage as an error with a hint, and return the exit code."""
+    message, hint = _explained(error)
+    print_error(message, hint, as_json=as_json)
+    return ExitCode.USAGE
+
+
+def _explained(error: click.UsageError) -> tuple[str, str | None]:
+    """Return the message and the hint of wrong usage."""
+    if isinstance(error, Misuse):
+        return error.message, error.hint
+    if type(error) is click.UsageError:  # of a command here, which says what to do itself
+        return error.message, None
+    help_ = f"{error.ctx.command_path if error.ctx is not None else 'reconcile'} --help"
+    if isinstance(error, click.NoSuchOption):
+        known = _spellings(error.ctx)
+        near = nearest(error.option_name, known)
+        where = error.ctx.command_path if error.ctx is not None else "reconcile"
+        return f"{where}: unknown option {error.option_name}", did_you_mean(near) if near else help_
+    text = error.format_message().rstrip(".")
+    return text[:1].lower() + text[1:], help_
+
+
+def _spellings(context: click.Context | None) -> list[str]:
+    """Return the options that a command shows in its help."""
+    if context is None:
+        return []
+    parameters = [each for each in context.command.get_params(context) if isinstance(each, click.Option)]
+    return [name for each in parameters if not each.hidden for name in each.opts if name.startswith("--")]
+
+
+def did_you_mean(names: Iterable[str]) -> str:
+    """Return a hint that names what may have been meant."""
+    return f"did you mean {' or '.join(names)}?"
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """Return the names that a mistyped word may stand for, best first: those that it begins, or else similar ones."""
+    import difflib  # here: most command lines have no mistake
+
+    bare = {name.lstrip("-"): name for name in sorted(known)}
+    typed = word.lstrip("-")
+    begun = [name for each, name in bare.items() if len(typed) > 1 and each.startswith(typed)]
+    return begun[:3] or [bare[each] for each in difflib.get_close_matches(typed, bare, n=1)]

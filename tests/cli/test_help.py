@@ -1,0 +1,156 @@
+"""The help: commands in groups, a command's own options first, and only options that mean something to it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from tests.cli.modules import module
+from tests.support.documents import PROGRAM, commands, own_options
+
+if TYPE_CHECKING:
+    from tests.conftest import Run
+
+APP, NAMES = module("app"), module("arguments").NAMES
+EVERYWHERE, spelling = module("options").EVERYWHERE, module("options").spelling
+WIDEST = 60
+VALUES = {
+    "workspace": ["DIR"],
+    "store": ["DIR"],
+    "format": ["plain"],
+    "layout": ["flat"],
+    "only": ["ID"],
+    "below": ["ID"],
+    "out": ["FILE"],
+    "prefer": ["store"],
+    "accept": ["bulk"],
+    "color": ["never"],
+}
+
+
+def lines_of(result: str, section: str) -> list[str]:
+    """The lines of a section of a help text."""
+    found = re.search(rf"^{section}:\n((?:  .*\n|\n(?=  ))*)", result, re.MULTILINE)
+    assert found, f"no section {section} in\n{result}"
+    return found[1].splitlines()
+
+
+def options_in(lines: list[str]) -> list[str]:
+    return [found[1] for line in lines if (found := re.match(r"  (?:-\w, )?(--[\w-]+)", line))]
+
+
+def test_the_programs_help_has_every_command_in_a_group_on_one_line(run: Run) -> None:
+    printed = run("--help").output
+    listed = [line for group in APP.GROUPS for line in lines_of(printed, group)]
+    assert list(APP.GROUPS) == ["Daily", "Look", "Organise", "Recover", "Maintain"]
+    assert [line.split(maxsplit=1) for line in listed] == [[name, each.summary] for name, each in APP.COMMANDS.items()]
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_a_summary_is_the_first_sentence_of_the_commands_help_and_short(name: str) -> None:
+    summary = APP.COMMANDS[name].summary
+    assert (commands()[name].help or "").partition("\n\n")[0].strip() == summary
+    assert len(summary) <= WIDEST
+    assert summary.endswith(".")
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_a_commands_help(name: str, run: Run) -> None:
+    command = commands()[name]
+    printed = run(name, "--help").output
+    own = [option.opts[-1] for option in own_options(command)]
+    if own:
+        assert options_in(lines_of(printed, "Options")) == own
+    shared = options_in(lines_of(printed, "Shared options" if own else "Options"))
+    assert not {spelling(each) for each in EVERYWHERE} & set(shared)
+    assert shared[-2:] == ["--help-all", "--help"]
+    examples = [line.strip() for line in lines_of(printed, "Examples") if re.match(r" {2}\S", line)]
+    assert len(examples) >= 2
+    assert all(example.startswith("reconcile") for example in examples)
+    assert any(example.startswith(f"reconcile {name}") for example in examples)
+    assert max(map(len, printed.splitlines())) <= 80
+    in_full = run(name, "--help-all").output
+    missing = {line for line in lines_of(printed, "Options") if "--" in line} - set(in_full.splitlines())
+    assert {re.split(r" {2,}", line.strip())[0] for line in missing} <= {
+        re.split(r" {2,}", line.strip())[0] for line in in_full.splitlines()
+    }
+    assert set(options_in(in_full.splitlines())) >= {*own, *shared, *(spelling(each) for each in EVERYWHERE)}
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_an_option_that_means_nothing_to_a_command_is_refused(name: str, run: Run) -> None:
+    """Before and after the command's name; every other shared option is in its help."""
+    command = commands()[name]
+    shown = set(options_in(run(name, "--help-all").output.splitlines()))
+    arguments = ["x" for each in command.params if isinstance(each, click.Argument) and each.required]
+    refused = [each for each in NAMES if spelling(each) not in shown]
+    assert refused or name in {"doctor", "project"}
+    for option in refused:
+        words = [spelling(option), *VALUES.get(option, [])]
+        for line in ([name, *arguments, *words], [*words, name, *arguments]):
+            result = run(*line)
+            assert result.exit_code == 2, line
+            as_json = option == "json"
+            assert f"reconcile {name}: {spelling(option)} can't be used here" in result.stderr or as_json
+            assert "hint" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        (["doctor", "--out", "plan.json"], "--repair or --quarantine or --mend"),
+        (["doctor", "--yes"], "--repair or --quarantine or --mend"),
+        (["checkouts", "--dry-run"], "--forget"),
+        (["vault", "-n"], "--prune or --purge"),
+        (["project", "x", "--only", "y"], "--all or --behind"),
+    ],
+)
+def test_an_option_that_another_gives_a_meaning_is_refused_without_that(line: list[str], needed: str, run: Run) -> None:
+    result = run(*line)
+    assert result.exit_code == 2
+    assert f"needs {needed}" in result.stderr
+
+
+def test_wrong_usage_is_json_where_json_is_asked_for(run: Run) -> None:
+    for line in (["--json", "log", "--out", "x"], ["log", "--out", "x", "--json"], ["log", "--bogus", "--json"]):
+        result = run(*line)
+        assert result.exit_code == 2
+        assert json.loads(result.stderr)["hint"]
+    assert json.loads(run("--bogus", "--json").stderr)["hint"] == "reconcile --help"
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (["statsu"], "`reconcile status`"),
+        (["stat"], "`reconcile status`"),
+        (["recove"], "`reconcile recover`"),
+        (["remove"], "`reconcile rm`"),
+        (["xyzzy"], None),
+        (["--dry"], "--dry-run"),
+        (["--verbos"], "--verbose"),
+        (["undo", "--dry"], "--dry-run"),
+        (["rm", "--cascde", "x"], "--cascade"),
+        (["log", "--dry"], None),
+        (["--zzz"], None),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_what_may_be_meant(line: list[str], meant: str | None, run: Run) -> None:
+    result = run(*line)
+    assert result.exit_code == 2
+    hint = result.stderr.splitlines()[-1].strip()
+    assert hint == (f"hint: did you mean {meant}?" if meant else hint)
+    assert ("did you mean" in hint) == (meant is not None)
+
+
+def test_every_documented_option_has_words() -> None:
+    for command in (PROGRAM, *commands().values()):
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert option.help, f"{command.name} {option.opts}"
+                assert inspect.cleandoc(option.help).endswith("."), f"{command.name} {option.opts}"
