@@ -17,7 +17,7 @@ from reconcile.signals import Uninterrupted
 from reconcile.state.directory import state_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Engine
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from .arguments import Options
 
+_CANDIDATES = 10
+"""The most conversations that the hint for an ambiguous text lists."""
 _EVERYTHING: Mapping[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
 
 
@@ -94,10 +96,10 @@ def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Gen
 
 
 def find_ids(engine: Engine, texts: Iterable[str]) -> list[str]:
-    """Return the ids of conversations as users write them: full, decimal, a directory's name, or an unambiguous prefix.
+    """Return the ids of conversations as users write them: an id, the beginning of one, a title, or a part of a title.
 
     Raises:
-        click.UsageError: an id is unknown or ambiguous; the message lists the candidates.
+        Misuse: a text fits no conversation, or several; the hint lists the candidates.
     """
     return [_find_id(engine, text) for text in texts]
 
@@ -107,26 +109,71 @@ def _find_id(engine: Engine, text: str) -> str:
     full = fmt.parse_id(text)
     if full is not None and full in known:
         return full
-    import click  # here: most runs name no conversation
+    matches = _ids_that_begin(engine, text) or find_titles(engine, text)
+    if len(matches) == 1:
+        return matches[0]
+    from .command import Misuse  # here: most runs name no conversation
 
+    if not matches:
+        words = "id" if _is_id(engine, text) else "id or title"
+        raise Misuse(f"no conversation has the {words} {text!r}", "`reconcile ls` lists the conversations")
+    titles = dict(_titles(engine))
+    shown = [f"{id_}  {titles.get(id_, '')}".rstrip() for id_ in matches[:_CANDIDATES]]
+    if len(matches) > _CANDIDATES:
+        shown.append(f"and {len(matches) - _CANDIDATES} more")
+    raise Misuse(f"{text!r} is ambiguous: it fits {len(matches)} conversations", "\n".join(shown))
+
+
+def _is_id(engine: Engine, text: str) -> bool:
+    """Tell whether a text could be a complete id, which never stands for a title."""
+    fmt = engine.session.format
+    return fmt.is_whole(text) or fmt.parse_id(text) is not None
+
+
+def _ids_that_begin(engine: Engine, text: str) -> list[str]:
+    known, fmt = engine.known, engine.session.format
+    if not text or fmt.is_whole(text):
+        return []
     names: dict[str, str] = {}
     for side in known.sides.values():
         for path, conversation in side.paths.items():
             names[conversation] = path if fmt.places is not None else path.rpartition("/")[2]
-    candidates = known.conversations() if text and not fmt.is_whole(text) else ()
-    matches = sorted(
-        (id_ for id_ in candidates if any(name.startswith(text) for name in _names(id_, names.get(id_, "")))),
-        key=fmt.order,
+    matches = (
+        id_ for id_ in known.conversations() if any(name.startswith(text) for name in _names(id_, names.get(id_, "")))
     )
-    if len(matches) == 1:
-        return matches[0]
-    if not matches:
-        raise click.UsageError(f"no conversation is called {text!r}; `reconcile ls` lists them")
-    shown = ", ".join(names.get(id_, id_) for id_ in matches[:5])
-    more = f" and {len(matches) - 5} more" if len(matches) > 5 else ""
-    raise click.UsageError(f"{text!r} is ambiguous: {shown}{more}")
+    return sorted(matches, key=fmt.order)
 
 
 def _names(conversation: str, dirname: str) -> tuple[str, ...]:
     """Return the names of a conversation that a prefix may match: its id, its path, the last part of its path."""
     return conversation, dirname, dirname.rpartition("/")[2]
+
+
+def find_titles(engine: Engine, text: str) -> list[str]:
+    """Return the conversations with this title, or else those that have the text in their title.
+
+    Case and white space don't count. A text that could be a complete id fits no title.
+    """
+    wanted = _folded(text)
+    if not wanted or _is_id(engine, text):
+        return []
+    titles = [(id_, _folded(title)) for id_, title in _titles(engine)]
+    exact = {id_ for id_, title in titles if title == wanted}
+    return sorted(exact or {id_ for id_, title in titles if wanted in title}, key=engine.session.format.order)
+
+
+def _folded(text: str) -> str:
+    import unicodedata  # here: few commands name a title
+
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+def _titles(engine: Engine) -> Iterator[tuple[str, str]]:
+    """Yield each conversation outside of the trash with its title, once for each copy; the workspace's last."""
+    from reconcile.model.snapshot import Metadata  # here, as above
+
+    for side in engine.known.sides.values():
+        for copy in side.copies():
+            metadata = copy.metadata
+            if isinstance(metadata, Metadata) and metadata.title and side.is_outside_trash(copy.conversation):
+                yield copy.conversation, metadata.title

@@ -49,10 +49,6 @@ if TYPE_CHECKING:
     from ..run import Adjust
 
 
-_SELECTION = ("only", "below")
-"""The shared options that select from all conversations."""
-
-
 @click.command(
     "fork",
     cls=Command,
@@ -123,7 +119,7 @@ def gc(context: click.Context) -> None:
 @click.command(
     "local",
     cls=Command,
-    accepts=(*PLANS, "prefer", "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "prefer", "accept", "yes"),
     examples=(
         ("reconcile local jp-c17780300000 --dry-run", "Show what would be removed from the workspace."),
         ("reconcile local jp-c17780300000", "Keep a conversation in the store only."),
@@ -150,8 +146,7 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
 @click.command(
     "project",
     cls=Command,
-    accepts=(*PLANS, "prefer", "accept", "yes"),
-    accepts_with={"everything": _SELECTION, "behind": _SELECTION},
+    accepts=(*PLANS, "only", "below", "prefer", "accept", "yes"),
     examples=(
         ("reconcile project jp-c17780500000", "Publish a conversation of the store."),
         ("reconcile project --behind", "Update all outdated workspace copies from the store."),
@@ -183,8 +178,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 @click.command(
     "resolve",
     cls=Command,
-    accepts=(*PLANS, "accept", "yes"),
-    accepts_with={"everything": _SELECTION},
+    accepts=(*PLANS, "only", "below", "accept", "yes"),
     examples=(
         ("reconcile resolve jp-c17780300000 --take workspace", "Keep the version of the workspace on both sides."),
         ("reconcile resolve --all --take both", "Keep both versions of everything: the older one in a fork."),
@@ -267,7 +261,7 @@ def restore(context: click.Context, version: str) -> None:
 @click.command(
     "rm",
     cls=Command,
-    accepts=(*PLANS, "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "accept", "yes"),
     examples=(
         ("reconcile rm jp-c17779500000 --cascade --dry-run", "Show what would be removed with a conversation."),
         ("reconcile rm jp-c17780500000 --yes", "Remove a conversation, and do not ask."),

@@ -107,7 +107,6 @@ def test_an_option_that_means_nothing_to_a_command_is_refused(name: str, run: Ru
         (["doctor", "--yes"], "--repair or --quarantine or --mend"),
         (["checkouts", "--dry-run"], "--forget"),
         (["vault", "-n"], "--prune or --purge"),
-        (["project", "x", "--only", "y"], "--all or --behind"),
     ],
 )
 def test_an_option_that_another_gives_a_meaning_is_refused_without_that(line: list[str], needed: str, run: Run) -> None:

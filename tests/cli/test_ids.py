@@ -1,0 +1,120 @@
+"""Wherever an id is taken, its beginning, a title or a part of a title that only one has does as well."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.projects.demo import demo
+from tests.support.projects.world import events, files, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+RELEASE, IMPORT, NAMING, HASH = "jp-c17780300000", "jp-c17779500000", "jp-c17779600000", "jp-c17779700000"
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return demo(tmp_path / "demo", run, monkeypatch)
+
+
+def steady(printed: str) -> str:
+    """The id of a fork comes from the clock."""
+    return re.sub(r"jp-c179\d+|179\d+-", "", printed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["jp-c17780300000", "17780300000", "177803", "Release notes", "release NOTES", " release  notes", "lease", "notes"],
+)
+def test_one_conversation_is_named_in_many_ways(text: str, run: Run, project: Path) -> None:
+    assert json.loads(run("status", text, "--json").stdout)["conversation"] == RELEASE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["diff", "Release"],
+        ["status", "Release"],
+        ["status", "--only", "Release"],
+        ["ls", "--root=Import of"],
+        ["ls", "--below", "Import of"],
+        ["--only", "Release"],
+        ["--below", "Import of", "--dry-run"],
+        ["fork", "Release", "--dry-run"],
+        ["local", "Release", "-n"],
+        ["project", "Letter", "-n"],
+        ["resolve", "Release", "--take", "store"],
+        ["rm", "Letter", "-n"],
+        ["set-parent", "Release", "Import of", "-n"],
+        ["doctor", "--quarantine", "Release", "-n"],
+    ],
+)
+def test_every_command_that_takes_an_id_takes_a_title(line: list[str], run: Run, project: Path) -> None:
+    by_id = {
+        "Release": RELEASE,
+        "Import of": IMPORT,
+        "Letter": "jp-c17780500000",
+        "--root=Import of": f"--root={IMPORT}",
+    }
+    ids = [by_id.get(word, word) for word in line]
+    assert ids != line
+    wanted, found = run(*ids), run(*line)
+    assert wanted.exit_code == (4 if line[0] == "doctor" else 0), wanted.output
+    assert (found.exit_code, steady(found.output)) == (wanted.exit_code, steady(wanted.output))
+
+
+def test_an_ambiguous_text_does_nothing_and_lists_the_candidates(run: Run, project: Path) -> None:
+    before = files(project)
+    result = run("rm", "on", "--yes")
+    assert result.exit_code == 2
+    assert "'on' is ambiguous: it fits 2 conversations" in result.stderr
+    listed = [line.split("hint: ")[1] for line in result.stderr.splitlines() if "hint: " in line]
+    assert listed == [f"{NAMING}  Naming content", "jp-c17780400000  CI on macOS"]
+    assert files(project) == before
+
+
+def test_many_candidates_are_counted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    for at in range(13):
+        write_conversation(world.workspace / f"175288320{at:02}-plan", f"Plan number {at}", events(1))
+    run()
+    result = run("status", "plan")
+    assert result.exit_code == 2
+    listed = [line.split("hint: ")[1] for line in result.stderr.splitlines() if "hint: " in line]
+    assert listed[0] == "jp-c17528832000  Plan number 0"
+    assert len(listed) == 11
+    assert listed[-1] == "and 3 more"
+    assert json.loads(run("status", "plan number 1", "--json").stdout)["title"] == "Plan number 1", "exact wins"
+
+
+@pytest.mark.parametrize("text", ["17780399999", "1778030000", "jp-c2", "jp-c17780399999", "17528832000-ci", ""])
+def test_what_could_be_a_complete_id_is_no_part_of_a_title(
+    text: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    write_conversation(world.workspace / "17528832099-it", f"About {text}, and more", events(1))
+    run()
+    result = run("status", text)
+    assert result.exit_code == 2
+    assert "no conversation has the id" in result.stderr
+
+
+def test_a_title_in_the_store_alone_and_one_in_the_trash(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    write_conversation(world.workspace / "17528832001-it", "Über größe", events(1))
+    run()
+    write_conversation(world.workspace / ".trash" / "17528832002-old", "An old draft", events(1))
+    assert json.loads(run("status", "ÜBER GRÖSSE", "--json").stdout)["conversation"] == "jp-c17528832001"
+    assert run("status", "old draft").exit_code == 2
