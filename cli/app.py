@@ -55,6 +55,7 @@ GROUPS = {
         "recover": Entry("recover", "Restore conversations that the workspace has lost."),
     },
     "Maintain": {
+        "config": Entry("config", "Show every setting in force and where it comes from."),
         "doctor": Entry("doctor", "Check both sides for problems and suggest fixes."),
         "vault": Entry("vault", "Show saved versions, or delete some for good."),
         "checkouts": Entry("checkouts", "List the checkouts that share this store, or forget one."),
@@ -84,6 +85,7 @@ SYNONYMS = {
     "publish": "project",
     "remove": "rm",
     "revert": "undo",
+    "settings": "config",
     "unpublish": "local",
     "worktrees": "checkouts",
 }

@@ -12,7 +12,7 @@ from reconcile.errors import ReconcileError
 from reconcile.model.options import Diverged, Layout, Missing, OnConflict, StreamRule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 NAME = "reconcile.toml"
 PREFIX = "RECONCILE_"
@@ -64,24 +64,56 @@ def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Setti
     Raises:
         ConfigError: the file can't be read, or it or a variable has an unknown key or an invalid value.
     """
-    path = config_path(environ)
     settings = Settings()
+    for layer in _layers(environ, workspace_id):
+        merged = _merged(settings, layer.raw, layer.where)
+        if layer.is_in_force:
+            settings = merged
+    return settings
+
+
+def setting_places(environ: Mapping[str, str], workspace_id: str | None) -> dict[str, str]:
+    """Return where each setting comes from that has no default value: the file and its section, or a variable.
+
+    Raises `ConfigError` as `load_settings` does.
+    """
+    load_settings(environ, workspace_id)
+    places: dict[str, str] = {}
+    for layer in _layers(environ, workspace_id):
+        if layer.is_in_force:
+            from_variables = layer.where == _ENVIRONMENT
+            places |= {key: PREFIX + key.upper() if from_variables else layer.where for key in layer.raw}
+    return places
+
+
+_ENVIRONMENT = "the environment"
+
+
+class _Layer(NamedTuple):
+    """Settings of one place, unchecked. ``is_in_force`` is false for the section of another workspace."""
+
+    where: str
+    raw: Mapping[str, object]
+    is_in_force: bool = True
+
+
+def _layers(environ: Mapping[str, str], workspace_id: str | None) -> Iterator[_Layer]:
+    """Yield the places of settings, those that win last."""
+    path = config_path(environ)
     if (raw := _read(path)) is not None:
         sections = raw.pop("workspace", {})
         if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in sections.values()):
             raise ConfigError(f'{path}: workspace: found a value, expected sections [workspace."<id>"]')
-        settings = _merged(settings, raw, path)
+        yield _Layer(path, raw)
         for name, section in sections.items():
-            merged = _merged(settings, section, f"{path}: [workspace.{_brief(name)}]")
-            if name == workspace_id:
-                settings = merged
+            yield _Layer(f"{path}: [workspace.{_brief(name)}]", section, name == workspace_id)
     known = {PREFIX + key.upper(): key for key in _KEYS}
     for name in environ:
         if name.startswith(PREFIX) and name not in known and name not in OTHER_VARIABLES:
             hint = _did_you_mean(name, [*known, *OTHER_VARIABLES], "known variables")
             raise ConfigError(f"the environment: found the unknown variable {name}", hint)
     variables = {known[name]: value for name, value in environ.items() if name in known and value}
-    return _merged(settings, {key: _typed(key, value) for key, value in variables.items()}, "the environment")
+    yield _Layer(_ENVIRONMENT, {key: _typed(key, value) for key, value in variables.items()})
 
 
 def _typed(key: str, value: str) -> object:

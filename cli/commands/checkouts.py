@@ -46,7 +46,10 @@ def checkouts(context: click.Context, forget: str | None) -> None:
     settings = settings_of(roots)
     if forget is None or options.is_dry:
         with open_session(roots, settings, readonly=True) as session:
-            _show(session, _named(session, forget), json_wanted=options.json, style=Style.choose(options.color))
+            known = _named(session, forget)
+            _show(session, known, json_wanted=options.json, style=Style.choose(options.color))
+        if forget is not None and not options.json:
+            click.echo(f"would forget {_counted(known)} of {clean(forget)}")
         return
     with (
         open_session(roots, settings, readonly=False) as session,
@@ -59,9 +62,13 @@ def checkouts(context: click.Context, forget: str | None) -> None:
         for checkout in chosen:
             session.state.forget_checkout(checkout.id)
         if not options.json:
-            click.echo(f"forgotten: {len(chosen)} record{'' if len(chosen) == 1 else 's'} of {clean(forget)}")
+            click.echo(f"forgotten: {_counted(chosen)} of {clean(forget)}")
             for conversation, verb in sorted(waiting):
                 click.echo(f"dropped: `reconcile {verb.value} {conversation}` had waited there")
+
+
+def _counted(checkouts: tuple[Checkout, ...]) -> str:
+    return f"{len(checkouts)} record{'' if len(checkouts) == 1 else 's'}"
 
 
 def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:

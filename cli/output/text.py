@@ -162,7 +162,7 @@ def heading(roots: Roots, layout: str, style: Style) -> str:
     return style("\n".join(lines), dim=True)
 
 
-def short_path(path: str, columns: int | None, after: str = "") -> str:
+def short_path(path: str, columns: int | None = None, after: str = "") -> str:
     """Return a path with ``~`` for the home directory, and an ellipsis for its beginning if there is no room for it.
 
     ``after``: text that follows the path and needs some of the room.
