@@ -17,21 +17,24 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from reconcile.inspect.checked import checked
 from reconcile.inspect.doctor import CHECKERS, examine, is_damaged, repair_sources
 from reconcile.model.policy import QuarantineRequest
+from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
 from ..options import command_line, options_of
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
-from ..output.text import Style, clean
+from ..output.text import Style, clean, short_path, show
 from ..run import opened, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reconcile.engine.engine import Engine
+    from reconcile.inspect.checked import Checked
     from reconcile.inspect.doctor import CheckFinding
     from reconcile.model.policy import Policy
     from reconcile.planning.diagnosis import Ailment, Finding
@@ -61,9 +64,9 @@ _RUN = (*PLANS, "only", "below", "prefer", "accept", "yes")
 def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], mend: tuple[str, ...]) -> None:
     """Check both sides for problems and suggest fixes.
 
-    Prints each problem with its place, the reason why it matters, and the command that fixes it. Exits with 4 if there
-    are errors or warnings; notes are normal. Only --repair, --mend and --quarantine write, and `reconcile undo` undoes
-    them.
+    Prints first what it checked, for a bug report. Then prints each problem with its place, the reason why it matters,
+    and the command that fixes it. Exits with 4 if there are errors or warnings; notes are normal. Only --repair, --mend
+    and --quarantine write, and `reconcile undo` undoes them.
     """
     if repair + bool(quarantine) + bool(mend) > 1:
         raise click.UsageError("choose one: --repair, --mend or --quarantine")
@@ -81,17 +84,43 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
         _run(context, adjust)
     options = options_of(context)
     with opened(options) as engine:
-        findings = examine(engine, policy_of(options, settings_of(engine.session.roots)))
+        policy = policy_of(options, settings_of(engine.session.roots))
+        findings = examine(engine, policy)
+        counts = tuple(len(engine.known.sides[side].conversations()) for side in (Side.WORKSPACE, Side.STORE))
+        seen = checked(engine.session, policy.layout.value, counts, os.environ)
     if options.json:
-        click.echo(
-            json.dumps(
-                {"format": "reconcile.doctor/1", "findings": [_as_json(finding) for finding in findings]}, indent=2
-            )
-        )
+        _print_json(seen, [_as_json(finding) for finding in findings])
     else:
+        _print_checked(seen, Style.choose(options.color))
         for line in _lines(findings, options, Style.choose(options.color)):
             click.echo(line)
     context.exit(ExitCode.HELD if any(finding.ailment.severity != "note" for finding in findings) else ExitCode.DONE)
+
+
+def _print_json(seen: Checked, findings: list[dict[str, object]]) -> None:
+    document = {"format": "reconcile.doctor/1", "checked": to_builtins(seen), "findings": findings}
+    click.echo(json.dumps(document, indent=2))
+
+
+def _print_checked(seen: Checked, style: Style) -> None:
+    """Print what was checked, fit for a bug report."""
+
+    def counted(count: int | None, noun: str) -> str:
+        return "" if count is None else f": {count} {noun}{'' if count == 1 else 's'}"
+
+    state = (
+        f"{seen.runs} run{'' if seen.runs == 1 else 's'}, {seen.checkouts} checkout{'' if seen.checkouts == 1 else 's'}"
+    )
+    lines = {
+        "reconcile": f"{seen.version}, {seen.python}, SQLite {seen.sqlite}, {seen.system}",
+        "format": seen.format + (f" ({seen.layout})" if seen.layout else ""),
+        "workspace": short_path(seen.workspace) + counted(seen.in_workspace, "conversation"),
+        "store": short_path(seen.store) + counted(seen.in_store, "conversation"),
+        "state": f"{short_path(seen.state)}: {state}",
+        "settings": short_path(seen.config) + ("" if seen.config_exists else " (absent)"),
+        "locks": f"{seen.locked} held by other processes",
+    }
+    show([style(f"{name:9} {text}", dim=True) for name, text in lines.items()] + [""])
 
 
 def _run(context: click.Context, adjust: Adjust | None = None) -> NoReturn:
@@ -157,18 +186,16 @@ def _as_json(finding: Finding) -> dict[str, object]:
 def _run_checks(context: click.Context, name: str) -> NoReturn:
     """Print the findings of a format with derived data, and end the command."""
     options = options_of(context)
-    given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
-    if given:
-        raise click.UsageError(f"doctor looks at the whole of what {name} keeps: leave out {', '.join(given)}")
+    if options.layout:
+        raise click.UsageError(f"doctor looks at the whole of what {name} keeps: leave out --layout")
     findings = _with_sources(CHECKERS[name](options.workspace or os.getcwd(), time.time_ns()), options)
+    roots = find_roots(options)
+    with open_session(roots, settings_of(roots), readonly=True) as session:
+        seen = checked(session, None, (None, None), os.environ)
     if options.json:
-        click.echo(
-            json.dumps(
-                {"format": "reconcile.doctor/1", "findings": [_check_as_json(finding) for finding in findings]},
-                indent=2,
-            )
-        )
+        _print_json(seen, [_check_as_json(finding) for finding in findings])
     else:
+        _print_checked(seen, Style.choose(options.color))
         for line in _check_lines(findings, Style.choose(options.color), None if options.verbose else SHOWN):
             click.echo(line)
     context.exit(ExitCode.HELD if any(finding.severity != "note" for finding in findings) else ExitCode.DONE)

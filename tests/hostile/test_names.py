@@ -176,7 +176,7 @@ def test_an_argument_that_is_no_id_is_one_line(world: World, words: list[str]) -
     world.run("--workspace", world.project)
     odd = (
         "../x",
-        "/etc",
+        "/usr",
         "",
         ".",
         "\x1b[31m",

@@ -12,6 +12,7 @@ from reconcile import Workspace
 from reconcile.model.snapshot import STREAM, Side
 from reconcile.state.database import State
 from reconcile.state.vault import Vault, Version
+from reconcile.version import __version__
 from tests.support.faults.disturbances import hold
 from tests.support.library.conversations import locked, say
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
@@ -38,7 +39,7 @@ def test_where_nothing_is_wrong(world: World) -> None:
     three(world)
     world.reconcile()
     assert findings(world, code=0) == []
-    assert world.run("doctor", "-w", world.project).stdout == "Nothing is wrong.\n"
+    assert world.run("doctor", "-w", world.project).stdout.endswith("\n\nNothing is wrong.\n")
 
 
 def test_what_an_open_workspace_uses_is_no_leftover(world: World) -> None:
@@ -200,3 +201,20 @@ def test_real_conversations_are_in_order(world: World) -> None:
     spread_times(world.workspace)
     world.reconcile()
     assert [each for each in findings(world, code=0) if each["severity"] != "note"] == []
+
+
+def test_it_prints_first_what_it_checked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_conversation(world.workspace / f"{FIRST}-it", "A secret title", events(2))
+    monkeypatch.setenv("HOME", str(world.project.parent))
+    with hold(world.project / ".jp" / "locks" / f"jp-c{FIRST}.lock"):
+        printed = world.run("doctor", "-w", world.project).stdout.split("\n\n")[0]
+        checked = json.loads(world.run("doctor", "--json", "-w", world.project).stdout)["checked"]
+    lines = dict(line.split(maxsplit=1) for line in printed.splitlines())
+    assert list(lines) == ["reconcile", "format", "workspace", "store", "state", "settings", "locks"]
+    assert lines["reconcile"].startswith(f"{__version__}, ")
+    assert lines["format"] == "jp (nested)"
+    assert lines["workspace"] == "~/project/.jp: 1 conversation"
+    assert lines["store"].endswith(": 0 conversations")
+    assert lines["locks"] == "1 held by other processes"
+    assert "secret" not in printed
+    assert (checked["in_workspace"], checked["in_store"], checked["locked"]) == (1, 0, 1)

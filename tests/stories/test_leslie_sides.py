@@ -129,7 +129,7 @@ def test_a_thread_directory_is_deleted(small: Sides) -> None:
     assert (small.store / plan).read_text() == "a plan\n"
     assert not (small.leslie / plan).exists()
     assert (small.leslie / "threads" / "thread-a" / "context" / "live").is_dir()
-    assert small.run("doctor", "-w", small.project).stdout == "Nothing is wrong.\n"
+    assert small.run("doctor", "-w", small.project).stdout.endswith("\n\nNothing is wrong.\n")
     small.reconcile("recover", "--yes")
     assert (small.leslie / plan).read_text() == "a plan\n"
     assert small.in_sync()
