@@ -17,7 +17,8 @@ from reconcile.state.directory import state_directory
 from ..command import Command
 from ..context import find_roots, with_layout
 from ..options import options_of
-from ..output.text import Style, clean, print_table, short_path, show
+from ..output.tables import Column, table
+from ..output.text import Style, clean, short_path, show
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
@@ -57,15 +58,17 @@ def config(context: click.Context) -> None:
         click.echo(json.dumps({**document, "directories": directories or None, "settings": listed}, indent=2))
         return
     style = Style.choose(options.color)
-    lines = [f"file       {short_path(path)}{'' if os.path.exists(path) else ' (absent)'}"]
-    lines += [f"{name.ljust(10)} {short_path(directory)}" for name, directory in directories.items()]
+    room, absent = None if style.columns is None else style.columns - 11, "" if os.path.exists(path) else " (absent)"
+    lines = [f"file       {short_path(path, room, absent)}{absent}"]
+    lines += [f"{name.ljust(10)} {short_path(directory, room)}" for name, directory in directories.items()]
     lines += ["workspace  none here: sections of the file don't count"] if roots is None else []
     show([style(line, dim=True) for line in lines] + [""])
-    table = [
+    cells = [
         (name, clean(json.dumps(value, ensure_ascii=False)), _place(source, place))
         for name, value, source, place in rows
     ]
-    print_table(("Setting", "Value", "From"), table, style)
+    columns = (Column("Setting"), Column("Value", shrinks=True), Column("From", shrinks=True))
+    show(table(columns, cells, style))
 
 
 def _settings(options: Options, workspace_id: str | None) -> list[tuple[str, object, str, str | None]]:

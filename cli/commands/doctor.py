@@ -105,19 +105,22 @@ def _print_json(seen: Checked, findings: list[dict[str, object]]) -> None:
 def _print_checked(seen: Checked, style: Style) -> None:
     """Print what was checked, fit for a bug report."""
 
-    def counted(count: int | None, noun: str) -> str:
-        return "" if count is None else f": {count} {noun}{'' if count == 1 else 's'}"
+    def counted(path: str, *counts: str) -> str:
+        after = f": {', '.join(counts)}" if counts else ""
+        return short_path(path, None if style.columns is None else style.columns - 10, after) + after
 
-    state = (
-        f"{seen.runs} run{'' if seen.runs == 1 else 's'}, {seen.checkouts} checkout{'' if seen.checkouts == 1 else 's'}"
-    )
+    def number(count: int | None, noun: str) -> list[str]:
+        return [] if count is None else [f"{count} {noun}{'' if count == 1 else 's'}"]
+
     lines = {
-        "reconcile": f"{seen.version}, {seen.python}, SQLite {seen.sqlite}, {seen.system}",
+        "reconcile": seen.version,
+        "python": f"{seen.python}, SQLite {seen.sqlite}",
+        "system": seen.system,
         "format": seen.format + (f" ({seen.layout})" if seen.layout else ""),
-        "workspace": short_path(seen.workspace) + counted(seen.in_workspace, "conversation"),
-        "store": short_path(seen.store) + counted(seen.in_store, "conversation"),
-        "state": f"{short_path(seen.state)}: {state}",
-        "settings": short_path(seen.config) + ("" if seen.config_exists else " (absent)"),
+        "workspace": counted(seen.workspace, *number(seen.in_workspace, "conversation")),
+        "store": counted(seen.store, *number(seen.in_store, "conversation")),
+        "state": counted(seen.state, *number(seen.runs, "run"), *number(seen.checkouts, "checkout")),
+        "settings": counted(seen.config, *([] if seen.config_exists else ["absent"])),
         "locks": f"{seen.locked} held by other processes",
     }
     show([style(f"{name:9} {text}", dim=True) for name, text in lines.items()] + [""])

@@ -1,4 +1,4 @@
-"""What `doctor` looked at, for a bug report: versions, places, and counts, without titles or ids."""
+"""The surroundings of a check by `doctor`, for a bug report: versions, places and counts, without titles or ids."""
 
 from __future__ import annotations
 
