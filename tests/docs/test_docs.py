@@ -63,12 +63,19 @@ def rows(path: Path, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)] for line in lines]
 
 
-@pytest.mark.timeout(300)  # it runs the demo and a day of it: many processes
-def test_generated_parts_are_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    documents = Documents()
-    for path in [*documents.paths(), SCHEMA]:
-        assert text(path) == documents.wanted(path), f"{path.name} is {REMAKE}"
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Documents]:
+    """The documents, and what their programs print, which is asked for once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("documents")))
+        patch.setattr("tempfile.tempdir", None)
+        yield Documents()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", [*Documents().paths(), SCHEMA], ids=lambda path: str(path.relative_to(DOCS.parent)))
+def test_generated_parts_are_up_to_date(path: Path, documents: Documents) -> None:
+    assert text(path) == documents.wanted(path), f"{path.name} is {REMAKE}"
 
 
 def test_the_readme_shows_a_plan_and_a_tree() -> None:

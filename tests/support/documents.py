@@ -27,6 +27,8 @@ import reconcile.library
 from reconcile.model.reasons import CASES, Reason
 from reconcile.serialization.plan_file import plan_schema
 from tests.support.scenarios.scenario import read_scenario
+from tests.support.sessions import PART as SESSION
+from tests.support.sessions import sessions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -84,7 +86,7 @@ class Documents:
 
     def paths(self) -> list[Path]:
         """Return the documents that have generated parts."""
-        found = [PROJECT / "README.md", *sorted(DOCS.glob("*.md"))]
+        found = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
         return [path for path in found if _PART.search(path.read_text(encoding="utf-8"))]
 
     def wanted(self, path: Path) -> str:
@@ -92,10 +94,15 @@ class Documents:
         if path == SCHEMA:
             return json.dumps(plan_schema(), indent=2) + "\n"
 
-        def renew(part: re.Match[str]) -> str:
-            return part["begin"] + self._part(part["name"], part["body"]) + part["end"]
+        text = path.read_text(encoding="utf-8")
+        sessions = iter(sessions_of(text, _environment(path)) if SESSION.search(text) else [])
 
-        return _PART.sub(renew, path.read_text(encoding="utf-8"))
+        def renew(part: re.Match[str]) -> str:
+            is_session = SESSION.match(part[0])
+            made = _fenced("console", next(sessions)) if is_session else self._part(part["name"], part["body"])
+            return part["begin"] + made + part["end"]
+
+        return _PART.sub(renew, text)
 
     def _part(self, name: str, body: str) -> str:
         kind, _, rest = name.partition(" ")

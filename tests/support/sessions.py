@@ -1,0 +1,79 @@
+"""Shell sessions of the documentation: the commands are the page's, the output is the program's.
+
+All sessions of a page run one after the other in one shell. `session` begins in an empty home directory, `demo-session`
+in a project that has the files of the demo, synced and committed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = Path(__file__).parents[2]
+PART = re.compile(r"<!-- generated: (?:demo-)?session \w+ -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+
+_MARK = "\x1e"
+_TIME = 1778839200
+_COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)$", re.MULTILINE)
+_RUN = re.compile(r"\b\d{8}-\d{6}-\d\d\b")
+_PLACE = """
+mkdir -p ~/project/.jp ~/.local/share/jp/workspace/project-demo1
+cp -R ~/reconcile/fixtures/demo/workspace ~/project/.jp/conversations
+cp -R ~/reconcile/fixtures/demo/store ~/.local/share/jp/workspace/project-demo1/conversations
+cp ~/reconcile/fixtures/demo/workspace-id ~/project/.jp/.id
+cd ~/project
+git init -q -b main && reconcile -q && git add -A && git commit -q -m 'Conversations'
+"""
+
+
+def sessions_of(page: str, environ: dict[str, str]) -> list[str]:
+    """Run the commands of all sessions of a page, and return each session with what its commands print."""
+    bodies = [part["body"] for part in PART.finditer(page)]
+    commands = [[command.replace("\n> ", "\n") for command in _COMMAND.findall(body)] for body in bodies]
+    printed = _run([each for session in commands for each in session], environ, demo="demo-session" in page)
+    return ["".join(_shown(command, next(printed)) for command in session).rstrip() for session in commands]
+
+
+def _shown(command: str, printed: str) -> str:
+    """Return a command with what it printed; an empty line separates that from the next command."""
+    typed = f"$ {command}\n".replace("\n", "\n> ").removesuffix("> ")
+    lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
+    return typed + "".join(f"{line}\n" for line in lines) + ("\n" if lines else "")
+
+
+def _run(commands: list[str], environ: dict[str, str], *, demo: bool) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name).resolve()
+        shutil.copytree(PROJECT / "fixtures" / "demo", home / "reconcile" / "fixtures" / "demo")
+        for path in home.rglob("*.json"):
+            os.utime(path, (_TIME, _TIME))
+        script = "cd\n" + (_PLACE if demo else "") + "".join(f"printf '{_MARK}'\n{command}\n" for command in commands)
+        git = {"GIT_CONFIG_NOSYSTEM": "1"} | {
+            f"GIT_{role}_{what}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", "me"), ("EMAIL", "me@example.invalid"))
+        }
+        began = datetime.now(UTC)
+        ran = subprocess.run(
+            ["bash", "-c", "exec 2>&1\n" + script],
+            env=environ | git | {"HOME": str(home)},
+            cwd=home,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        printed = _RUN.sub("20260515-100000-00", ran.stdout.replace(str(home), "/home/me"))
+        for day in {began.date(), datetime.now(UTC).date()}:
+            printed = re.sub(rf"{day} \d\d:\d\d:\d\d", "2026-05-15 10:00:00", printed)
+        parts = printed.split(_MARK)[1:]
+        assert len(parts) == len(commands), ran.stdout
+        return iter(parts)
