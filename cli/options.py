@@ -119,9 +119,7 @@ def parse_time(text: str | None, now_ns: int) -> int | None:
         return now_ns - parse_age(text)
     time_ns = instant_ns(f"{text} 00:00:00" if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) else text)
     if time_ns is None:
-        raise click.UsageError(
-            f"found the time {text!r}, expected 2026-01-31, 2026-01-31T12:00:00Z, or an age such as 3d"
-        )
+        raise click.UsageError(f"{text!r} is not a time: use 2026-01-31, 2026-01-31T12:00:00Z, or an age such as 3d")
     return time_ns
 
 
@@ -133,5 +131,5 @@ def parse_age(text: str) -> int:
     """
     match = re.fullmatch(r"(\d{1,6})([hdwmy])", text)
     if match is None:
-        raise click.UsageError(f"found the age {text!r}, expected a number and h, d, w, m or y: 12h, 30d, 6m")
+        raise click.UsageError(f"{text!r} is not an age: use a number and h, d, w, m or y, such as 12h, 30d or 6m")
     return int(match[1]) * _UNITS[match[2]] * 10**9

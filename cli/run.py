@@ -156,7 +156,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         plan = pass_.plan
         warn_of_new_workspace(options, engine, policy)
         if announce_new_store(options, roots) and is_interactive(options) and plan.actions:
-            confirm = confirm or "Make the store?"
+            confirm = confirm or "Create the store?"
         asks = is_interactive(options) and any(map(is_question, engine.completed(pass_).held))
         confirms = confirm and (plan.actions or plan.put_off) and not options.yes
         if asks or confirms:
@@ -231,7 +231,7 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
     if count := engine.session.lost(engine.full_scan, policy):
         which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
         engine.session.messages.append(
-            f"this .jp is a new one; {which} in the one before can come back: reconcile recover"
+            f"this .jp is new; {which} in the previous one can be restored: reconcile recover"
         )
 
 
@@ -242,8 +242,8 @@ def announce_new_store(options: Options, roots: Roots) -> bool:
     """
     is_new = roots.format == "jp" and not roots.store_exists and options.store is None
     if is_new:
-        how = "a run makes" if options.is_dry else "making"
-        print_message(options, f"there is no store for this workspace yet; {how} {roots.store}")
+        how = "a run creates" if options.is_dry else "creating"
+        print_message(options, f"this workspace has no store yet; {how} {roots.store}")
     return is_new
 
 
@@ -254,13 +254,13 @@ def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
     if os.path.exists(options.out) and not _is_plan(options.out):
         import click  # here: most runs save no plan
 
-        raise click.UsageError(f"--out {options.out}: found a file that is no plan; name another")
+        raise click.UsageError(f"--out {options.out}: the file exists and is not a plan; choose another name")
     from reconcile.serialization.plan_json import plan_to_json  # here, as above
 
     text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
     with open(options.out, "w", encoding="utf-8") as file:
         file.write(text + "\n")
-    print_message(options, f"saved; carry it out with: reconcile apply {options.out}")
+    print_message(options, f"plan saved; apply it: reconcile apply {options.out}")
 
 
 def _is_plan(path: str) -> bool:

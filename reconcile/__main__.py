@@ -12,7 +12,7 @@ def main() -> None:
     try:
         scripts = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
     except PackageNotFoundError:
-        sys.exit("reconcile is not installed for this Python; run `pip install .` where it was cloned.")
+        sys.exit("reconcile is not installed for this Python; run `pip install .` in its source directory.")
     for script in scripts:
         script.load()()
 

@@ -103,7 +103,9 @@ def _layers(environ: Mapping[str, str], workspace_id: str | None) -> Iterator[_L
     if (raw := _read(path)) is not None:
         sections = raw.pop("workspace", {})
         if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in sections.values()):
-            raise ConfigError(f'{path}: workspace: found a value, expected sections [workspace."<id>"]')
+            raise ConfigError(
+                f"{path}: workspace: not a section", 'write the settings of one workspace below [workspace."ID"]'
+            )
         yield _Layer(path, raw)
         for name, section in sections.items():
             yield _Layer(f"{path}: [workspace.{_brief(name)}]", section, name == workspace_id)
@@ -111,7 +113,7 @@ def _layers(environ: Mapping[str, str], workspace_id: str | None) -> Iterator[_L
     for name in environ:
         if name.startswith(PREFIX) and name not in known and name not in OTHER_VARIABLES:
             hint = _did_you_mean(name, [*known, *OTHER_VARIABLES], "known variables")
-            raise ConfigError(f"the environment: found the unknown variable {name}", hint)
+            raise ConfigError(f"the environment: unknown variable {name}", hint)
     variables = {known[name]: value for name, value in environ.items() if name in known and value}
     yield _Layer(_ENVIRONMENT, {key: _typed(key, value) for key, value in variables.items()})
 
@@ -140,18 +142,18 @@ def _read(path: str) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(f"{path}: can't be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: can't be read ({error.strerror})", "make it readable, or remove it") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: can't be read: {error}") from None
+        raise ConfigError(f"{path}: not UTF-8: {error}", "correct or remove the file") from None
     except (ValueError, RecursionError) as error:  # including integers of more than 4300 digits, and deep nesting
-        raise ConfigError(f"{path}: found no valid TOML: {error}", "mend or remove the file") from None
+        raise ConfigError(f"{path}: invalid TOML: {error}", "correct or remove the file") from None
 
 
 def _merged(settings: Settings, raw: Mapping[str, object], where: str) -> Settings:
     for key, value in raw.items():
         if key not in _KEYS:
             hint = _did_you_mean(key, [*_KEYS, "workspace"], "known keys")
-            raise ConfigError(f"{where}: found the unknown key {_brief(key)}", hint)
+            raise ConfigError(f"{where}: unknown key {_brief(key)}", hint)
         settings = settings._replace(**{key: _value(key, value, where)})
     return settings
 
@@ -160,12 +162,12 @@ def _value(key: str, value: object, where: str) -> Any:
     if key in _CHOICES:
         kind = _CHOICES[key]
         if value not in [choice.value for choice in kind]:
-            expected = ", ".join(repr(choice.value) for choice in kind)
-            raise ConfigError(f"{where}: {key}: found {_brief(value)}, expected one of {expected}")
+            choices = ", ".join(repr(choice.value) for choice in kind)
+            raise ConfigError(f"{where}: {key}: invalid value {_brief(value)} (choose from {choices})")
         return kind(value)
     if key == "ignore":
         if not isinstance(value, list) or not all(isinstance(pattern, str) for pattern in value):
-            raise ConfigError(f"{where}: ignore: found {_brief(value)}, expected a list of patterns")
+            raise ConfigError(f"{where}: ignore: {_brief(value)} is not a list of patterns")
         return tuple(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
@@ -174,7 +176,7 @@ def _value(key: str, value: object, where: str) -> Any:
             seconds = -1.0
         if seconds >= 0:  # false for nan
             return seconds
-    raise ConfigError(f"{where}: {key}: found {_brief(value)}, expected seconds, 0 or more")
+    raise ConfigError(f"{where}: {key}: {_brief(value)} is not a number of seconds, 0 or more")
 
 
 def _did_you_mean(name: str, known: Sequence[str], what: str) -> str:

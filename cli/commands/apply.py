@@ -48,7 +48,9 @@ def _read_text(file: str) -> str:
         with open(file, encoding="utf-8", errors="surrogateescape") as opened:
             return opened.read()
     except OSError as error:
-        raise PlanFileError(f"{file}: {error.strerror}, expected a plan saved with --out") from None
+        raise PlanFileError(
+            f"{file}: can't be read ({error.strerror})", "name a plan that was saved with --out"
+        ) from None
 
 
 @click.command(
@@ -78,8 +80,8 @@ def apply(context: click.Context, file: str) -> None:
     roots = find_roots(options)
     if (roots.workspace, roots.store) != (workspace, store):
         raise PlanElsewhereError(
-            f"{file}: made for the workspace {workspace} and the store {store}, "
-            f"found {roots.workspace} and {roots.store}",
+            f"{file}: the plan is for the workspace {workspace} and the store {store}, "
+            f"not for {roots.workspace} and {roots.store}",
             "make the plan again with --out",
         )
     settings = settings_of(roots)
@@ -127,7 +129,7 @@ def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcom
     report(options, roots, session.messages, plan, outcome)
     results = outcome.results.values() if outcome is not None else ()
     if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in results):
-        print_message(options, "what was skipped is not as the plan was made for; make it again with --out")
+        print_message(options, "the skipped files changed since the plan was made; make the plan again with --out")
 
 
 def _decided_since(session: Session, plan: Plan) -> frozenset[str]:
@@ -171,4 +173,4 @@ def _check_ids(plan: Plan, form: Format, file: str) -> None:
         invalid = [id_ for id_ in action.touches if form.parse_id(id_) != id_]
         if invalid or action.conversation not in action.touches:
             wrong = (invalid or [action.conversation])[0]
-            raise PlanFileError(f"{file}: action {action.id}: found {wrong!r}, expected a conversation's id")
+            raise PlanFileError(f"{file}: action {action.id}: {wrong!r} is not a conversation id")

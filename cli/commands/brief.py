@@ -46,7 +46,7 @@ def brief(context: click.Context, name: str, limit: int, compat: bool) -> None:
 
     options = options_of(context)
     if options.format not in (None, "claudesidian"):
-        raise click.UsageError(f"brief is about claudesidian, and not about {options.format}")
+        raise click.UsageError(f"brief supports claudesidian only, not {options.format}")
     path = find_vault(options.workspace or os.getcwd())
     if compat:
         click.echo(stringify(compat_of(path, name, limit)))
@@ -80,7 +80,7 @@ def _lines(briefing: Mapping[str, Any], style: Style, shown: int | None) -> Iter
         "Sessions": [_session(session) for session in briefing["sessions"]],
         "States": [_state(state) for state in briefing["states"]],
         "Recent files": [f"{_when(file['modified'])}  {file['path']}" for file in briefing["recentFiles"]],
-        "Can't be read": [f"{file['path']}: found {file['found']}" for file in briefing["unread"]],
+        "Can't be read": [f"{file['path']}: {file['found']}" for file in briefing["unread"]],
         f"Files ({len(briefing['workspaceStructure'])})": briefing["workspaceStructure"][:shown],
     }
     for heading, entries in parts.items():
@@ -123,5 +123,5 @@ def _session(session: Mapping[str, Any]) -> str:
 def _state(state: Mapping[str, Any]) -> str:
     tags = "".join(f" #{tag}" for tag in state["tags"])
     steps = "".join(f"\nnext: {step}" for step in state["nextSteps"])
-    empty = "" if state["hasContent"] else "\nwithout its content: see reconcile doctor"
+    empty = "" if state["hasContent"] else "\nits content is missing: see reconcile doctor"
     return f"{_when(state['created'])}  {_display_name(state['name'])}{tags}  {state['id']}{steps}{empty}"

@@ -64,7 +64,7 @@ def checkouts(context: click.Context, forget: str | None) -> None:
         if not options.json:
             click.echo(f"forgotten: {_counted(chosen)} of {clean(forget)}")
             for conversation, verb in sorted(waiting):
-                click.echo(f"dropped: `reconcile {verb.value} {conversation}` had waited there")
+                click.echo(f"dropped: `reconcile {verb.value} {conversation}`, which waited there")
 
 
 def _counted(checkouts: tuple[Checkout, ...]) -> str:
@@ -78,7 +78,7 @@ def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:
     wanted = os.path.realpath(path)
     named = tuple(checkout for checkout in known if checkout.project == wanted)
     if not named:
-        raise click.UsageError(f"no checkout is known at {wanted}; `reconcile checkouts` lists them")
+        raise click.UsageError(f"no checkout is known at {wanted}; list them: reconcile checkouts")
     return named
 
 

@@ -139,9 +139,7 @@ def _request_repairs(wanted: frozenset[str], policy: Policy, engine: Engine) -> 
         else set()
     )
     if unknown := sorted(wanted - known):
-        raise click.UsageError(
-            f"--mend: found nothing called {unknown[0]} to be mended; `reconcile doctor` says what there is"
-        )
+        raise click.UsageError(f"--mend: no fix has the name {unknown[0]!r}; list them: reconcile doctor")
     return replace(policy, mend=wanted)
 
 
@@ -162,10 +160,10 @@ def _lines(findings: tuple[Finding, ...], options: Options, style: Style) -> Ite
     safe = sum(finding.repairable for finding in findings)
     counts = _severity_counts([finding.ailment.severity for finding in findings])
     if all(finding.ailment.severity == "note" for finding in findings):
-        yield style(f"Nothing is wrong; {counts}." if counts else "Nothing is wrong.", "green", bold=True)
+        yield style(f"No problems found; {counts}." if counts else "No problems found.", "green", bold=True)
     else:
         verb = "is" if safe == 1 else "are"
-        tail = f"; {safe} of them {verb} mended by `reconcile doctor --repair`" if safe else ""
+        tail = f"; {safe} of them {verb} fixed by `reconcile doctor --repair`" if safe else ""
         yield style(f"{counts}{tail}.", "yellow", bold=True)
 
 
@@ -190,7 +188,7 @@ def _run_checks(context: click.Context, name: str) -> NoReturn:
     """Print the findings of a format with derived data, and end the command."""
     options = options_of(context)
     if options.layout:
-        raise click.UsageError(f"doctor looks at the whole of what {name} keeps: leave out --layout")
+        raise click.UsageError(f"doctor checks everything of a {name} workspace: leave out --layout")
     findings = _with_sources(CHECKERS[name](options.workspace or os.getcwd(), time.time_ns()), options)
     roots = find_roots(options)
     with open_session(roots, settings_of(roots), readonly=True) as session:
@@ -235,10 +233,10 @@ def _check_lines(findings: tuple[CheckFinding, ...], style: Style, shown: int | 
     counts = _severity_counts([finding.severity for finding in findings])
     if any(finding.severity != "note" for finding in findings):
         safe = sum(finding.repairable for finding in findings)
-        tail = f"; {safe} of them {'is' if safe == 1 else 'are'} mended by any run of reconcile" if safe else ""
+        tail = f"; {safe} of them {'is' if safe == 1 else 'are'} fixed by any run of reconcile" if safe else ""
         yield style(f"{counts}{tail}.", "yellow", bold=True)
     else:
-        yield style(f"Nothing is wrong; {counts}." if counts else "Nothing is wrong.", "green", bold=True)
+        yield style(f"No problems found; {counts}." if counts else "No problems found.", "green", bold=True)
 
 
 def _severity_counts(severities: Sequence[str]) -> str:

@@ -107,7 +107,7 @@ def _undone_by(by: Collection[str | None], word: str) -> list[str]:
 
 def _ending(run: Run) -> str:
     if run.finished_ns is None:
-        return "interrupted, or still at work"
+        return "interrupted, or still running"
     return "with failures" if run.exit_code else ""
 
 
@@ -115,7 +115,7 @@ def step_counts(steps: tuple[Step, ...]) -> str:
     """Return what a run did, and how many of its steps it didn't finish."""
     done = summed((_phrase(step) for step in steps if step.state == "done"), done=True)
     left = Counter(step.state.value for step in steps if step.state != "done")
-    return ", ".join((*done, *(f"{count} {state}" for state, count in left.items()))) or "nothing on disk"
+    return ", ".join((*done, *(f"{count} {state}" for state, count in left.items()))) or "no file changes"
 
 
 def _phrase(step: Step) -> tuple[str, str]:
@@ -146,7 +146,7 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
     versions = session.state.versions.of_run(run.id)
     if versions:
         yield ""
-        yield from wrap("Versions in the vault, for `reconcile show` and `reconcile restore`:", columns)
+        yield from wrap("Saved versions, for `reconcile show` and `reconcile restore`:", columns)
     for version in versions:
         yield from wrap(
             f"{version.digest[:16]}  {size(version.size):>9}  {clean(_name(version))}", columns, "  ", "      "

@@ -74,7 +74,7 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
         if root:
             (top,) = find_ids(engine, [root])
             if top not in known.tree:
-                raise click.UsageError(f"{root!r} isn't live, so nothing is below it")
+                raise click.UsageError(f"{root!r} is archived, so it has no descendants")
             rows = tuple(listing.tree(known, top, wanted)) if tree else listing.below(known, top)
         elif root is not None:
             rows = listing.roots(known)
@@ -144,7 +144,7 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
     given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
     if other or given:
         unknown = ", ".join(given) or "--root and --archived"
-        raise click.UsageError(f"ls shows all threads of leslie, flat or with --tree: leave out {unknown}")
+        raise click.UsageError(f"ls lists all leslie threads, flat or with --tree: leave out {unknown}")
     rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     if options.json:
         click.echo(json.dumps({"format": "reconcile.threads/1", "threads": [_json(row) for row in rows]}, indent=2))
@@ -192,7 +192,7 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
     if other or given:
         unknown = ", ".join(given) or "--tree, --root and --archived"
-        raise click.UsageError(f"ls shows all records of claudesidian: leave out {unknown}")
+        raise click.UsageError(f"ls lists all claudesidian records: leave out {unknown}")
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:

@@ -66,7 +66,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         world = session.scan()
         records = session.records(None if source is None else os.path.join(cwd, source))
         if source is not None and not records:
-            raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
+            raise click.UsageError(f"--from: no checkout is known at {source}; list them: reconcile checkouts")
         memories = [session.state.load(record.id) for record in records]
         past_world = replace(world, baseline=with_records(world.baseline, memories))
         planning = session.planning_context(past_world, policy_of(options, settings))
@@ -115,8 +115,8 @@ def _chosen(options: Options, offered: Offers, planning: PlanningContext) -> tup
     if is_interactive(options) and not options.yes and not options.is_dry:
         return _ask_by_group(offered.groups, planning)
     for group in offered.groups[len(offered.default) :]:
-        way = "; at a terminal it is asked for, `reconcile project ID` takes one" if group.known else ""
-        print_message(options, f"not taken: {_described(group, planning)}{way}")
+        way = "; restore one: reconcile project ID (at a terminal, recover asks)" if group.known else ""
+        print_message(options, f"not restored: {_described(group, planning)}{way}")
     return default_choice(planning, offered)
 
 
@@ -126,7 +126,7 @@ def _ask_by_group(groups: Sequence[Offer], planning: PlanningContext) -> tuple[s
     for group in groups:
         both = coming(planning, {*chosen, *group.conversations})
         offer = replace(group, conversations=tuple(id_ for id_ in both if id_ in group.conversations))
-        if offer.conversations and click.confirm(clean(f"Put back {_described(offer, planning)}?")):
+        if offer.conversations and click.confirm(clean(f"Restore {_described(offer, planning)}?")):
             chosen = tuple(both)
     return chosen
 
@@ -135,13 +135,13 @@ def _described(offer: Offer, planning: PlanningContext) -> str:
     count = len(offer.conversations)
     kind = "conversation" if count == 1 else "conversations"
     if not offer.known:
-        why = "in the store; nothing is known of what was here (--all takes them, `reconcile project ID` one)"
+        why = "in the store, of which none is known to have been here (all: --all, one: reconcile project ID)"
     elif offer.run is None:
         why = "that were here at the end of the last run"
     elif offer.run == UNDATED:
         why = "that were removed from this workspace before"
     else:
-        why = f"whose {'directory was' if count == 1 else 'directories were'} gone when run {offer.run} looked"
+        why = f"that {'was' if count == 1 else 'were'} missing at run {offer.run}"
     return f"{count} {kind} {why}: {planning.names(offer.conversations)}"
 
 
@@ -149,14 +149,14 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
     """Print the conversations that can't be restored, as an ancestor is local or was never here."""
     if conversations:
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
-        below = "below what doesn't come (`reconcile project ID` names it, and asks)"
+        below = "whose parents are not restored (publish one with its parents: reconcile project ID)"
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
 
 
 def _confirm(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
     """Print the plan, and ask. Return whether there is anything to do, be it to finish a killed run."""
     if options.out is not None and not roots.workspace_identity:
-        raise click.UsageError("--out: there is no .jp that a saved plan could be carried out in; recover at once")
+        raise click.UsageError("--out: a saved plan needs the .jp directory, which is missing; recover without --out")
     save_plan(options, roots, plan)
     has_marker = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
     writes_marker = not has_marker and plan.policy.git_busy is None
@@ -170,5 +170,5 @@ def _confirm(options: Options, roots: Roots, session: Session, plan: Plan) -> bo
     if not pending or (asks and not options.yes):
         report(options, roots, session.messages, plan, None)
     if asks:
-        confirm_or_exit(options, "Put this back?")
+        confirm_or_exit(options, "Restore this?")
     return pending

@@ -82,7 +82,7 @@ def fork(
     The child of ID gets a new id. It is published below its parent if the workspace has the parent.
     """
     if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
-        raise click.UsageError("--title: found bytes that are no UTF-8, expected text")
+        raise click.UsageError("--title: the title is not UTF-8")
     now_ns = time.time_ns()
     part = EventSelection(parse_time(start, now_ns), parse_time(end, now_ns), last)
 
@@ -289,7 +289,7 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         dropped = {text: id_ for text in ids if (id_ := session.format.parse_id(text)) in in_lost_store}
         if dropped and not session.readonly:
             session.state.remove_lost(dropped.values())
-            session.remarks += [f"{text}: it was lost with a store, and is not listed any more" for text in dropped]
+            session.remarks += [f"{text}: lost with a store, not listed any more" for text in dropped]
         chosen = find_ids(engine, [text for text in ids if text not in dropped])
         _warn_of_history(engine, chosen)
         return replace(policy, request=RemoveRequest(tuple(dict.fromkeys(chosen)), children))
@@ -358,7 +358,7 @@ def undo(context: click.Context, run: str | None) -> None:
             if not (options.yes or is_interactive(options)):
                 raise found.older_run_error()
             message = f"the last run, {last.id}, is an undo of {last.undoes} (`reconcile redo` repeats that one)"
-            print_message(options, f"{message}; this undo goes further back, to an older run")
+            print_message(options, f"{message}; this undo reaches further back, to an older run")
         _print_past_run(options, "undo", session, found.run)
         return replace(policy, request=UndoRequest(found.run.id))
 
@@ -418,8 +418,6 @@ def _warn_of_history(engine: Engine, conversations: Collection[str]) -> None:
     paths = {id_: [os.path.join(top, copy.path) for copy in here.of(id_)] for id_ in conversations}
     committed = [id_ for id_, its in paths.items() if its and has_committed(session.roots.project, its)]
     if committed:
-        files = "git has files of it" if len(committed) == 1 else "git has files of them"
         session.remarks.append(
-            f"{', '.join(committed)}: {files}; what was committed stays in git's history, "
-            "which reconcile doesn't change"
+            f"{', '.join(committed)}: its committed files stay in git's history, which reconcile does not change"
         )

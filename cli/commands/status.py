@@ -99,7 +99,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         if ids:
             standing = next((each for each in listed if each.conversation == ids[0]), None)
             if standing is None:
-                raise click.UsageError(f"{ids[0]} is on neither side any more; `reconcile log` lists what runs did")
+                raise click.UsageError(f"{ids[0]} is on neither side any more; see what runs did: reconcile log")
             _show_one(options, standing, describe(board, ids[0]))
             return
         others: Mapping[str, int] = {}
@@ -119,9 +119,7 @@ def status(context: click.Context, conversation: str | None) -> None:
 
 def _lost(each: Lost) -> StatusLine:
     detail = f"{each.left}: {each.command}" if each.command else each.left
-    return StatusLine(
-        each.conversation, each.title, 0, "lost", f"it was in a store that was lost; {detail}", settled=False
-    )
+    return StatusLine(each.conversation, each.title, 0, "lost", f"lost with a store; {detail}", settled=False)
 
 
 def _dump(found: dict[str, Any]) -> None:
@@ -194,7 +192,7 @@ def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -
         ("intent", intent),
         ("parents", clean(_parents(details))),
     ]
-    rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(not there)"]]
+    rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(none)"]]
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
     for unit in details["units"]:
@@ -212,4 +210,4 @@ def _parents(details: dict[str, Any]) -> str:
     known = details["known_parent"]
     if details["parents"]:
         return " > ".join(details["parents"])
-    return f"(a root: its parent {known} isn't live)" if known else "(a root)"
+    return f"(a root: its parent {known} is deleted or archived)" if known else "(a root)"

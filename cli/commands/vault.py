@@ -52,7 +52,7 @@ def vault(context: click.Context, prune: bool, older_than: str | None, purge: st
     restored, and the runs that replaced it can't be undone.
     """
     if prune != (older_than is not None) or (prune and purge is not None):
-        raise click.UsageError("choose one: --prune --older-than AGE, or --purge DIGEST")
+        raise click.UsageError("choose one: --prune --older-than AGE, or --purge HASH")
     options = options_of(context)
     roots = find_roots(options)
     settings = settings_of(roots)

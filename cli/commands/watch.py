@@ -197,7 +197,7 @@ class _TextLines:
         self._has_more = False
         """The last pass had more actions than were printed."""
         if self._status:
-            click.echo(self._style("looking at both sides", dim=True), nl=False)
+            click.echo(self._style("scanning both sides", dim=True), nl=False)
 
     def emit(self, event: WatchEvent, status: WatchStatus) -> None:
         now = datetime.now().astimezone().strftime("%H:%M:%S")
@@ -243,7 +243,7 @@ class _TextLines:
             return f"{event.message} to do"
         if event.kind is EventKind.ENDED:
             return event.message + (f", of which {SHOWN} are shown" if self._has_more else "")
-        words = {EventKind.RESUMED: "going on", EventKind.STOPPED: "stopped"}.get(event.kind, event.kind.value)
+        words = {EventKind.RESUMED: "resumed", EventKind.STOPPED: "stopped"}.get(event.kind, event.kind.value)
         if event.kind in (EventKind.MESSAGE, EventKind.NOTED):
             return clean(event.message)
         return self._style(words, _COLORS.get(event.kind)) + (f": {clean(event.message)}" if event.message else "")

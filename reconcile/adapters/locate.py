@@ -76,9 +76,8 @@ def locate_fixed(format_name: str, request: Request) -> Roots:
         project = start
     if project is None:
         raise LocateError(
-            f"found no place of the format {format_name}: looked for {' or '.join(MARKS[format_name])} in {start} and "
-            "in every directory above it",
-            "go to the project, or name it with --workspace",
+            f"no {format_name} project in {start} or above it (no {' or '.join(MARKS[format_name])})",
+            "change to the project, or name it with --workspace",
         )
     store = request.path(request.store) if request.store is not None else store_of(format_name, project, request)
     folder = FOLDERS[format_name]
@@ -134,15 +133,14 @@ def locate(
     _refuse_encoding()
     for option, text in (("--workspace", workspace_arg), ("--store", store_arg)):
         if text is not None and not os.path.isdir(request.path(text)):
-            kind = "something that is no directory" if os.path.lexists(request.path(text)) else "nothing"
+            problem = "is not a directory" if os.path.lexists(request.path(text)) else "does not exist"
             raise LocateError(
-                f"{option}: found {kind} at {request.path(text)}, expected a directory",
-                "check the spelling, or make the directory first",
+                f"{option}: {request.path(text)} {problem}", "check the spelling, or make the directory first"
             )
     name = format_name or _detect_format(request)
     if name not in FINDERS:
         raise LocateError(
-            f"found no way to locate the sides of the format {name!r}, expected one of: " + ", ".join(sorted(FINDERS)),
+            f"unknown format {name!r} (choose from {', '.join(sorted(FINDERS))})",
             "choose one with --format",
         )
     roots = FINDERS[name](request)
@@ -168,10 +166,10 @@ def locate_lost(
 
     roots = locate_for_recovery(Request(workspace_arg, store_arg, cwd, environ, platform), source)
     if os.path.lexists(roots.workspace) and not os.path.isdir(roots.workspace):
-        kind = "a symbolic link that leads nowhere" if os.path.islink(roots.workspace) else "a file"
+        kind = "a dangling symbolic link" if os.path.islink(roots.workspace) else "a file"
         raise LocateError(
-            f"{roots.workspace}: found {kind}, expected a directory or nothing",
-            "move it away, then run reconcile recover again",
+            f"{roots.workspace}: {kind} is in the place of the workspace directory",
+            "move it away, then run again: reconcile recover",
         )
     refuse_link(roots.workspace_conversations)
     _refuse_overlap(roots)
@@ -189,14 +187,15 @@ def _detect_format(request: Request) -> str:
 
     if (lost := known_checkouts(request, silos_of(request)).nearest_lost(start)) is not None:
         raise LocateError(
-            f"{lost}: found no .jp, expected that of a checkout that was here",
-            "put it back: reconcile recover; or git checkout -- .jp",
+            f"{lost}: the .jp directory of this checkout is missing",
+            "restore it: reconcile recover (or git checkout -- .jp)",
         )
     if (other := format_at(start) or lost_format(request)) is not None:
         return other
     raise LocateError(
-        f"found no workspace: looked for a directory .jp in {start} and in every directory above it",
-        "go to the project, name it with --workspace, or choose --format plain with --workspace and --store",
+        f"no workspace in {start} or above it (no .jp directory)",
+        "change to the project, or name it with --workspace\n"
+        "for any other directory: --format plain --workspace DIR --store DIR",
     )
 
 
@@ -214,8 +213,8 @@ def _refuse_encoding() -> None:
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
         raise LocateError(
-            f"found the encoding {encoding} for the names of files, expected UTF-8",
-            "start Python with PYTHONUTF8=1 in its environment, or as python -X utf8",
+            f"Python uses {encoding} for file names, but reconcile needs UTF-8",
+            "set PYTHONUTF8=1 in the environment",
         )
 
 
@@ -237,16 +236,16 @@ def _refuse_overlap(roots: Roots) -> None:
     for workspace, store in pairs:
         real_workspace, real_store = os.path.realpath(workspace), os.path.realpath(store)
         if real_workspace == real_store:
-            how = "the same directory"
+            how = "they are the same directory"
         elif within(real_workspace, real_store):
-            how = "the workspace inside the store"
+            how = "the workspace is inside the store"
         elif within(real_store, real_workspace):
-            how = "the store inside the workspace"
+            how = "the store is inside the workspace"
         else:
             continue
         raise LocateError(
-            f"found {how} ({workspace} and {store}), expected two directories apart from each other",
-            "choose another place with --workspace or --store",
+            f"the workspace and the store overlap: {how} ({workspace} and {store})",
+            "choose two separate directories with --workspace and --store",
         )
 
 
@@ -260,15 +259,15 @@ def _plain(request: Request) -> Roots:
     """Return the two sides as named; the workspace is the current directory by default."""
     if request.store is None:
         raise LocateError(
-            "found no store: the format plain has no place of its own for it, expected --store DIR",
-            "name the directory that holds (or shall hold) the durable conversations/ with --store",
+            "no store is given, and the plain format has no default for it",
+            "name the directory of the durable conversations/: --store DIR",
         )
     workspace, store = request.path(request.workspace or ""), request.path(request.store)
     # One of the two may be lost, and `recover` restores it. If both are missing, the place is wrong.
     if not any(os.path.isdir(os.path.join(side, CHILDREN)) for side in (workspace, store)):
         raise LocateError(
-            f"found no directory {CHILDREN} in {workspace} or in {store}, expected it in at least one",
-            "name the directories that hold conversations/, not those directories themselves",
+            f"neither {workspace} nor {store} has a directory {CHILDREN}",
+            f"name the directories that contain {CHILDREN}/, not that directory itself",
         )
     return Roots(
         format="plain",

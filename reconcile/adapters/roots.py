@@ -104,8 +104,8 @@ def refuse_link(side: str) -> None:
     """
     if os.path.islink(side):
         raise LocateError(
-            f"{side}: found a symbolic link, expected a directory",
-            "put the directory itself there; whoever commits such a link could have it lead anywhere",
+            f"{side}: a symbolic link, which is never followed since a commit could change its target",
+            "put the directory itself there",
         )
 
 
@@ -118,6 +118,6 @@ def refuse_state_inside(roots: Roots, directory: str) -> None:
     for side in sides:
         if inner == os.path.realpath(side) or within(inner, os.path.realpath(side)):
             raise LocateError(
-                f"found reconcile's own state inside {side} ({directory}), expected it outside both sides",
-                "choose another place with RECONCILE_STATE_DIR",
+                f"{directory}: the state directory of reconcile is inside {side}",
+                "choose a place outside of both sides with RECONCILE_STATE_DIR",
             )

@@ -161,7 +161,7 @@ def _publish_file(stage: Stage, swap: Swap, name: str, target: Place, before: Sa
         try:
             swap.add(name, target.path)
         except FileExistsError:
-            raise DriftError(f"{target}: found something, expected nothing") from None
+            raise DriftError(f"{target}: created since the plan was made") from None
     stage.mark_renamed(target)
 
 
@@ -170,9 +170,9 @@ def _check_same(stage: Stage, place: Place, before: os.stat_result) -> None:
     try:
         now = stage.roots[place.side].status(place.path)
     except FileNotFoundError:
-        raise DriftError(f"{place}: found nothing, expected the file of the plan") from None
+        raise DriftError(f"{place}: deleted since the plan was made") from None
     if fingerprint_of(now) != fingerprint_of(before):
-        raise DriftError(f"{place}: found another file, expected the one of the plan")
+        raise DriftError(f"{place}: changed since the plan was made")
 
 
 def _move(stage: Stage, action: Action) -> None:
@@ -197,7 +197,7 @@ def _rename_new(stage: Stage, source: str, target: Place) -> None:
         try:
             root.rename_new(source, target.path)
         except FileExistsError:
-            raise DriftError(f"{target}: found something, expected nothing") from None
+            raise DriftError(f"{target}: created since the plan was made") from None
     stage.mark_renamed(target)
 
 
@@ -206,7 +206,7 @@ def _age(stage: Stage, action: Action) -> None:
         stage.check(expect)
         root = stage.roots[expect.place.side]
         if not root.set_time(expect.place.path, action.mtime_ns or 0, expect.digest or ""):
-            raise DriftError(f"{expect.place}: found other content, expected that of the plan")
+            raise DriftError(f"{expect.place}: changed since the plan was made")
 
 
 def _make_directories(stage: Stage, action: Action) -> None:
@@ -246,7 +246,7 @@ class Swap(Struct):
         try:
             old = new if self.root.exchange(new, name) else self._rename_over(new, name)
         except FileNotFoundError:
-            raise DriftError(f"{name}: found nothing, expected the file of the plan") from None
+            raise DriftError(f"{name}: deleted since the plan was made") from None
         self.changed.append(_Change(name, inode, old))
         if old is not None:
             self._verify(name, old, content)
@@ -263,7 +263,7 @@ class Swap(Struct):
         try:
             self.root.rename(name, old)
         except FileNotFoundError:
-            raise DriftError(f"{name}: found nothing, expected the file of the plan") from None
+            raise DriftError(f"{name}: deleted since the plan was made") from None
         self.changed.append(_Change(name, None, old))
         self._verify(name, old, content)
 
@@ -286,14 +286,14 @@ class Swap(Struct):
         try:
             fd = self.root.open_file(old)
         except NotAFileError:
-            raise DriftError(f"{name}: became something else while it was being replaced; it is back") from None
+            raise DriftError(f"{name}: replaced by another process during this run; left alone") from None
         try:
             actual = digest_file(fd)
             self.saved[old] = fingerprint_of(os.fstat(fd))
         finally:
             os.close(fd)
         if actual != content:
-            raise DriftError(f"{name}: was written to while it was being replaced; it is back in its place")
+            raise DriftError(f"{name}: changed by another process during this run; that version is back in its place")
 
     def _revert(self, change: _Change) -> None:
         name, inode, old = change.name, change.inode, change.old
@@ -359,16 +359,17 @@ class DirectoryRemoval(Struct):
             if stat.S_ISDIR(status.st_mode):
                 continue
             if is_of_another(name, self.stage.id_of):
-                raise DriftError(f"{self.action.target}: another conversation lies in it by now")
+                raise DriftError(f"{self.action.target}: contains another conversation now")
             if stat.S_ISREG(status.st_mode):
                 if self.stage.unit_of(name) is not None and path not in managed:
-                    raise DriftError(f"{self.action.target.side}:{path}: came after the plan was made")
+                    raise DriftError(f"{self.action.target.side}:{path}: created since the plan was made")
                 place = Place(self.action.target.side, path)
                 self.kept[name] = fingerprint_of(self.stage.save(self.action, place, name, expected.get(path)).status)
             elif stat.S_ISLNK(status.st_mode):
                 self._save_link(path, name, status)
             elif path in managed:
-                raise DriftError(f"{self.action.target.side}:{path}: found {kind_of(status.st_mode)}, expected a file")
+                words = f"{kind_of(status.st_mode)} replaced the file since the plan was made"
+                raise DriftError(f"{self.action.target.side}:{path}: {words}")
             else:
                 obstacle = Foreign(path, kind_of(status.st_mode), special=True).obstacle
                 raise OSError(errno.ENOTSUP, obstacle, self.root.absolute(path))
@@ -379,7 +380,7 @@ class DirectoryRemoval(Struct):
             return self._entries(path)
         except (FileNotFoundError, NotADirectoryError):
             if self.action.inside:
-                raise DriftError(f"{self.action.target}: found nothing, expected the directory of the plan") from None
+                raise DriftError(f"{self.action.target}: deleted since the plan was made") from None
             return []
 
     def _entries(self, path: str) -> list[tuple[str, os.stat_result]]:
@@ -420,7 +421,7 @@ class DirectoryRemoval(Struct):
         try:
             self.root.rename(target.path, aside)
         except FileNotFoundError:
-            raise DriftError(f"{target}: found nothing, expected the directory of the plan") from None
+            raise DriftError(f"{target}: deleted since the plan was made") from None
         self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
         entries = self._entries(aside)
         present = {
@@ -431,7 +432,7 @@ class DirectoryRemoval(Struct):
         if present.keys() == self.kept.keys() == {""}:  # a single file: the rename has changed its ctime
             present[""] = (*present[""][:-1], self.kept[""][-1])
         if present != self.kept:
-            self._put_back(aside, "changed while it was being removed")
+            self._put_back(aside, "changed during its removal")
         try:
             for expect in self.action.beside:
                 self.stage.check(expect)
@@ -446,6 +447,6 @@ class DirectoryRemoval(Struct):
         try:
             self.root.rename_new(aside, target.path)
         except FileExistsError:
-            words = "was made anew while it was being removed; the old one is in the vault"
+            words = "created again during its removal; the removed version is in the vault"
             raise DriftError(f"{target}: {words}") from None
-        raise DriftError(f"{target}: {why}; it is back in its place")
+        raise DriftError(f"{target}: {why}; not removed")

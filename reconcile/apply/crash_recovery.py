@@ -67,7 +67,7 @@ class CrashRecovery(Struct, frozen=True):
             try:
                 message = self._finish(run)
             except (OSError, VaultError) as error:
-                message = f"what it left open can't be cleaned up yet: {error}"
+                message = f"its open steps can't be cleaned up yet: {error}"
             if message:
                 yield f"run {run.id} was interrupted; {message}"
         with suppress(OSError), ExitStack() as stack:  # a later run can do it
@@ -124,18 +124,18 @@ class CrashRecovery(Struct, frozen=True):
             begun = [step for step in steps if step.state is StepState.BEGUN]
             locks = mine or stack.enter_context(self._locked(begun))
             if locks.busy:
-                return f"what it left open has to wait: {locks.busy[0].detail}"
+                return f"its open steps wait for a lock: {locks.busy[0].detail}"
             roll_back_partial_units(begun, versions, roots, self.site.vault, self.site.durability, name)
             remove_empty_parents([step for step in steps if step.state is not StepState.PLANNED], roots)
             done = self._settle(run, steps if waits else everything, roots)
             if run.command == LIBRARY:
                 remove_library_staging(self.site.state.identity(), roots.values())
         if waits and other is not None:
-            return f"what it left open in the store has been cleaned up; a run in {other.project} does the rest"
+            return f"its open steps in the store are cleaned up; a run in {other.project} cleans up the rest"
         restore_untouched(self.site.state, run)
         forget_untouched(self.site.state, run.id, run.checkout)
         journal.finish_run(run.id, 1, self.site.clock())
-        return f"{done} of its {len(everything)} steps were done; what it left open has been cleaned up"
+        return f"{done} of its {len(everything)} steps were done, and its open steps are cleaned up"
 
     def _locked(self, steps: Iterable[Step]) -> Acquired:
         touched = sorted({step.conversation for step in steps}, key=self.site.format.order)
@@ -170,7 +170,7 @@ class CrashRecovery(Struct, frozen=True):
         journal.step_done(run.id, done, now)
         journal.step_failed(run.id, {s.action: "interrupted" for s in begun if s.action not in done}, now)
         planned = [step.action for step in steps if step.state is StepState.PLANNED]
-        journal.step_skipped(run.id, dict.fromkeys(planned, "interrupted before it was begun"), now)
+        journal.step_skipped(run.id, dict.fromkeys(planned, "interrupted before it started"), now)
         return len(done) + sum(step.state is StepState.DONE for step in steps)
 
 

@@ -113,7 +113,7 @@ class Outcome(Struct):
 LOCKS_AT_ONCE = 256
 """Conversations that one batch locks, unless a single subtree has more. Every system allows so many open files. A
 larger batch waits for the disk less often, and keeps its conversations locked for longer."""
-_LOST = "its lock was taken away by another process"
+_LOST = "another process took over its lock"
 
 
 class Journal(Protocol):
@@ -189,7 +189,7 @@ class Executor(Struct, frozen=True):
             kept = self.stage.flush()
         except OSError as error:
             for prepared in ready:
-                outcome.fail(prepared.action, f"could not be flushed to disk: {self._words(error, prepared.action)}")
+                outcome.fail(prepared.action, f"can't be flushed to disk: {self._words(error, prepared.action)}")
             return
         self.journal.begun([prepared.action for prepared in ready], kept)
         skip_lost()
@@ -201,7 +201,7 @@ class Executor(Struct, frozen=True):
         except OSError as error:
             for prepared in ready:
                 outcome.results.pop(prepared.action.id, None)
-                outcome.fail(prepared.action, f"could not be flushed to disk: {self._words(error, prepared.action)}")
+                outcome.fail(prepared.action, f"can't be flushed to disk: {self._words(error, prepared.action)}")
 
     def _prepare(self, level: list[Action], outcome: Outcome) -> list[Prepared]:
         """Check, save and stage a level; an action that fails gets its result and is left out."""
@@ -251,7 +251,7 @@ class Executor(Struct, frozen=True):
             entry = outcome.results.get(need)
             if entry is not None and entry.result is not Result.DONE:
                 what = f"{entry.action.kind} {entry.action.target}"
-                outcome.skip(action, Reason.NEEDS_SKIPPED, f"needed {what}: {entry.message}")
+                outcome.skip(action, Reason.NEEDS_SKIPPED, f"needs {what}: {entry.message}")
                 return
         if action.conversation in outcome.drifted:
             outcome.skip(action, Reason.DRIFT, outcome.drifted[action.conversation])

@@ -180,7 +180,9 @@ def unfinished_requests(
     }
     held = {item.conversation: item.message for item in plan.held}
     return {
-        key: replace(waiting, why=left.get(key[0]) or held.get(key[0]) or held.get(None) or "it could not be done then")
+        key: replace(
+            waiting, why=left.get(key[0]) or held.get(key[0]) or held.get(None) or "it was not possible in that run"
+        )
         for key, waiting in baseline.waiting.items()
         if waiting.run == outcome.run and key not in ended
     }

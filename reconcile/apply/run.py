@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from reconcile.state.journal import Mark
     from reconcile.state.vault import Vault
 
-_AGAIN = "run again; nothing was changed"
+_AGAIN = "nothing was changed; run again"
 
 
 def locks_of(where: Roots) -> Locks:
@@ -125,10 +125,10 @@ class Site(Struct, frozen=True, kw_only=True):
             try:
                 roots[side] = stack.enter_context(closing(Root(path, make=not snapshot.exists)))
             except (FileNotFoundError, NotADirectoryError):
-                found = "a symbolic link" if os.path.islink(path) else "nothing"
-                raise MovedError(f"{path}: found {found}, expected the directory of a moment ago", _AGAIN) from None
+                problem = "replaced by a symbolic link" if os.path.islink(path) else "deleted or moved"
+                raise MovedError(f"{path}: {problem} during this run", _AGAIN) from None
             if snapshot.exists and roots[side].identity != snapshot.identity:
-                raise MovedError(f"{path}: found another directory, expected the one of a moment ago", _AGAIN)
+                raise MovedError(f"{path}: replaced by another directory during this run", _AGAIN)
         return roots
 
 
@@ -227,7 +227,7 @@ def _end(site: Site, stage: Stage, outcome: Outcome) -> None:
         outcome.left_open = any(is_staged(root, stage.directory) for root in ours.values())
     except OSError as error:
         outcome.left_open = True
-        outcome.message = f"what run {stage.run} has left behind can't be cleaned up yet: {error}"
+        outcome.message = f"the temporary files of run {stage.run} can't be cleaned up yet: {error}"
 
 
 def finish(

@@ -281,16 +281,16 @@ class Stage(Struct, kw_only=True):
         except (FileNotFoundError, NotADirectoryError):
             if expect.absent:
                 return None
-            raise DriftError(f"{expect.place}: found nothing, expected the file of the plan") from None
+            raise DriftError(f"{expect.place}: deleted since the plan was made") from None
         if expect.absent:
             if root.is_empty_tree(expect.place.path):
                 return None
-            raise DriftError(f"{expect.place}: found something, expected nothing")
+            raise DriftError(f"{expect.place}: created since the plan was made")
         if not stat.S_ISREG(status.st_mode) or (status.st_size, mtime_of(status)) != (
             expect.size,
             expect.mtime_ns,
         ):
-            raise DriftError(f"{expect.place}: found another file, expected the one of the plan")
+            raise DriftError(f"{expect.place}: changed since the plan was made")
         return status
 
     def new_name(self, side: Side) -> str:
@@ -300,7 +300,7 @@ class Stage(Struct, kw_only=True):
         """
         if side not in self.used:
             if not self.roots[side].make_directories(self.directory):
-                words = "found something there already, expected to make a staging directory of this name"
+                words = "the name of the staging directory is in use"
                 raise FileExistsError(errno.EEXIST, words, self.roots[side].absolute(self.directory))
             self.used.add(side)
             self.roots[side].pin(self.directory)
@@ -320,7 +320,7 @@ class Stage(Struct, kw_only=True):
         finally:
             os.close(fd)
         if expected is not None and kept.xxh3 != expected:
-            raise DriftError(f"{place}: found other content, expected that of the plan")
+            raise DriftError(f"{place}: changed since the plan was made")
         self.versions.append(
             Version(
                 digest=kept.digest,
@@ -364,7 +364,7 @@ class Stage(Struct, kw_only=True):
             # One pass: the digest is that of the bytes that are written.
             fingerprint, digest = root.create_file(name, chunks, write.mtime_ns)
             if digest != write.digest:
-                raise DriftError(f"{write.source}: found other content, expected that of the plan")
+                raise DriftError(f"{write.source}: changed since the plan was made")
         self.staged.append(root.absolute(name))
         return fingerprint, digest
 

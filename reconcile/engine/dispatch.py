@@ -62,7 +62,7 @@ def plan_for_policy(
     policy = session.surroundings(policy)
     if session.format.places is not None and isinstance(policy.request, _OF_A_TREE):
         raise RequestError(
-            f"records of the format {session.format.name} are in no tree, and have no history of their own"
+            f"{session.format.name} records have no parents and no events, so this command does not apply"
         )
     match policy.request:
         case UndoRequest(run):
@@ -93,7 +93,7 @@ def _plan_of_request(
     planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns, whole=whole)
     ids = request.ids if isinstance(request, QuarantineRequest) else (request.id,)
     for unknown in [conversation for conversation in ids if conversation not in planning.views]:  # from a saved plan
-        raise RequestError(f"{unknown} is on neither side any more")
+        raise RequestError(f"{unknown} is on neither side any more", "see what runs did: reconcile log")
     try:
         if isinstance(request, QuarantineRequest):
             again = " ".join(("reconcile doctor", *(f"--quarantine {conversation}" for conversation in request.ids)))
@@ -128,7 +128,7 @@ def _restored(session: Session, version: str, world: WorldState, policy: Policy,
         plan = plan_restore(kept.units, world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
         return replace(plan, notes=kept.notes)
     except NoPlaceError as error:
-        raise NoVersionError(f"{version}: {error}") from None
+        raise NoVersionError(f"{version}: {error}", "restore the whole: reconcile restore ID@RUN") from None
 
 
 class VerificationError(ReconcileError):
@@ -161,7 +161,7 @@ def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Co
         ("conflicts", _about(plan.conflicts, conversations), _about(whole.conflicts, conversations)),
     ):
         if partial != full:
-            raise VerificationError(f"RECONCILE_VERIFY: {name}: of a part {partial}, of everything {full}")
+            raise VerificationError(f"RECONCILE_VERIFY: {name} differs: {partial} for a part, {full} for everything")
 
 
 def _equals_scan(known: SnapshotIndex, world: WorldState) -> bool:

@@ -541,7 +541,7 @@ class Engine:
             command = f": {lost.command}" if lost.command else ""
             session.messages.append(f"lost with the store: {lost.title or lost.conversation}; {lost.left}{command}")
         if len(new) > _MAX_NAMED:
-            session.messages.append(f"lost with the store: {len(new) - _MAX_NAMED} more; reconcile status lists them")
+            session.messages.append(f"lost with the store: {len(new) - _MAX_NAMED} more (see reconcile status)")
 
 
 class ConcurrentWrites:

@@ -49,8 +49,8 @@ def find_run(state: State, text: str) -> Run:
     if len(exact or matches) == 1:
         return (exact or matches)[0]
     if not matches:
-        raise NoRunError(f"there is no run {text!r}", "`reconcile log` lists them")
-    raise NoRunError(f"{text!r} is ambiguous: {', '.join(run.id for run in matches[:5])}")
+        raise NoRunError(f"no run has an id that starts with {text!r}", "list the runs: reconcile log")
+    raise NoRunError(f"run {text!r} is ambiguous: {', '.join(run.id for run in matches[:5])}", "give more of the id")
 
 
 class RunToUndo(NamedTuple):
@@ -158,13 +158,13 @@ def _is_there(project: str | None) -> bool:
 
 def _named(project: str | None) -> str:
     if project is None:
-        return "a checkout that was forgotten"
-    return project if _is_there(project) else f"{project}, which is gone"
+        return "a forgotten checkout"
+    return project if _is_there(project) else f"{project}, which does not exist any more"
 
 
 def _way_on(run: Run, project: str | None) -> str:
     hints = [f"undo it there: reconcile undo {run.id} --workspace {project}"] if _is_there(project) else []
-    return "\n".join([*hints, f"one conversation can be brought back here: reconcile restore ID@{run.id}"])
+    return "\n".join([*hints, f"restore one conversation here: reconcile restore ID@{run.id}"])
 
 
 def past_run(state: State, run: Run, project: str) -> PastRun:
@@ -177,9 +177,7 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
     """
     made_in = _projects(state).get(run.checkout)
     if made_in != project:
-        raise NoRunError(
-            f"run {run.id} was made in {_named(made_in)}, expected one of {project}", _way_on(run, made_in)
-        )
+        raise NoRunError(f"run {run.id} belongs to another checkout: {_named(made_in)}", _way_on(run, made_in))
     steps = [step for step in state.journal.steps(run.id) if step.state is StepState.DONE]
     return PastRun(
         id=run.id,

@@ -313,7 +313,7 @@ class Session:
         holder = read_holder(self.directory)
         if holder is not None and process_lives(holder.pid):
             return []
-        words = "was interrupted; the next run that isn't a dry run finishes what it left open"
+        words = "was interrupted; the next run (no dry run) completes or cleans up its open steps"
         return [f"run {run.id} {words}" for run in self.state.journal.open_runs() if not self._is_alive(run)]
 
     def _is_alive(self, run: Run) -> bool:

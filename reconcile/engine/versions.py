@@ -56,7 +56,9 @@ def find_versions(state: State, text: str, form: Format) -> list[Version]:
     else:
         versions = _with_digest(state, text)
     if not versions:
-        raise NoVersionError(f"there is no version {text!r}", "`reconcile log RUN` lists those that a run has kept")
+        raise NoVersionError(
+            f"the vault has no version {text!r}", "list the saved versions of a run: reconcile log RUN"
+        )
     return versions
 
 
@@ -69,10 +71,9 @@ def _identified(state: State, text: str, form: Format) -> str:
     matches = sorted({name for name in known if full == name or (text and name.startswith(text))})
     if len(matches) == 1:
         return matches[0]
-    words = "is no conversation that the vault has a version of"
     if matches:
-        words = f"is ambiguous: {', '.join(matches[:5])}"
-    raise NoVersionError(f"{text!r} {words}")
+        raise NoVersionError(f"{text!r} is ambiguous: {', '.join(matches[:5])}", "give more of the id")
+    raise NoVersionError(f"the vault has no version of {text!r}", "list the saved versions: reconcile vault -v")
 
 
 def _of_run(state: State, conversation: str, run: str, unit: str) -> list[Version]:
@@ -96,11 +97,14 @@ def _with_digest(state: State, text: str) -> list[Version]:
 
 def _with_one_digest(state: State, text: str) -> list[Version]:
     if len(text) < SHORTEST:
-        raise NoVersionError(f"found {text!r}, expected ID@RUN[:unit], or {SHORTEST} digits of a digest or more")
+        raise NoVersionError(
+            f"{text!r} is not a version", f"use ID@RUN[:unit], or at least {SHORTEST} digits of a hash"
+        )
     versions = [version for version in state.versions.with_digest(text) if version.kind is VersionKind.FILE]
     digests = sorted({version.digest for version in versions})
     if len(digests) > 1:
-        raise NoVersionError(f"{text!r} is ambiguous: {', '.join(digest[:16] for digest in digests[:5])}")
+        hashes = ", ".join(digest[:16] for digest in digests[:5])
+        raise NoVersionError(f"{text!r} is ambiguous: {hashes}", "give more digits of the hash")
     return versions
 
 
@@ -132,8 +136,8 @@ def kept_units(state: State, vault: Vault, versions: Sequence[Version], form: Fo
     beside = [version for files in units.pop(WHOLE, {}).values() for version in files.values()]
     if not units:
         names = ", ".join(sorted(version.file for version in beside))
-        message = f"found {names}, expected files of the conversation itself; what lies beside them isn't restored"
-        raise NoVersionError(message, f"`reconcile show {beside[0].digest[:16]}` prints it")
+        message = f"{names}: not a file of the conversation, so it can't be restored"
+        raise NoVersionError(message, f"print it: reconcile show {beside[0].digest[:16]}")
     chosen = [_newest(unit, list(places.values()), vault, form) for unit, places in sorted(units.items())]
     notes = [note for restorable in chosen for note in restorable.notes]
     chosen_units = tuple(unit for restorable in chosen for unit in restorable.units)
@@ -141,7 +145,7 @@ def kept_units(state: State, vault: Vault, versions: Sequence[Version], form: Fo
 
 
 def _note_beside(version: Version) -> Note:
-    words = f"no file of the conversation, stays in the vault; `reconcile show {version.digest[:16]}` prints it"
+    words = f"not a file of the conversation, not restored; print it: reconcile show {version.digest[:16]}"
     return _note(version, f"{version.side}:{version.path}: {words}")
 
 
@@ -179,8 +183,8 @@ def _newest(unit: str, places: list[dict[str, Version]], vault: Vault, form: For
     if not valid:
         raise invalid[0][1]
     chosen, newest = valid[0]
-    notes = [_note_other(_differing(files, chosen, form), "takes it instead", "restore") for files, _ in valid[1:]]
-    notes += [_note_other(_differing(files, chosen, form), "prints it", "show") for files, _ in invalid]
+    notes = [_note_other(_differing(files, chosen, form), "take it instead", "restore") for files, _ in valid[1:]]
+    notes += [_note_other(_differing(files, chosen, form), "print it", "show") for files, _ in invalid]
     return Restorable((newest,), tuple(notes))
 
 
@@ -200,10 +204,8 @@ def _differing(files: dict[str, Version], chosen: dict[str, Version], form: Form
 
 
 def _note_other(version: Version, does: str, command: str) -> Note:
-    way = f"`reconcile {command} {version.digest[:16]}` {does}"
-    return _note(
-        version, f"{version.side}:{version.path}: another version that was kept then stays in the vault; {way}"
-    )
+    way = f"{does}: reconcile {command} {version.digest[:16]}"
+    return _note(version, f"{version.side}:{version.path}: the vault has another version from that run; {way}")
 
 
 def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> SavedUnit:
@@ -246,8 +248,8 @@ def _facts(unit: str, contents: dict[str, StreamContent], form: Format) -> objec
     elif unit == STREAM:
         facts = form.read_stream(contents, events=False)
     if isinstance(facts, Fault):
-        message = f"{facts.file}: found {facts.found}, expected {facts.expected}; that version isn't written anywhere"
-        raise NoVersionError(message, "`reconcile show` prints it")
+        message = f"{facts.file}: {facts.words}; an invalid version is not written"
+        raise NoVersionError(message, "print it: reconcile show VERSION")
     return facts
 
 
@@ -288,10 +290,11 @@ def find_holding(objects: tuple[Holding, ...], prefix: str) -> Holding:
     hits = [holding for holding in objects if holding.digest.startswith(prefix.lower())] if prefix else []
     if len(hits) == 1:
         return hits[0]
-    words = "is no object of the vault"
-    if hits:
-        words = f"is ambiguous: {', '.join(holding.digest[:16] for holding in hits[:5])}"
-    raise NoVersionError(f"{prefix!r} {words}", "`reconcile log RUN` and `reconcile vault -v` list them")
+    if not hits:
+        hint = "list the versions: reconcile vault -v, or reconcile log RUN"
+        raise NoVersionError(f"no version in the vault starts with {prefix!r}", hint)
+    hashes = ", ".join(holding.digest[:16] for holding in hits[:5])
+    raise NoVersionError(f"{prefix!r} is ambiguous: {hashes}", "give more digits of the hash")
 
 
 def remove_objects(state: State, vault: Vault, objects: tuple[Holding, ...]) -> None:
@@ -330,20 +333,20 @@ def _lost(state: State, project: str, fmt: Format, conversation: str, title: str
         try:
             is_there = other != project and is_directory(other)
         except OSError as error:
-            unread += f"; it may still be in {other}, which can't be read ({error_text(error)})"
+            unread += f"; {other} may have it, but can't be read ({error_text(error)})"
             continue
         if is_there:
             command = f"reconcile --workspace {shlex.quote(other)}"
-            return Lost(conversation, title, f"a run in {other} saves it again, if it is still there", command)
+            return Lost(conversation, title, f"{other} may still have it, and a run there saves it again", command)
     units: dict[str, set[str]] = {}
     for version in state.versions.of_conversation(conversation):
         if version.run is not None and version.kind is VersionKind.FILE:
             units.setdefault(version.run, set()).add(version.unit)
     whole = [run for run, kept in units.items() if kept.issuperset(fmt.required)]
     if whole:
-        words = f"the vault has it as run {max(whole)} found it{unread}"
+        words = f"the vault has the version of run {max(whole)}{unread}"
         return Lost(conversation, title, words, f"reconcile restore {conversation}@{max(whole)}")
     if units:
-        words = f"the vault has a part of it, which run {max(units)} has kept{unread}"
+        words = f"the vault has a part of it from run {max(units)}{unread}"
         return Lost(conversation, title, words, f"reconcile show {conversation}@{max(units)}")
-    return Lost(conversation, title, f"nothing of it is kept here{unread}" if unread else "nothing of it is kept", None)
+    return Lost(conversation, title, f"the vault has no version of it{unread}", None)

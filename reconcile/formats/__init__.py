@@ -54,5 +54,5 @@ def get_format(name: str, ignore: tuple[str, ...] = ()) -> Format:
     Raises `ValueError` with the known names if the name is unknown.
     """
     if name not in FORMATS:
-        raise ValueError(f"unknown format {name!r}, expected one of: {', '.join(sorted(FORMATS))}")
+        raise ValueError(f"unknown format {name!r} (choose from {', '.join(sorted(FORMATS))})")
     return FORMATS[name](ignore)

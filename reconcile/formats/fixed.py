@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Stream
 
 _ROOT = ParentRef(ParentKind.ROOT)
-_NO_STREAM = Fault("", "a stream", "none: this format has no streams")
+_NO_STREAM = Fault("", "events", "none, as records have no events")
 
 _HIDDEN_EDITOR_FILES = (".#*", "*.kate-swp", ".goutputstream-*")
 """Here, unlike in JP, files with a leading dot are not left out in general."""
@@ -158,7 +158,7 @@ class FixedPlaces(ABC):
 
     def new_id(self, now_ns: int, taken: Collection[str]) -> str:  # noqa: ARG002
         """Raise `ValueError`: records are not forked."""
-        raise ValueError("a record with a fixed place can't be forked")
+        raise ValueError("records of this format can't be forked")
 
     def lock_name(self, conversation: str) -> str | None:  # noqa: ARG002
         """Return None: there is no lock, unless a format overrides this."""

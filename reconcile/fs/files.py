@@ -152,8 +152,8 @@ Fingerprint: TypeAlias = tuple[int, int, int, int]
 
 T = TypeVar("T")
 
-TOO_LARGE = "more than fits into memory"
-CHANGING = "it changing while it was read"
+TOO_LARGE = "too large for the free memory"
+CHANGING = "it changes all the time"
 _TRIES = 2
 _GONE = {errno.ENOENT, errno.ESTALE}
 
@@ -224,7 +224,7 @@ def parse_or_fault(name: str, read: Callable[[], T]) -> T | Fault:
 
 def unreadable(name: str, error: OSError) -> Unreadable:
     """Return the fault of a file or directory that the system can't read."""
-    return Unreadable(name, f"something that can't be read ({error_text(error)})", "a readable file")
+    return Unreadable(name, error_text(error), "a readable file")
 
 
 def error_text(error: OSError) -> str:

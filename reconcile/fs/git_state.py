@@ -45,7 +45,7 @@ def git_busy(project_dir: str) -> str | None:
                 return words
         return _sequencer(directory)
     except OSError as error:
-        return f"perhaps: {error.filename} can't be read, {error.strerror}"
+        return f"unknown: {error.filename} can't be read, {error.strerror}"
 
 
 def git_dir(project_dir: str) -> str | None:

@@ -57,7 +57,7 @@ class _Name(Struct, frozen=True):
     hint: str
 
 
-_STORE = _Name("lock", "lock.json", "is at work on this store", "let it finish and run again")
+_STORE = _Name("lock", "lock.json", "is running on this store", "let it finish, then run again")
 
 
 def read_holder(directory: str) -> Holder | None:
@@ -103,8 +103,8 @@ def watch_lock(directory: str, project: str, command: str) -> contextlib.Abstrac
         OSError: the lock file can't be opened or locked.
     """
     name = f"watch-{digest(os.fsencode(project))[:12]}"
-    hint = "one is enough; stop it first to start another"
-    names = _Name(f"{name}.lock", f"{name}.json", "watches this workspace", hint)
+    hint = "stop the other watcher first"
+    names = _Name(f"{name}.lock", f"{name}.json", "is watching this workspace", hint)
     return _lock(directory, names, command, 0.0, lambda _who: None)
 
 
@@ -140,9 +140,9 @@ def _lock(directory: str, name: _Name, command: str, timeout: float, waiting: Ca
 def _locked(directory: str, name: _Name, timeout: float) -> LockedError:
     holder = _read_holder(directory, name)
     who = f" ({holder})" if holder else ""
-    waited = f"; waited {timeout:g} s" if timeout > 0 else ""
+    waited = f" after {timeout:g} s" if timeout > 0 else ""
     return LockedError(
-        f"{os.path.join(directory, name.lock)}: another reconcile {name.doing}{who}{waited}",
+        f"{os.path.join(directory, name.lock)}: another reconcile {name.doing}{waited}{who}",
         hint=name.hint,
     )
 

@@ -67,7 +67,7 @@ def regular_descriptor(path: str, flags: int, mode: int = 0o600) -> int:
     fd = os.open(path, flags | _ANYWHERE, mode)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is no regular file", path)
+        raise OSError(errno.EINVAL, "not a regular file", path)
     return fd
 
 

@@ -36,12 +36,12 @@ def find_vault(start: str) -> str:
         VaultError: there is none, or no such directory.
     """
     if not os.path.isdir(start):
-        raise VaultError(f"--workspace: found nothing at {start}, expected a directory", "check the spelling")
+        raise VaultError(f"--workspace: {start} is not a directory", "check the spelling")
     vault = place_of("claudesidian", os.path.abspath(start))
     if vault is None:
         raise VaultError(
-            f"found no vault: looked for {', '.join(MARKS['claudesidian'])} in {start} and every directory above",
-            "go to the vault, or name it with --workspace",
+            f"no vault in {start} or above it (no {', '.join(MARKS['claudesidian'])})",
+            "change to the vault, or name it with --workspace",
         )
     return vault
 
@@ -88,11 +88,11 @@ def _unknown(
 ) -> VaultError:
     if named:
         return VaultError(
-            f"found {len(named)} workspaces called {wanted!r}, expected one", f"use an id: {', '.join(named)}"
+            f"{wanted!r} is ambiguous: {len(named)} workspaces have this name", f"use an id: {', '.join(named)}"
         )
     for fault in _split(files).faults:
         if listed_id(fault.file) == wanted:
-            message = f"{Kind.WORKSPACE.directory}/{fault.file}: found {fault.found}, expected {fault.expected}"
-            return VaultError(message, "reconcile doctor says what can be done")
+            message = f"{Kind.WORKSPACE.directory}/{fault.file}: {fault.words}"
+            return VaultError(message, "see how to fix it: reconcile doctor")
     known = ", ".join(f"{id_} ({value.get('name')})" for id_, value in values.items()) or "none"
-    return VaultError(f"found no workspace {wanted!r} in {path}", f"the workspaces here: {known}")
+    return VaultError(f"no workspace {wanted!r} in {path}", f"the workspaces here: {known}")

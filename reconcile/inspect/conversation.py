@@ -72,7 +72,7 @@ def _unit(view: View, name: str) -> dict[str, Any]:
 def _version(unit: Unit | None) -> dict[str, Any] | None:
     if unit is None:
         return None
-    fault = unit.fault and f"found {unit.fault.found}, expected {unit.fault.expected}"
+    fault = unit.fault and unit.fault.words
     return {"digest": unit.digest, "mtime_ns": unit.mtime_ns, "time": time_text(unit.mtime_ns), "fault": fault}
 
 
@@ -134,9 +134,7 @@ def compare(
 def _unread_on(store: Mapping[str, Content], workspace: Mapping[str, Content], name: str) -> list[str]:
     """Return a note for each side on which a file exists and can't be read."""
     contents = (("store", store.get(name)), ("workspace", workspace.get(name)))
-    return [
-        f"{side}: {name or 'the file'}: found {fault.found}" for side, fault in contents if isinstance(fault, Fault)
-    ]
+    return [f"{side}: {name or 'the file'}: {fault.words}" for side, fault in contents if isinstance(fault, Fault)]
 
 
 def _parsed(
@@ -148,13 +146,13 @@ def _parsed(
     values: list[T] = []
     for side, content in (("store", store.get(name)), ("workspace", workspace.get(name))):
         if content is None:
-            notes.append(f"{side}: there is no {name}")
+            notes.append(f"{side}: {name} is missing")
             values.append(kind())
         elif not isinstance(content, Fault):
             try:
                 value = json.loads(content)
             except (ValueError, RecursionError) as error:
-                notes.append(f"{side}: {name} is no valid JSON: {error}")
+                notes.append(f"{side}: {name}: invalid JSON: {error}")
             else:
                 values.append(value if type(value) is kind else kind())
     return (values[0], values[1]) if len(values) == 2 else (kind(), kind())

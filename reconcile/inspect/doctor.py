@@ -109,8 +109,9 @@ def _temporary_files(side: Side, conversations: str, copies: Mapping[str, str]) 
             continue
         for name in names:
             if name.endswith(".tmp") and os.path.isfile(path := f"{directory}/{name}"):
-                mend = ("jp, at its next start", f"or look at it, and rm {shlex.quote(path)}")
-                yield Finding(Ailment.LEFTOVER, f"{side}:{copy}/{name}", "JP's half-written file", conversation, mend)
+                mend = ("nothing to do; JP removes it at its next start", f"or check it, then rm {shlex.quote(path)}")
+                words = "a temporary file of an interrupted write by JP"
+                yield Finding(Ailment.LEFTOVER, f"{side}:{copy}/{name}", words, conversation, mend)
 
 
 def _staging_directories(side: Side, conversations: str, ours: Collection[str]) -> Iterator[Finding]:
@@ -127,8 +128,8 @@ def _staging_directories(side: Side, conversations: str, ours: Collection[str]) 
         if name in ours:
             continue
         if name.startswith(STAGING) and os.path.isdir(os.path.join(conversations, name)):
-            words = "a staging directory of a reconcile whose state isn't here"
-            yield Finding(Ailment.LEFTOVER, f"{side}:{name}", words, mend=("look at it, and move it away",))
+            words = "a temporary directory of a reconcile with another state directory"
+            yield Finding(Ailment.LEFTOVER, f"{side}:{name}", words, mend=("check it, then move it away",))
 
 
 def _orphaned_locks(
@@ -138,7 +139,7 @@ def _orphaned_locks(
     held = held_locks(roots)
     for root in roots:
         if os.path.islink(os.path.join(root, _LOCKS)):
-            words, way_on = "a symbolic link, never followed", ("put a directory there",)
+            words, way_on = "a symbolic link, which is never followed", ("put a directory there",)
             yield Finding(Ailment.FOREIGN, os.path.join(root, _LOCKS), words, mend=way_on)
             continue
         try:
@@ -151,12 +152,16 @@ def _orphaned_locks(
             if conversation is not None and conversation not in known and name not in held:
                 path = os.path.join(root, _LOCKS, name)
                 yield Finding(
-                    Ailment.ORPHANED_LOCK, path, "no such conversation", conversation, ("jp, at its next run",)
+                    Ailment.ORPHANED_LOCK,
+                    path,
+                    "the lock of a conversation that does not exist",
+                    conversation,
+                    ("nothing to do; JP removes it at its next run",),
                 )
 
 
 def _unread(place: str, error: OSError, conversation: str | None = None) -> Finding:
-    return Finding(Ailment.UNREADABLE, place, f"it can't be read ({error_text(error)})", conversation, (SEE_TO_IT,))
+    return Finding(Ailment.UNREADABLE, place, f"can't be read ({error_text(error)})", conversation, (SEE_TO_IT,))
 
 
 class CheckFinding(Struct, frozen=True):
@@ -239,19 +244,19 @@ def repair_sources(session: Session, path: str) -> tuple[str, ...]:
 def _sources(session: Session, path: str) -> Iterator[tuple[str, ...]]:
     record = shlex.quote(path)
     if _is_whole(session, path, _read(session.roots.store_conversations, path)):
-        yield "the durable copy is whole", f"reconcile resolve {record} --take store"
+        yield "the store has a valid version", f"reconcile resolve {record} --take store"
     for checkout in sorted(session.state.checkouts(), key=lambda checkout: -checkout.last_seen):
         if checkout.project == session.project:
             continue
         root = os.path.join(checkout.project, FOLDERS[session.format.name])
         if _is_whole(session, path, _read(root, path)):
-            words = f"{os.path.join(root, path)} is whole: take it into the store, then from there"
+            words = f"{os.path.join(root, path)} is valid: copy it into the store, then to this workspace"
             take = f"reconcile resolve {record} --take"
             yield words, f"{take} workspace --workspace {shlex.quote(checkout.project)}", f"{take} store"
     for version in reversed(session.state.versions.of_conversation(path)):
         kept = version.unit == METADATA and version.kind is VersionKind.FILE
         if kept and _is_whole(session, path, _kept(session, version.digest)):
-            yield "the vault has it whole, as it was", f"reconcile restore {version.digest[:16]}"
+            yield "the vault has a valid version", f"reconcile restore {version.digest[:16]}"
 
 
 def _is_whole(session: Session, path: str, content: bytes | None) -> bool:

@@ -51,12 +51,12 @@ def list_threads(files: LeslieTree, *, tree: bool) -> tuple[ThreadRow, ...]:
         ReconcileError: the file can't be read.
     """
     main = files.file(RELATIONS)
-    lacking = Fault(RELATIONS, main.instead or "nothing", "a file")
+    lacking = Fault(RELATIONS, main.instead or "no such file", "a file")
     read = lacking if main.content is None else read_relations(main.content)
     if isinstance(read, Fault):
         raise ReconcileError(
-            f"{DIRECTORY}/{RELATIONS}: found {read.found}, expected {read.expected}",
-            "reconcile doctor --format leslie says what is left of it",
+            f"{DIRECTORY}/{RELATIONS}: {read.words}",
+            "see what can be recovered: reconcile doctor --format leslie",
         )
     file = files.file(OBJECTIVES).content
     document = None if file is None else read_objectives(file)

@@ -45,8 +45,8 @@ async def in_thread(call: Callable[[], T]) -> T:
     if cancelled is None:
         return running.result()
     if (failure := running.exception()) is not None:
-        cancelled.add_note(f"and what was done meanwhile has failed: {failure}")
-        log_failure("what a cancelled task had to do has failed", failure)
+        cancelled.add_note(f"and the call of the cancelled task failed: {failure}")
+        log_failure("the call of a cancelled task failed", failure)
     raise cancelled
 
 

@@ -112,7 +112,7 @@ class Transaction:
             result = change(draft)
             if inspect.isawaitable(result):
                 _close(result)
-                raise MisuseError("a callback can't be a coroutine: it is over before anything could be awaited")
+                raise MisuseError("a callback can't be a coroutine; use a plain function")
             self._after = self._validated(before, draft)
             return result
 
@@ -193,16 +193,16 @@ class Transaction:
 
     def _require_open(self) -> None:
         if self.released:
-            raise ReleasedError(f"{self.conversation}: its lock was released; lock it again to read or change it")
+            raise ReleasedError(f"{self.conversation}: its lock is released; lock it again to read or change it")
         if not self.is_ours():
-            raise ReleasedError(f"{self.conversation}: its lock is that of the process that was forked; lock it anew")
+            raise ReleasedError(f"{self.conversation}: its lock belongs to the parent process; lock it again")
 
     def _contents(self) -> Contents:
         if self._before is None:
             contents = self._storage.prepare(self.conversation, self._lease)
             if not contents:
                 raise UnknownConversationError(
-                    f"{self.conversation} is on neither side any more", "it was removed, or archived, meanwhile"
+                    f"{self.conversation} is on neither side any more", "list the conversations: reconcile ls"
                 )
             self._before = self._after = contents
         return self._after
@@ -229,7 +229,7 @@ class Transaction:
             value = parts[name]
             if not isinstance(value, list if name == EVENTS_FILE else dict):
                 raise InvalidValueError(
-                    f"{self.conversation}: {name}: found {type(value).__name__}; nothing was changed"
+                    f"{self.conversation}: {name}: invalid type {type(value).__name__}; nothing was changed"
                 )
             if name == METADATA_FILE:
                 value, known = cast("Metadata", value), self._metadata(before)
@@ -259,16 +259,15 @@ class Transaction:
             return
         if new.parent.kind is ParentKind.UNREADABLE:
             raise InvalidValueError(
-                f'{self.conversation}: parent_id: found what names no conversation, expected an id such as "jp-c17"; '
-                "nothing was changed"
+                f'{self.conversation}: parent_id: not a conversation id (such as "jp-c17"); nothing was changed'
             )
         if new.parent.id is None:
             return
         self._storage.refresh()  # another process may have created the parent, or moved it below this one
         parent, tree = new.parent.id, self._storage.tree
-        words = "isn't there" if parent not in tree else ""
+        words = "does not exist" if parent not in tree else ""
         if not words and tree.is_below(parent, self.conversation):
-            words = "is below it" if parent != self.conversation else "is the conversation itself"
+            words = "is its own descendant" if parent != self.conversation else "is the conversation itself"
         if words:
             raise InvalidValueError(f"{self.conversation}: parent_id: {parent} {words}; nothing was changed")
 
@@ -284,7 +283,7 @@ def close_dropped(transaction: Transaction, what: str, *, owns: bool) -> None:
     try:
         threading.Thread(target=_close_dropped, args=(transaction, what, owns), name="reconcile-last-resort").start()
     except RuntimeError as error:  # the interpreter ends, and starts no thread
-        log_failure(f"{_dropped(transaction, what)}; what it had to write is not written", error)
+        log_failure(f"{_dropped(transaction, what)}; its changes are not written", error)
 
 
 def _close_dropped(transaction: Transaction, what: str, owns: bool) -> None:
@@ -292,16 +291,16 @@ def _close_dropped(transaction: Transaction, what: str, owns: bool) -> None:
     try:
         transaction.close() if owns else transaction.flush()
     except BaseException as error:
-        log_failure(f"{_dropped(transaction, what)}; what it had to write is not written", error)
+        log_failure(f"{_dropped(transaction, what)}; its changes are not written", error)
         if not isinstance(error, Exception):
             raise
     else:
-        words = "what it had to write is written" if dirty else "nothing was to be written"
+        words = "its changes are written" if dirty else "it had no changes"
         warnings.warn(f"{_dropped(transaction, what)}; {words}", ResourceWarning, stacklevel=2)
 
 
 def _dropped(transaction: Transaction, what: str) -> str:
-    return f"{what} of {transaction.conversation} was dropped without being closed"
+    return f"{what} of {transaction.conversation} was not closed"
 
 
 def _close(result: object) -> None:
@@ -390,8 +389,8 @@ class Guard:
             if error is None:
                 raise
             # The exception on its way is not replaced. The log keeps this failure even if a handler drops that one.
-            error.add_note(f"and what {self._WHAT} had to write is not written: {failure}")
-            log_failure(f"{self.id}: what {self._WHAT} had to write is not written", failure)
+            error.add_note(f"and the changes of {self._WHAT} are not written: {failure}")
+            log_failure(f"{self.id}: the changes of {self._WHAT} are not written", failure)
 
     async def __aenter__(self) -> Self:
         from reconcile.library.aio import in_thread
@@ -421,7 +420,7 @@ class Guard:
     def _open_transaction(self) -> Transaction:
         if not self._open:
             raise ReleasedError(
-                f"{self._transaction.conversation}: {self._WHAT} was closed; lock the conversation again"
+                f"{self._transaction.conversation}: {self._WHAT} is closed; lock the conversation again"
             )
         return self._transaction
 
@@ -444,7 +443,7 @@ class ConversationLock(Guard):
         transaction = self._open_transaction()
         mut = self._mut() if self._mut is not None else None
         if mut is not None and not mut.closed:
-            raise MisuseError(f"{self.id}: there is a mutable scope of this lock already; close that first")
+            raise MisuseError(f"{self.id}: this lock has an open mutable scope already; close that first")
         mut = ConversationMut(transaction, self)
         self._mut = weakref.ref(mut)
         return mut
@@ -453,7 +452,7 @@ class ConversationLock(Guard):
         """Return a mutable scope that takes over the lock, and releases it when it is closed."""
         transaction = self._open_transaction()
         if self._mut is not None and (mut := self._mut()) is not None and not mut.closed:
-            raise MisuseError(f"{self.id}: there is a mutable scope of this lock already; close that first")
+            raise MisuseError(f"{self.id}: this lock has an open mutable scope already; close that first")
         scope = ConversationMut(transaction, None)
         self._ended()
         return scope

@@ -152,7 +152,7 @@ class FileSystemBackend:
             if failure.reason is not Reason.DRIFT:
                 break
             basis = self._index.full_basis(conversation, parent)
-        raise PersistError(f"{conversation}: {words or 'it kept changing while it was written'}")
+        raise PersistError(f"{conversation}: {words or 'another program changes it all the time'}")
 
     def _reconcile(self, basis: PlanningBasis, conversation: str, lease: Lease) -> bool:
         """Run for one conversation; return False if a side changed meanwhile, so that it must be scanned again."""
@@ -163,7 +163,7 @@ class FileSystemBackend:
         """Return messages about actions that wait. Raises `PersistError` if the workspace could not be written."""
         failed = [entry.message for entry in outcome.results.values() if entry.result is Result.FAILED]
         if failed:
-            error = PersistError(f"saved in the store, but not everywhere: {failed[0]}")
+            error = PersistError(f"saved in the store, but not in the workspace: {failed[0]}")
             error.saved = True
             raise error
         skipped = [entry.message for entry in outcome.results.values() if entry.result is Result.SKIPPED]
@@ -189,7 +189,7 @@ class FileSystemBackend:
                 break
         if any(copy.partition is not Partition.TRASH for copy in self._index.copies(Side.STORE, conversation)):
             words = self._messages(plan, outcome)
-            raise PersistError(f"{conversation} stays: {words[0] if words else 'it could not be removed'}")
+            raise PersistError(f"{conversation} is not removed{': ' + words[0] if words else ''}")
         return self._messages(plan, outcome)
 
     def _execute(
@@ -226,9 +226,8 @@ class FileSystemBackend:
         for name in {*stored, *change.after}:
             if stored.get(name) not in {digests.get(name) for digests in wanted}:
                 raise ChangedError(
-                    f"store: {change.conversation}: {name} was written by a program that takes no lock, after it was "
-                    "read here",
-                    "read it again, and make the change anew",
+                    f"store: {change.conversation}: {name}: a program without a lock changed it since it was read",
+                    "read it again, then repeat the change",
                 )
 
     def _digests(self, copy: Copy | None) -> dict[str, Digest | None]:
@@ -246,9 +245,8 @@ class FileSystemBackend:
         gone += [where.workspace] if identity_of(where.workspace) != where.workspace_identity else []
         if gone:
             raise PersistError(
-                f"{change.conversation}: {gone[0]}: found nothing, or another directory, expected the one of when the "
-                "workspace was opened",
-                "put it back, or open the workspace again",
+                f"{change.conversation}: {gone[0]}: deleted or replaced since the workspace was opened",
+                "restore the directory, or open the workspace again",
             )
 
     def _save_to_vault(self, change: Change) -> list[str]:
@@ -351,8 +349,8 @@ def _readable_copy(index: SharedIndex, basis: PlanningBasis, conversation: str) 
         return None
     for file, facts in (("metadata.json", copy.metadata), ("events.json", copy.stream)):
         if facts is None or isinstance(facts, Fault):
-            words = f"found {facts.found}, expected {facts.expected}" if facts else "found no such file"
-            hint = f"see `reconcile status {conversation}`"
+            words = facts.words if facts else "no such file"
+            hint = f"see what is wrong: reconcile status {conversation}"
             raise UnreadableError(f"{copy.place}/{facts.file if facts else file}: {words}", hint)
     return copy
 
@@ -371,7 +369,7 @@ def _read(index: SharedIndex, side: Side, path: str, names: Iterable[str]) -> di
     except OSError as error:
         raise UnreadableError(f"{side}:{path}: {error.strerror}") from None
     if isinstance(files, Fault):
-        raise UnreadableError(f"{side}:{path}/{files.file}: found {files.found}, expected {files.expected}")
+        raise UnreadableError(f"{side}:{path}/{files.file}: {files.words}")
     return {name: content for name, (content, _) in files.items()}
 
 

@@ -68,9 +68,7 @@ class PersistError(LibraryError):
     def keep(self, versions: Sequence[str]) -> None:
         """Set the names that the change has in the vault."""
         self.versions = tuple(versions)
-        self.add_note(
-            f"what was to be written is in the vault: `reconcile show {'`, `reconcile show '.join(versions)}`"
-        )
+        self.add_note(f"the vault has the changes: `reconcile show {'`, `reconcile show '.join(versions)}`")
 
 
 class ChangedError(PersistError):
@@ -94,5 +92,5 @@ def children_error(conversation: str, children: Sequence[str]) -> HasChildrenErr
     return HasChildrenError(
         f"{conversation} has {'a child' if len(children) == 1 else f'{len(children)} children'}: {named}",
         children,
-        "say what becomes of them: CASCADE removes them too, PROMOTE gives them its parent",
+        "choose a strategy: CASCADE removes them too, PROMOTE gives them its parent",
     )

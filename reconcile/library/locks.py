@@ -118,8 +118,7 @@ class ReadWriteLock:
         """Raise `MisuseError` if this thread is inside a callback that changes the conversation."""
         if self._writer == threading.get_ident():
             raise MisuseError(
-                f"{self.conversation}: a callback that changes it has asked for it again; "
-                "use what the callback was given"
+                f"{self.conversation}: a callback can't read or change it again; use the argument of the callback"
             )
 
 
@@ -261,5 +260,5 @@ class LockAttempts(Generic[T]):
 
     def words(self) -> str:
         """Return a message that names the holder."""
-        holder = self._busy.detail if self._busy is not None else "locked elsewhere in this process"
+        holder = self._busy.detail if self._busy is not None else "locked by another part of this process"
         return f"{self._conversation}: {holder}"

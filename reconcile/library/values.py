@@ -55,7 +55,7 @@ class FrozenDict(dict[str, View]):
     __slots__ = ()
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("a snapshot can't be changed; use update_metadata or update_events of a mutable scope")
+        raise TypeError("a snapshot is read-only; use update_metadata or update_events of a mutable scope")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -162,7 +162,7 @@ def decode(conversation: str, name: str, content: bytes) -> Json:
         value: Any = strict.load(content)
     except strict.InvalidContentError as error:
         raise UnreadableError(
-            f"{conversation}: {name}: found {error.found}, expected JSON", f"see `reconcile status {conversation}`"
+            f"{conversation}: {name}: {error.found}", f"see what is wrong: reconcile status {conversation}"
         ) from None
     return cast("Json", value)
 
@@ -172,9 +172,7 @@ def encode(conversation: str, name: str, value: Metadata | Events) -> bytes:
     try:
         return serialised(cast("dict[str, Any] | list[Any]", value))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidValueError(
-            f"{conversation}: {name}: found {error}, expected what JSON can hold; nothing was changed"
-        ) from None
+        raise InvalidValueError(f"{conversation}: {name}: not a JSON value: {error}; nothing was changed") from None
 
 
 def check_keys(conversation: str, metadata: Metadata, before: Metadata) -> None:
@@ -185,7 +183,7 @@ def check_keys(conversation: str, metadata: Metadata, before: Metadata) -> None:
     for key, (is_readable, expected) in _EXPECTED.items():
         if key in metadata and metadata[key] != before.get(key) and not is_readable(metadata[key]):
             raise InvalidValueError(
-                f"{conversation}: {METADATA_FILE}: found {strict.kind(metadata[key])} as {key}, expected {expected}; "
+                f"{conversation}: {METADATA_FILE}: {strict.kind(metadata[key])} as {key} (expected {expected}); "
                 "nothing was changed"
             )
 
@@ -198,6 +196,4 @@ def check(fmt: Format, conversation: str, contents: Contents) -> None:
         if not isinstance(stream := fmt.read_stream(files, events=False), Fault):
             return
         fault = stream
-    raise InvalidValueError(
-        f"{conversation}: {fault.file}: found {fault.found}, expected {fault.expected}; nothing was changed"
-    )
+    raise InvalidValueError(f"{conversation}: {fault.file}: {fault.words}; nothing was changed")

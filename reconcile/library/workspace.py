@@ -58,7 +58,7 @@ class ValueCache:
             if source is None:
                 self._cache.pop((conversation, name), None)
                 raise UnknownConversationError(
-                    f"{conversation} is on neither side any more", "it was removed meanwhile"
+                    f"{conversation} is on neither side any more", "list the conversations: reconcile ls"
                 )
             cached = self._cache.get((conversation, name))
             if cached is None or cached[0] != source.version:
@@ -145,7 +145,7 @@ class Workspace:
             raise failures[0]
         if left:
             ids = ", ".join(transaction.conversation for transaction in left)
-            warnings.warn(f"closed with locks that were still open: {ids}", ResourceWarning, stacklevel=2)
+            warnings.warn(f"the workspace was closed before the locks of {ids}", ResourceWarning, stacklevel=2)
 
     def __enter__(self) -> Self:
         return self
@@ -158,10 +158,10 @@ class Workspace:
         except Exception as failure:
             if error is None:
                 raise
-            error.add_note(f"and the workspace was closed with what is not written: {failure}")
+            error.add_note(f"and the workspace was closed with unwritten changes: {failure}")
             for note in getattr(failure, "__notes__", ()):
                 error.add_note(note)
-            log_failure("the workspace was closed with what is not written", failure)
+            log_failure("the workspace was closed with unwritten changes", failure)
 
     def refresh(self) -> None:
         """Scan both sides again, to see conversations that other programs have created or removed."""
@@ -176,9 +176,7 @@ class Workspace:
         """
         parsed = self._storage.format.parse_id(conversation)
         if parsed is None or not self._exists(parsed):
-            raise UnknownConversationError(
-                f"{conversation!r}: found no live conversation of that id", "`reconcile ls` lists them"
-            )
+            raise UnknownConversationError(f"no live conversation with id {conversation!r}", "list them: reconcile ls")
         return ConversationHandle(parsed)
 
     def conversations(self) -> list[ConversationHandle]:
@@ -265,7 +263,7 @@ class Workspace:
         """
         storage = self._storage
         if parent is not None and not self._exists(parent.id):
-            raise UnknownConversationError(f"{parent.id}: found no live conversation of that id to be the parent")
+            raise UnknownConversationError(f"no live conversation with id {parent.id!r} to be the parent")
         metadata: Metadata = {} if title is None else {"title": title}
         metadata["last_activated_at"] = values.timestamp()
         if labels:
@@ -294,11 +292,11 @@ class Workspace:
     @property
     def _storage(self) -> Storage:
         if not self._closer.alive:
-            raise ReleasedError("the workspace was closed; open it again")
+            raise ReleasedError("the workspace is closed; open it again")
         if not self._opened.is_ours():
             raise MisuseError(
-                "the workspace was opened before this process was forked; close it before the fork,"
-                " or start the process in another way (multiprocessing: `spawn`)"
+                "the workspace was opened before a fork; close it before the fork,"
+                " or start the process with spawn (multiprocessing)"
             )
         return self._opened
 
@@ -310,7 +308,7 @@ class Workspace:
 
     def _tree(self, handle: ConversationHandle) -> Tree:
         if not self._exists(handle.id):
-            raise UnknownConversationError(f"{handle.id}: found no live conversation of that id", "it was removed")
+            raise UnknownConversationError(f"no live conversation with id {handle.id!r}", "list them: reconcile ls")
         return self._storage.tree
 
     def _new(self, contents: Contents, session: str | None, *, local: bool) -> ConversationMut:
@@ -326,7 +324,7 @@ class Workspace:
                     return mut
                 mut.close()
             taken_ids.add(new)
-        raise BusyError("found no id for a new conversation: other processes take one after the other")
+        raise BusyError("no free id for a new conversation: other processes take them all")
 
     def _is_nowhere(self, conversation: str) -> bool:
         with inside_library():
@@ -360,7 +358,7 @@ def open_storage(
     where = None if path is None else os.fspath(path)
     roots = locate(None, where, None if store is None else os.fspath(store), os.getcwd(), os.environ, sys.platform)
     if roots.format != "jp":
-        raise LocateError(f"{roots.workspace}: found the format {roots.format}, expected JP's, which has locks")
+        raise LocateError(f"{roots.workspace}: a {roots.format} workspace; the library supports jp only")
     settings = load_settings(os.environ, roots.workspace_id)
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)

@@ -85,9 +85,9 @@ class File(Struct, frozen=True, gc=False):
 class Fault(Struct, frozen=True, gc=False):
     """The reason why a unit of a copy may not be written to the other side (docs/design/decisions.md#rule-16).
 
-    ``file`` is the file's name in the copy; ``found`` and ``expected`` complete the sentence "found ..., expected ...".
-    ``incomplete`` marks a managed file that is missing while the unit's other files exist. This is damage, not an edit:
-    the file is restored from the other side.
+    ``file`` is the file's name in the copy; ``found`` and ``expected`` are phrases without a verb, such as "an empty
+    file" and "a JSON object". ``incomplete`` marks a managed file that is missing while the unit's other files exist.
+    This is damage, not an edit: the file is restored from the other side.
     """
 
     file: str
@@ -95,9 +95,19 @@ class Fault(Struct, frozen=True, gc=False):
     expected: str
     incomplete: bool = False
 
+    @property
+    def words(self) -> str:
+        """The message for people; the name of the file stands before it."""
+        return f"{self.found} (expected {self.expected})"
+
 
 class Unreadable(Fault, frozen=True, gc=False):
-    """A fault of reading, not of content: the content is unknown, and may be valid."""
+    """A fault of reading, not of content: the content is unknown, and may be valid. ``found`` is the cause."""
+
+    @property
+    def words(self) -> str:
+        """The message for people, with the cause instead of what was expected."""
+        return f"can't be read ({self.found})" if self.found else "can't be read"
 
 
 Content: TypeAlias = bytes | Fault
@@ -219,9 +229,9 @@ class Foreign(Struct, frozen=True):
     def obstacle(self) -> str:
         """The message for people: the entry, and how to proceed."""
         if not self.repository:
-            return f"found {self.what}, which the vault can't keep; move it away, and run again"
-        way_on = "move that away (a worktree: `git worktree move`), and run again"
-        return f"found {self.what}, which isn't removed or moved with the directory around it; {way_on}"
+            return f"{self.what} can't be saved in the vault; move it away and run again"
+        way_on = "move it away (a worktree: `git worktree move`) and run again"
+        return f"{self.what} is not removed or moved with the directory around it; {way_on}"
 
 
 def nested_git(path: str, *, directory: bool) -> Foreign:

@@ -110,9 +110,14 @@ def units_of(copy: Copy, rules: Rules, known_parent: str | None) -> dict[str, Un
         files = tuple([stream[name] for name in stream_files if name in stream])
         units[STREAM] = _unit(STREAM, copy, files, joined_digest(files), copy.stream)
     for file in extras:
-        fault = None if file.digest else Unreadable(file.name, "a file that can't be read", "a readable file")
+        fault = None if file.digest else Unreadable(file.name, "", "a readable file")
         units[EXTRA + file.name] = Unit(EXTRA + file.name, copy, (file,), file.digest, fault)
     return units
+
+
+def unit_text(unit: str) -> str:
+    """Return the name of a unit for people: the events instead of a stream, another file by its own name."""
+    return "events" if unit == STREAM else unit.removeprefix(EXTRA)
 
 
 def _unit(name: str, copy: Copy, files: tuple[File, ...], digest: Digest | None, facts: object) -> Unit:

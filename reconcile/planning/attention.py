@@ -8,6 +8,7 @@ from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.plan import Item, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, joined
+from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, conflict_of, taken, unit_words
 from reconcile.planning.rules.content import Outcome
@@ -51,24 +52,24 @@ def report_conversation(context: PlanningContext, view: View) -> None:
             view,
             WHOLE,
             Reason.REMOVED_BEFORE,
-            "it was removed; this is an old copy of it, neither imported nor removed: `rm` takes it out as well",
+            "an old copy of a removed conversation; restore it with resolve, or remove the copy with rm",
             f"reconcile resolve {view.id} --take workspace",
             f"reconcile rm {view.id}",
         )
     elif presence.state == "unreadable" and linked is None:
-        message = "the store can't be read whole, so that it may be there; nothing is inferred until it can"
+        message = "a part of the store can't be read, and may hold it; left alone until the store can be read"
         context.hold(view, WHOLE, Reason.UNREADABLE, message)
     elif lacks is not None and presence.goal is Goal.NOTHING:
-        message = f"the {lacks} doesn't have it, so there is nothing to take from there; it stays as it is"
+        message = f"the {lacks} does not have it, so its version can't be taken; left alone"
         context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile resolve {view.id} --take {lacks.other}")
     elif presence.reason is Reason.EDIT_WINS:
-        context.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
+        context.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since; the edit wins")
     if presence.state == "local" and view.workspace.main is not None and not _is_held_whole(context, view):
         context.set_aside(
             view,
             WHOLE,
             Reason.LOCAL_PRESENT,
-            "it is local, but a copy is here, and left alone: `local` takes it out, `project` makes it public again",
+            "marked local, but this checkout still has a copy; remove it with local, or publish it again with project",
             f"reconcile local {view.id}",
             f"reconcile project {view.id}",
         )
@@ -96,16 +97,16 @@ def _hold_unplaced(context: PlanningContext, view: View) -> None:
     """Hold a requested conversation that isn't placed in the workspace, unless its obstacle is reported already."""
     container = context.container_of(view.id)
     if context.sides.workspace_emptied:
-        message = "the workspace was emptied; what was here comes back first"
+        message = "the workspace was emptied; restore its conversations first"
         context.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile recover")
     elif context.presences[view.id].goal is Goal.NOTHING:
-        message = "its place in the workspace can't be looked at, so nothing is put there"
+        message = "its place in the workspace can't be read, so it is not copied there"
         context.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile doctor")
     elif not is_complete(view):
-        message = "the store hasn't all of its files, so it can't be put into the workspace"
+        message = "incomplete in the store, so it can't be copied into the workspace"
         context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {view.id}")
     elif not is_sound(context, container):
-        message = f"it lies below {container}, which isn't whole here"
+        message = f"its parent {container} is incomplete here"
         context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {container}")
 
 
@@ -126,8 +127,8 @@ def _link_in_place(context: PlanningContext, view: View) -> str | None:
         return None
     what = "directory" if view.format.places is None else "record"
     return (
-        f"{place}: found a symbolic link, expected the {what} that was there; links are never followed, so nothing "
-        f"is inferred until the {what} itself is there, or the link is removed"
+        f"{place}: a symbolic link replaced the {what}; links are never followed. "
+        f"Put the {what} back, or remove the link"
     )
 
 
@@ -138,7 +139,7 @@ def _invalid(context: PlanningContext, view: View) -> None:
     for name in fmt.required:
         if name not in view.workspace.units:
             file = fmt.metadata_file if name == METADATA else fmt.stream_files[-1]
-            missing = Fault(file, "no such file", "one beside the others")
+            missing = Fault(file, "no such file", "one beside the other files")
             context.hold(view, name, Reason.INVALID, _sentence(view.workspace.main, missing))
     for name, unit in view.workspace.faults.items():
         context.hold(view, name, Reason.INVALID, _sentence(unit.copy, unit.fault))
@@ -148,7 +149,7 @@ def _invalid(context: PlanningContext, view: View) -> None:
 
 def _sentence(copy: Copy, fault: Fault | None) -> str:
     assert fault is not None  # noqa: S101 - the callers have faulty units
-    return f"{Place(copy.side, joined(copy.path, fault.file))}: found {fault.found}, expected {fault.expected}"
+    return f"{Place(copy.side, joined(copy.path, fault.file))}: {fault.words}"
 
 
 def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None:
@@ -171,9 +172,8 @@ def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None
         )
     _note_conflict(context, view, verdict)
     if verdict.noted is not None:
-        message = (
-            f"{verdict.unit}: {verdict.noted.words}; the store's is in the vault, and `reconcile undo` brings it back"
-        )
+        saved = "the store's version is saved, and `reconcile undo` restores it"
+        message = f"{unit_text(verdict.unit)}: {verdict.noted.words}; {saved}"
         context.note(view.id, verdict.noted, message, verdict.unit)
     if context.baseline.asides.get((view.id, verdict.unit)) != verdict.record:
         context.asides[view.id, verdict.unit] = verdict.record
@@ -210,7 +210,7 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
         context.hold(view, verdict.unit, verdict.reason, verdict.words)
         return
     if verdict.reason is Reason.NOT_ROUND_TRIP:
-        message = "its metadata isn't formatted as JP writes it, so its parent can't be written into it"
+        message = "its metadata is not formatted as JP writes it, so its parent can't be set there"
         context.hold(view, verdict.unit, Reason.NOT_ROUND_TRIP, message)
         return
     for unit in verdict.faulty:
@@ -225,7 +225,7 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
 
 def _report_missing(context: PlanningContext, view: View, verdict: Verdict) -> None:
     whole = next(side for side in Side if view.side(side).digest(verdict.unit) is not None)
-    message = f"the {whole.other} has no {verdict.unit}"
+    message = f"the {whole.other} has no {unit_text(verdict.unit)}"
     context.hold(view, verdict.unit, Reason.INVALID, message, f"reconcile resolve {view.id} --take {whole}")
 
 
@@ -233,7 +233,7 @@ def _report_parent(context: PlanningContext, view: View) -> None:
     for side in (view.store, view.workspace):
         metadata = side.metadata
         if metadata is not None and metadata.parent.kind is ParentKind.UNREADABLE:
-            message = "its parent_id is no conversation's id and is left alone; expected one such as jp-c17528832001"
+            message = "its parent_id is not a conversation id (such as jp-c17528832001); left alone"
             context.note(view.id, Reason.PARENT_UNREADABLE, message)
             return
 
@@ -243,7 +243,7 @@ def _report_parted(context: PlanningContext, view: View) -> None:
     record = view.split_record if view.lead is Lead.NEITHER else None
     if record is not None:
         here, there = ("archived", "live") if view.archived else ("live", "archived")
-        message = f"git has it {here} here, and the store {there}; each stays as it is"
+        message = f"{here} here by a commit, but {there} in the store; both are left alone"
         ways = (f"reconcile resolve {view.id} --take {side}" for side in Side)
         context.set_aside(view, WHOLE, Reason.DISPLACED, message, *ways)
     if context.baseline.asides.get((view.id, PLACE)) != record:
@@ -253,7 +253,7 @@ def _report_parted(context: PlanningContext, view: View) -> None:
 def _report_rivals(context: PlanningContext, view: View) -> None:
     for side in (view.store, view.workspace):
         for unit in side.rivals:
-            message = f"{unit.name} in {unit.copy.place} was edited too; the newest of the directories wins"
+            message = f"{unit_text(unit.name)} in {unit.copy.place} was edited too; the newest directory wins"
             context.note(view.id, Reason.DUPLICATE_CONFLICT, message, unit.name)
 
 
@@ -276,27 +276,27 @@ def _remember(context: PlanningContext, view: View) -> None:
 
 def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
-        where = f"is in {view.workspace.trash[-1].place}" if view.workspace.trash else "is gone from the workspace"
-        what = "its directory" if view.format.places is None else "it"
-        again = f"`reconcile project {view.id}` restores it, `reconcile recover` everything that was here"
-        message = f"{what} {where}; it stays in the store: {again}"
-        context.note(view.id, Reason.REMOVED_HERE, message)
+        trash = view.workspace.trash
+        where = f"moved to {trash[-1].place}" if trash else "deleted from the workspace"
+        again = f"restore it: reconcile project {view.id} (all that were here: reconcile recover)"
+        context.note(view.id, Reason.REMOVED_HERE, f"{where}, still in the store; {again}")
     else:
-        context.note(view.id, Reason.WAITING, f"went with its parent and comes back with {intent.waits_for}")
+        message = f"left the workspace with its parent; restored together with {intent.waits_for}"
+        context.note(view.id, Reason.WAITING, message)
 
 
 def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
     """Report facts about the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
     if context.sides.workspace_emptied:
         what, again = ("records", ()) if context.rules.format.places else ("conversations", ("git checkout -- .jp",))
-        message = f"the workspace is empty, though {what} were there; nothing is inferred from that"
+        message = f"the workspace is empty, but had {what} at the last run; nothing is treated as deleted"
         reason = Reason.WORKSPACE_EMPTIED
         context.held.append(_whole_side(reason, message, "reconcile recover", *again))
     if context.sides.store_replaced:
         _note_replaced(context, store)
     for cycle in context.tree.cycles:
         chain = " > ".join((*cycle, cycle[0]))
-        context.note(cycle[0], Reason.CYCLE, f"parents form a cycle: {chain}; {cycle[0]} is placed as a root")
+        context.note(cycle[0], Reason.CYCLE, f"its parents form a cycle: {chain}; {cycle[0]} is treated as a root")
     going: dict[Side, set[str]] = {side: set() for side in Side}
     for action in context.builder:
         if action.kind in (Kind.REMOVE, Kind.REMOVE_STALE) and action.unit == WHOLE:
@@ -305,11 +305,11 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
         for foreign in side.foreign:
             what = f"{side.side}:{foreign.path}: {foreign.what}"
             if _goes_along(context, side.side, foreign.path, going[side.side]):
-                context.note(None, Reason.TAKEN_ALONG, f"{what}, goes into the vault with the directory that it is in")
+                context.note(None, Reason.TAKEN_ALONG, f"{what}; saved in the vault with its directory")
             else:
-                context.note(None, Reason.FOREIGN, f"{what}, left alone")
+                context.note(None, Reason.FOREIGN, f"{what}; left alone")
         for problem in side.problems:
-            message = f"{side.side}:{problem.path or '.'}: {problem.message}; nothing is inferred from what isn't seen"
+            message = f"{side.side}:{problem.path or '.'}: {problem.message}; left alone until it can be read"
             context.held.append(_whole_side(Reason.UNREADABLE, message))
 
 
@@ -318,7 +318,7 @@ def _note_replaced(context: PlanningContext, store: Snapshot) -> None:
     if context.baseline.store_identity != LOST:
         context.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     elif store.exists:
-        message = "the store was lost since the last run here; what it lacks does not count as removed"
+        message = "the store was lost since the last run here; nothing is treated as deleted"
         context.note(None, Reason.STORE_REPLACED, message)
 
 

@@ -195,7 +195,9 @@ def _presence(context: PlanningContext, view: View) -> Presence:
 def _reparent(context: PlanningContext, view: View) -> None:
     """Set the requested parent, unless the metadata must be decided first."""
     if context.parentage[view.id].frozen:
-        context.hold(view, METADATA, Reason.UNSETTLED, "its metadata has to be settled before it gets another parent")
+        context.hold(
+            view, METADATA, Reason.UNSETTLED, "its metadata is blocked; resolve that first, then set the parent"
+        )
     else:
         context.parentage[view.id] = Parentage(context.edits.parents[view.id])
 

@@ -55,23 +55,23 @@ class Ailment(StrEnum):
 
 _MATTERS = {
     Ailment.MERGE_MARKERS: "JP moves a conversation with an unresolved merge into .trash/ at its next start.",
-    Ailment.INVALID: "What can't be read is copied nowhere; JP moves it into .trash/ at its next start.",
-    Ailment.UNEDITABLE: "Its parent can't be written into its metadata, so it isn't moved.",
-    Ailment.UNREADABLE: "Nothing is inferred from what can't be seen, so nothing there is kept in step.",
-    Ailment.DUPLICATE: "Two directories of one conversation: JP deletes one of them when it writes.",
-    Ailment.CYCLE: "Conversations that are each other's ancestors have no place of their own.",
-    Ailment.MISSING_PARENT: "Its parent is nowhere, or archived, so it is placed as a root.",
-    Ailment.STRIPPED_PARENT: "JP drops parent_id when it writes; without reconcile's record the tree would be lost.",
-    Ailment.STALE: "A directory that should not be there any more.",
-    Ailment.CARRIED: "JP moved it along with the directory that it lay in.",
-    Ailment.NESTED_IN_STORE: "The store is flat; JP doesn't see what is nested in it.",
-    Ailment.NAME: "The directory's name says another title; JP renames it at its next write.",
-    Ailment.DRIFT: "It isn't where the last run left it.",
-    Ailment.EMPTY: "A directory with a conversation's name and nothing in it: its files were moved, removed or lost.",
-    Ailment.FOREIGN: "It is no conversation: reconcile leaves it alone, JP may move it into .trash/.",
-    Ailment.LEFTOVER: "An interrupted write has left it; it may hold the only copy of something.",
-    Ailment.ORPHANED_LOCK: "A lock of a conversation that there isn't; JP removes it at the end of a run.",
-    Ailment.LOST: "It was in a store that was lost, and is on neither side now.",
+    Ailment.INVALID: "reconcile does not copy invalid files; JP moves the conversation into .trash/ at its next start.",
+    Ailment.UNEDITABLE: "reconcile can't set its parent in its metadata, so it does not move it.",
+    Ailment.UNREADABLE: "reconcile does not sync files that it can't read.",
+    Ailment.DUPLICATE: "Two directories have the same conversation; JP deletes one of them when it writes.",
+    Ailment.CYCLE: "A conversation in a cycle of parents has no place in the tree; it is treated as a root.",
+    Ailment.MISSING_PARENT: "Its parent is deleted or archived, so it is treated as a root.",
+    Ailment.STRIPPED_PARENT: "JP drops parent_id when it writes; reconcile restores it from its own record.",
+    Ailment.STALE: "The directory should not exist any more.",
+    Ailment.CARRIED: "JP moved it together with the directory around it.",
+    Ailment.NESTED_IN_STORE: "The store is flat; JP does not see conversations that are nested in it.",
+    Ailment.NAME: "The directory's name doesn't match the title; JP renames it on its next write.",
+    Ailment.DRIFT: "It is not where the last run left it.",
+    Ailment.EMPTY: "The directory has a conversation's name, but no files; they were moved, deleted or lost.",
+    Ailment.FOREIGN: "It is not a conversation; reconcile leaves it alone, and JP may move it into .trash/.",
+    Ailment.LEFTOVER: "An interrupted write left it; it may be the only copy of a file.",
+    Ailment.ORPHANED_LOCK: "The lock's conversation does not exist; JP removes the lock at the end of a run.",
+    Ailment.LOST: "It was in a store that was lost, and neither side has it now.",
 }
 
 _ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE}
@@ -82,11 +82,11 @@ another layout, another program's file.
 
 PLAIN = "reconcile"
 """A plain run solves it."""
-LAY_OUT = "lay its metadata out as JP writes it (two spaces, a newline at the end), or write the parent by hand"
+LAY_OUT = "format its metadata as JP does (two spaces, a newline at the end), or set parent_id by hand"
 
 
-NOTHING_IN_IT = "nothing in it"
-SEE_TO_IT = "see to its permissions, or to the disk"
+NOTHING_IN_IT = "an empty directory"
+SEE_TO_IT = "check its permissions, and the disk"
 
 
 class Finding(Struct, frozen=True):
@@ -130,14 +130,14 @@ def by_kind(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def misnamed(conversation: str, place: Place, name: str) -> Finding:
     """Return the finding of a directory whose title makes it ``name``."""
-    mend = ("jp, at its next write of it",)
-    return Finding(Ailment.NAME, str(place), f"the title makes it {name}", conversation, mend)
+    mend = ("nothing to do; JP renames it on its next write",)
+    return Finding(Ailment.NAME, str(place), f"the name for its title is {name}", conversation, mend)
 
 
 def orphaned(conversation: str, place: str, parent: str | None) -> Finding:
     """Return the finding of a conversation whose parent is nowhere, or archived."""
     mend = (f"reconcile set-parent {conversation} PARENT", f"reconcile set-parent {conversation} --none")
-    return Finding(Ailment.MISSING_PARENT, place, f"its parent {parent}", conversation, mend)
+    return Finding(Ailment.MISSING_PARENT, place, f"its parent {parent} is deleted or archived", conversation, mend)
 
 
 def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
@@ -156,7 +156,7 @@ def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
             continue
         quarantine = f"reconcile doctor --quarantine {item.conversation}"
         if "conflict marker" in words:
-            mend = ("git status, and settle the merge", *item.resolve, quarantine)
+            mend = ("resolve the merge in git (git status)", *item.resolve, quarantine)
             yield Finding(Ailment.MERGE_MARKERS, place, words, item.conversation, mend)
         else:
             yield Finding(Ailment.INVALID, place, words, item.conversation, (*item.resolve, quarantine))
@@ -180,7 +180,7 @@ def _copies(context: PlanningContext, view: View) -> Iterator[Finding]:
         for copy in side.stale:
             nested = copy.side is Side.STORE and copy.container is not None
             if side.main is not None and not nested:
-                yield _of(Ailment.DUPLICATE, copy, f"beside {side.main.path}", PLAIN)
+                yield _of(Ailment.DUPLICATE, copy, f"same conversation as {side.main.path}", PLAIN)
         if side.main is not None:
             yield from _one(context, view, side.main)
         for copy in side.stale:
@@ -198,7 +198,7 @@ def _one(context: PlanningContext, view: View, main: Copy) -> Iterator[Finding]:
         name = context.rules.format.dirname(view.id, metadata.title)
         yield misnamed(view.id, main.place, name)
     if main.side is Side.WORKSPACE and view.agreed is not None and view.agreed.place != main.path:
-        yield _of(Ailment.DRIFT, main, f"it was at {view.agreed.place}", f"reconcile project {view.id}")
+        yield _of(Ailment.DRIFT, main, f"the last run left it at {view.agreed.place}", f"reconcile project {view.id}")
 
 
 def _of(ailment: Ailment, copy: Copy, message: str, *mend: str) -> Finding:
@@ -225,7 +225,7 @@ def _place(context: PlanningContext, conversation: str) -> str:
 def _planned(plan: Plan) -> Iterator[Finding]:
     for action in plan.actions:
         if action.reason is Reason.PARENT_STRIPPED:
-            place, words = str(action.target), "no parent_id"
+            place, words = str(action.target), "parent_id is missing"
             yield Finding(Ailment.STRIPPED_PARENT, place, words, action.conversation, (PLAIN,))
         elif action.kind is Kind.REMOVE_STALE and action.reason is not Reason.DUPLICATE:
             yield Finding(Ailment.STALE, str(action.target), action.reason.words, action.conversation, (PLAIN,))
@@ -252,10 +252,10 @@ def _foreign(context: PlanningContext, *sides: Snapshot) -> Iterator[Finding]:
             meant = context.rules.format.id_of(foreign.path.rpartition("/")[2]) if foreign.link else None
             if meant is not None:
                 words, mend = (
-                    "a symbolic link, expected a directory",
+                    "a symbolic link in the place of a directory",
                     "put the directory itself there, or remove the link",
                 )
                 yield Finding(Ailment.UNREADABLE, place, words, meant, (mend,))
                 continue
             kind = Ailment.LEFTOVER if foreign.what.startswith("left over") else Ailment.FOREIGN
-            yield Finding(kind, place, foreign.what, mend=("look at it, and move it away",))
+            yield Finding(kind, place, foreign.what, mend=("check it, then move it away",))

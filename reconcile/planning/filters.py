@@ -113,7 +113,8 @@ def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     if not touching:
         return plan
     left, refused = _without(plan, touching)
-    message = f"{busy}: {len(refused)} changes wait for its end"
+    changes = "1 change waits" if len(refused) == 1 else f"{len(refused)} changes wait"
+    message = f"{busy}; {changes} until the program is done"
     return replace(left, held=(*plan.held, _whole(Reason.PROGRAM_BUSY, message)))
 
 
@@ -137,10 +138,10 @@ def git_is_busy(busy: str | None, waiting: Collection[object], again: str | None
         return ()
     changes = "1 change" if len(waiting) == 1 else f"{len(waiting)} changes"
     if again is not None:
-        message = f"git is in the middle of something here ({busy}): {changes} can't be made; ask again at its end"
+        message = f"git is busy ({busy}); {changes} can't be made. Repeat the command when git is done"
         return (_whole(Reason.GIT_BUSY, message, again),)
     wait = "waits" if len(waiting) == 1 else "wait"
-    return (_whole(Reason.GIT_BUSY, f"git is in the middle of something here ({busy}): {changes} {wait} for its end"),)
+    return (_whole(Reason.GIT_BUSY, f"git is busy ({busy}); {changes} {wait} until it is done"),)
 
 
 def _whole(reason: Reason, message: str, *resolve: str) -> Item:
@@ -369,7 +370,7 @@ def _blocked(context: PlanningContext, actions: Iterable[Action], resting: Colle
     for conversation, by in waiting.items():
         if conversation not in resting:
             context.tombstones.pop(conversation, None)
-            words = f"has to wait for {by}, which was undone and is left as it is until a side changes"
+            words = f"waits for {by}, which was undone and is left alone until a side changes"
             context.set_aside(context.views[conversation], WHOLE, Reason.UNDONE, words, *_ways(context, by))
     return blocked
 

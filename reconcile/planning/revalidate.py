@@ -11,7 +11,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, joined
 from reconcile.planning.filters import renumbered, withheld, without_unsaved
 
-DONE_ALREADY = "found it done already"
+DONE_ALREADY = "already done"
 _MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 _REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
 
@@ -60,7 +60,7 @@ def _to_be_applied_again(item: Item) -> Item:
     """
     if item.reason is not Reason.GIT_BUSY:
         return item
-    return replace(item, message=f"{Reason.GIT_BUSY.words}; apply the plan again at its end")
+    return replace(item, message="git is busy; apply the plan again when it is done")
 
 
 def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[str] = ()) -> dict[str, str]:
@@ -88,16 +88,14 @@ def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[st
         if _is_done(action, present, moves.get((action.conversation, action.target.side), ())):
             reasons[action.id] = DONE_ALREADY
         elif action.conversation in decided:
-            reasons[action.id] = "what belongs here was decided otherwise since (`reconcile log`)"
+            reasons[action.id] = "a later request decided otherwise; see reconcile log"
         elif words := next(filter(None, (_change(expect, present) for expect in expected)), ""):
             reasons[action.id] = words
             first.setdefault(action.conversation, words)
         elif other := before.get(_meaning(action)):
-            reasons[action.id] = (
-                f"needs something else first by now: {other.kind} {other.target} ({other.reason.words})"
-            )
+            reasons[action.id] = f"needs another change first: {other.kind} {other.target} ({other.reason.words})"
         determined.add(action)
-    rest = "something else would be done with it now"
+    rest = "a plan made now would do something else"
     return {action.id: reasons.get(action.id) or first.get(action.conversation) or rest for action in saved.actions}
 
 
@@ -162,9 +160,9 @@ def _change(expect: Precondition, present: Mapping[Place, File]) -> str:
     """Return what is there instead of an action's precondition; empty if it holds."""
     file = present.get(expect.place)
     if expect.digest is None:
-        return "" if file is None else f"{expect.place}: found a file, expected none"
+        return "" if file is None else f"{expect.place}: created since the plan was made"
     if file is None:
-        return f"{expect.place}: found nothing, expected the file that the plan was made from"
+        return f"{expect.place}: deleted since the plan was made"
     return "" if _is_there(file, expect) else f"{expect.place}: changed since the plan was made"
 
 

@@ -213,7 +213,7 @@ def _replay(action: Action, tree: _Tree | _Files) -> None:
         assert isinstance(tree, _Tree)  # noqa: S101 - see `_replayed`
         moved = tree.take(action.source)
         if moved is None:
-            message = f"action {action.id} moves {action.source}, where nothing is"
+            message = f"action {action.id} moves {action.source}, which does not exist"
             raise ContradictionError(message)
         tree.put(action.target, moved)
     elif action.kind is Kind.AGE:

@@ -89,7 +89,7 @@ def status_lines(
             detail, is_settled = "; ".join((*words, *hollow[conversation])), False
         if view.local and view.workspace.main is not None and word != "local-present":
             more = f"; {detail}" if detail else ""
-            word, detail, is_settled = "local-present", f"it is local, and a copy is in this checkout{more}", False
+            word, detail, is_settled = "local-present", f"marked local, but this checkout has a copy{more}", False
         if conversation in requests:
             word, detail, is_settled = "requested", requests[conversation], False
         if conversation in busy:
@@ -111,7 +111,7 @@ def _word(context: PlanningContext, view: View, actions: list[Action], item: Ite
     if presence.goal is Goal.REMOVE and actions:
         return "removed-in-store", actions[0].reason.words, False
     if Kind.COPY in kinds and Kind.PROJECT in kinds:
-        return "newer-on-both", "each side has something newer", False
+        return "newer-on-both", "both sides have newer parts", False
     if Kind.COPY in kinds:
         return "newer-in-workspace", actions[0].reason.words, False
     if Kind.PROJECT in kinds:
@@ -124,14 +124,14 @@ def _word(context: PlanningContext, view: View, actions: list[Action], item: Ite
 def _state_without_actions(context: PlanningContext, view: View) -> tuple[str, str, bool]:
     presence = context.presences[view.id]
     if presence.state == "waiting" and presence.intent is not None:
-        return "waiting", f"comes back with {presence.intent.waits_for}", True
+        return "waiting", f"restored together with {presence.intent.waits_for}", True
     if presence.state == "removed" and view.workspace.trash:
         place = view.workspace.trash[-1].place
-        return "removed", f"its directory is in {place}; `reconcile project {view.id}` makes it anew", True
+        return "removed", f"moved to {place}; restore it: reconcile project {view.id}", True
     details = {
         "available": "in the store only",
-        "local": "kept out of workspaces",
-        "removed": "its directory was removed here",
+        "local": "not copied to workspaces",
+        "removed": "deleted from this workspace",
         "archived": "archived in the store",
     }
     return presence.state, details.get(presence.state, ""), True

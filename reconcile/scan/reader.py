@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 _KEPT = 1 << 20
 """Bytes up to which a record is kept in the index; a larger one is read each time."""
-SYMLINK = "a symbolic link, never followed"
+SYMLINK = "a symbolic link, which is never followed"
 
 
 class CopyLocation(Struct, frozen=True):
@@ -157,7 +157,7 @@ class Reader:
         self.read += 1
         result = read_files(level, (name,))
         if isinstance(result, Fault):
-            self.problems.append(Problem(location.path, f"found {result.found}"))
+            self.problems.append(Problem(location.path, result.words))
             files = (File("", status.st_size, seen[""][1], None),)
             return Copy(self.side, location.conversation, location.path, location.partition, None, files, None, None)
         content, known = result[name]
@@ -174,10 +174,10 @@ class Reader:
 
     def closed(self, location: CopyLocation, error: OSError) -> Copy:
         """Return the copy of a directory that can't be read."""
-        words = f"a directory that can't be read ({error_text(error)})"
-        self.problems.append(Problem(location.path, f"it can't be read ({error_text(error)})"))
-        metadata = Unreadable(self.fmt.metadata_file, words, "a readable directory")
-        stream = Unreadable(self.fmt.stream_files[-1], words, "a readable directory") if self.fmt.stream_files else None
+        cause, expected = error_text(error), "a readable directory"
+        self.problems.append(Problem(location.path, f"can't be read ({cause})"))
+        metadata = Unreadable(self.fmt.metadata_file, cause, expected)
+        stream = Unreadable(self.fmt.stream_files[-1], cause, expected) if self.fmt.stream_files else None
         place = location.conversation, location.path, location.partition, location.container
         return Copy(self.side, *place, (), metadata, stream)
 
@@ -205,7 +205,7 @@ class Reader:
                 if not self.fixed and any(part.startswith(".") for part in inside.split("/")):
                     self.note_unread(directory, inside, f"{path}/{inside}", error)
                 else:
-                    self.problems.append(Problem(f"{path}/{inside}", f"it can't be read ({error_text(error)})"))
+                    self.problems.append(Problem(f"{path}/{inside}", f"can't be read ({error_text(error)})"))
         return listing
 
     def _list_one(self, directory: Directory, path: str, prefix: str, listing: Listing) -> list[str]:
@@ -395,7 +395,7 @@ class UnitReader:
         return self.listing.faults.get(unit, fault)
 
     def _report(self, fault: Fault) -> None:
-        self.reader.problems.append(Problem(f"{self.path}/{fault.file}", f"found {fault.found}"))
+        self.reader.problems.append(Problem(f"{self.path}/{fault.file}", fault.words))
 
 
 def read_common_copy(reader: Reader, directory: Directory, location: CopyLocation) -> tuple[Copy, bool] | None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from reconcile.scan.reader import ContentCache
 
 _TRIES = 3
-CHANGED = "other content than a moment ago"
+CHANGED = "it has changed since the scan"
 
 
 _NOTHING = StatTable(())
@@ -133,9 +133,9 @@ def _without_root(side: Side, conversations_dir: str, error: OSError) -> Scanned
         return Scanned(missing, Index(), changed=False, read=0)
     except OSError:
         status = None
-    message = f"it can't be read ({error_text(error)})"
+    message = f"can't be read ({error_text(error)})"
     if status is not None and not stat.S_ISDIR(status.st_mode):
-        message = f"found {kind_of(status.st_mode)}, expected a directory"
+        message = f"{kind_of(status.st_mode)} is in the place of a directory"
     elif status is not None:
         missing = replace(missing, exists=True, identity=f"{status.st_dev}:{status.st_ino}")
     unreadable = replace(missing, problems=(Problem("", message),))

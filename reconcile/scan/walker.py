@@ -130,7 +130,7 @@ class Walk:
             self._note_lost(level.path)
         except OSError as error:
             self._blocked.add(level.owner)
-            self._problems.append(Problem(level.path, f"it can't be read ({error_text(error)})"))
+            self._problems.append(Problem(level.path, f"can't be read ({error_text(error)})"))
 
     def entries_of(self, directory: Directory, level: Level) -> Iterable[os.DirEntry[str]]:  # noqa: ARG002
         """Return the entries of a directory of conversations to scan: all of them."""
@@ -236,7 +236,7 @@ class Walk:
     def is_unchanged(self, root: Directory, conversations_dir: str) -> bool:
         """Tell whether every directory of conversations has the stamp that it had when it was listed."""
         changed = [path for path, stamp in self._stamps if _stamp_now(root, conversations_dir, path) != stamp]
-        self._problems += [Problem(path, "it kept changing while it was looked at") for path in changed]
+        self._problems += [Problem(path, "changed during the whole scan") for path in changed]
         return not changed
 
 

@@ -334,6 +334,9 @@ class PlanFileError(ReconcileError):
     exit_code = 2
 
 
+_AGAIN = "make the plan again with --out"
+
+
 def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
     """Parse a saved plan. Return it with the paths of the workspace and the store that it was made for.
 
@@ -343,11 +346,11 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PlanFileError(f"{name}: found no JSON ({error}), expected a plan saved with --out") from None
+        raise PlanFileError(f"{name}: not a saved plan (invalid JSON: {error})", _AGAIN) from None
     version = raw.get("format") if isinstance(raw, dict) else None
     if version != FORMAT:
-        shown = "no format" if version is None else f"the format {reprlib.repr(version)}"
-        raise PlanFileError(f"{name}: found {shown}, expected {FORMAT!r}", "make it again with --out")
+        shown = "it has no format" if version is None else f"its format is {reprlib.repr(version)}"
+        raise PlanFileError(f"{name}: not a plan of this version ({shown}, not {FORMAT!r})", _AGAIN)
     try:
         model = PlanModel.model_validate(raw)
         _check_order(model.actions)
@@ -355,9 +358,9 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(_brief(str(part)) for part in first["loc"])
-        raise PlanFileError(f"{name}: {where}: {_brief(first['msg'])}", "make it again with --out") from None
+        raise PlanFileError(f"{name}: {where}: {_brief(first['msg'])}", _AGAIN) from None
     except (ValueError, binascii.Error) as error:
-        raise PlanFileError(f"{name}: {_brief(str(error))}", "make it again with --out") from None
+        raise PlanFileError(f"{name}: {_brief(str(error))}", _AGAIN) from None
 
 
 def _brief(text: str) -> str:
@@ -369,9 +372,9 @@ def _check_order(actions: list[ActionModel]) -> None:
     seen: set[str] = set()
     for action in actions:
         if action.id in seen:
-            raise ValueError(f"found two actions with the id {action.id!r}")
+            raise ValueError(f"two actions have the id {action.id!r}")
         if missing := set(action.needs) - seen:
-            raise ValueError(f"action {action.id!r} needs {min(missing)!r}, which doesn't come before it")
+            raise ValueError(f"action {action.id!r} needs {min(missing)!r}, which is not before it")
         seen.add(action.id)
 
 

@@ -102,7 +102,7 @@ def place_from_json(text: str) -> Place:
     side, _, path = text.partition(":")
     parts = path.split("/")
     if side not in _SIDES or "\0" in path or not {"", ".", ".."}.isdisjoint(parts):
-        raise ValueError(f"{text!r} is no place below 'store:' or 'workspace:'")
+        raise ValueError(f"{text!r} is not a path below 'store:' or 'workspace:'")
     return Place(Side(side), path)
 
 

@@ -63,7 +63,7 @@ class LiveConnection(sqlite3.Connection):
         except FileNotFoundError:
             pass
         raise StateError(
-            f"{self._path}: the file was moved or replaced while it was open; nothing more is written to it",
+            f"{self._path}: moved or replaced during this run, so nothing more is written to it",
             hint="run again",
         )
 
@@ -96,8 +96,8 @@ class LiveConnection(sqlite3.Connection):
 
     def _of_the_parent(self) -> StateError:
         return StateError(
-            f"{self._path}: this process was forked from one that has the file open, and can't use it",
-            hint="close it before the fork, or start the process in another way (multiprocessing: `spawn`)",
+            f"{self._path}: opened before a fork, so this process can't use it",
+            hint="close it before the fork, or start the process with spawn (multiprocessing)",
         )
 
 

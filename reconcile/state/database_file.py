@@ -38,7 +38,7 @@ _LOGS = ("-wal", "-journal")
 """The second is used if the file system has no shared memory."""
 _FILES = (NAME, *(f"{NAME}{suffix}" for suffix in ("-wal", "-shm", "-journal")), GENERATION, LIST)
 _LEFT_BY_RUNS = ("index-", "vault")
-_LOST = "undo, and parents that JP stripped, are gone; nothing is removed or published because of that"
+_LOST = "the undo history and parents that JP stripped are lost, but nothing is removed or published"
 _LOG_HEADER = 32
 _READ_PAUSES = (0.05, 0.2, 0)
 """Seconds to wait after each attempt to read a database that is older than the list of private conversations."""
@@ -71,7 +71,7 @@ def open_for_writing(
             connection = _recreate(path, messages, timeout)
     except (OSError, _Damaged) as error:
         raise StateError(
-            f"{path}: {error}", hint=f"see to the directory's permissions, or set {OVERRIDE} to another place"
+            f"{path}: {error}", hint=f"check the permissions of the directory, or choose another with {OVERRIDE}"
         ) from error
     try:
         _agree_with_list(connection, path, messages)
@@ -88,9 +88,9 @@ def check_file_kinds(directory: str) -> None:
         try:
             is_wrong = is_not_regular(path)
         except OSError as error:
-            raise StateError(f"{path}: could not be read: {error.strerror}", hint="see to its permissions") from error
+            raise StateError(f"{path}: can't be read ({error.strerror})", hint="check its permissions") from error
         if is_wrong:
-            raise StateError(f"{path}: it is no regular file", hint="move it away, and run again")
+            raise StateError(f"{path}: not a regular file", hint="move it away, then run again")
 
 
 def _demand_writable(directory: str, names: set[str]) -> None:
@@ -105,7 +105,7 @@ def _demand_writable(directory: str, names: set[str]) -> None:
             with contextlib.suppress(OSError):
                 os.chmod(path, FILE_MODE)
         if not os.access(path, os.W_OK):
-            raise StateError(f"{path}: it may not be written", hint="see to its permissions and its owner")
+            raise StateError(f"{path}: not writable", hint="check its permissions and its owner")
 
 
 def _companions(names: set[str]) -> list[str]:
@@ -129,7 +129,7 @@ def _recreate(path: str, messages: list[str], timeout: float) -> sqlite3.Connect
     lock = f"{path}.making"
     release = acquire(lock, timeout)
     if release is None:
-        raise StateError(f"{lock}: another process is making the state again", hint="run again")
+        raise StateError(f"{lock}: another process is rebuilding the state", hint="run again")
     try:
         names = set(os.listdir(os.path.dirname(path)))
         try:
@@ -137,10 +137,10 @@ def _recreate(path: str, messages: list[str], timeout: float) -> sqlite3.Connect
                 return _checked(path, timeout, None)
             if _companions(names):  # of a deleted database: the new one must not use them
                 _move_aside(path)
-            messages.append(f"{path}: it was missing, and was made again; {_LOST}")
+            messages.append(f"{path}: it was missing and is rebuilt; {_LOST}")
         except _Damaged as damage:
             kept = _move_aside(path)
-            messages.append(f"{path}: {damage}; it was moved to {kept} and rebuilt; {_LOST}")
+            messages.append(f"{path}: {damage}; moved to {kept} and rebuilt; {_LOST}")
         _create(path)
         return _checked(path, timeout, None)
     finally:
@@ -169,8 +169,8 @@ def _import_list(connection: sqlite3.Connection, path: str, messages: list[str])
     directory = os.path.dirname(path)
     if (content := read_list(directory)) is not None and (new := import_list(connection, *content, time.time_ns())):
         place = os.path.join(directory, LIST)
-        words = f"by which {new} more conversations are local, or removed from a workspace: they stay so"
-        messages.append(f"{path}: it is older than {place}, {words}")
+        words = f"{new} more conversations of that list stay local, or removed from a workspace"
+        messages.append(f"{path}: it is older than {place}; {words}")
 
 
 def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
@@ -204,18 +204,16 @@ def _read_as_is(path: str, messages: list[str]) -> sqlite3.Connection:
         if _exists(path):
             return _copied(path)
         if had_one:
-            messages.append(
-                f"{path}: it is missing, and read as empty. The next run that isn't a dry run makes it again"
-            )
+            messages.append(f"{path}: it is missing and counts as empty; the next run (no dry run) rebuilds it")
         return open_empty()
     except _Damaged as damage:
         if has_logs(path):  # they may complete the file, which only an opening for writing can tell
-            hint = "a run that isn't a dry run repairs or rebuilds it"
+            hint = "run without --dry-run: that repairs or rebuilds it"
             raise StateError(f"{path}: {damage}", hint=hint) from damage
-        messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
+        messages.append(f"{path}: {damage}; it counts as empty, and the next run (no dry run) rebuilds it")
         return open_empty()
     except OSError as error:
-        raise StateError(f"{path}: could not be read: {error}", hint="see to its permissions") from error
+        raise StateError(f"{path}: can't be read: {error}", hint="check its permissions") from error
 
 
 def _names(directory: str) -> set[str]:
@@ -322,8 +320,8 @@ def _check(connection: sqlite3.Connection, path: str, *, is_sound: bool = False)
         raise _Damaged(f"damaged ({verdict})")
     if version > VERSION:
         raise StateError(
-            f"{path}: found version {version} of the state, expected at most {VERSION}",
-            hint="a newer reconcile wrote it: update; or move it away, which loses undo and intents",
+            f"{path}: a newer reconcile wrote it (version {version} of the state; this one reads {VERSION})",
+            hint="update reconcile, or move the file away, which loses the undo history and local marks",
         )
     if version < 1:  # `_create` never makes such a file
         raise _Damaged("damaged (an empty or foreign database)")
@@ -375,7 +373,9 @@ def _copied(path: str) -> sqlite3.Connection:
             migrate(copy, path)
             return copy
         if time.monotonic() > end:
-            raise StateError(f"{path}: it kept changing while it was read", hint="let the running reconcile finish")
+            raise StateError(
+                f"{path}: another reconcile changes it all the time", hint="let that finish, then run again"
+            )
 
 
 def _copied_beside_writers(path: str) -> sqlite3.Connection | None:

@@ -37,7 +37,7 @@ def state_directory(key: str, environ: Mapping[str, str], platform: str = sys.pl
     which reads the environment of the process. Raises `ValueError` for a key that isn't a single file name.
     """
     if key in {"", ".", ".."} or os.path.basename(key) != key or "\0" in key:
-        raise ValueError(f"{key!r} is no file name")
+        raise ValueError(f"{key!r} can't be a file name")
     base = environ.get(OVERRIDE) or data_directory(platform)
     return os.path.join(os.path.abspath(base), key)
 

@@ -36,7 +36,7 @@ _FIRST = 1000
 """Bytes; the first line is shorter."""
 _MOST = 1 << 62
 """The limit of the number: SQLite can still count from here."""
-_HINT = "it names private conversations: correct that line, or delete the file if state.sqlite is whole"
+_HINT = "the file lists private conversations: correct that line, or delete the file if state.sqlite is whole"
 
 
 Removed = tuple[str, str, str]
@@ -64,10 +64,10 @@ def read(directory: str) -> tuple[Head, list[str | Removed]] | None:
     first, *lines = content.split(b"\n")
     head = _parsed_head(directory, first)
     if not lines or lines.pop():
-        raise _unreadable(directory, "the last line is cut off")
+        raise _unreadable(directory, "the last line is truncated")
     entries = [_parsed(directory, number, line) for number, line in enumerate(lines, 2)]
     if len(entries) != head.count:
-        raise _unreadable(directory, f"found {len(entries)} conversations, expected {head.count}")
+        raise _unreadable(directory, f"{len(entries)} conversations instead of {head.count}")
     return head, entries
 
 
@@ -163,7 +163,7 @@ def _content(directory: str, size: int) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StateError(f"{os.path.join(directory, NAME)}: could not be read: {error}", hint=_HINT) from error
+        raise StateError(f"{os.path.join(directory, NAME)}: can't be read: {error}", hint=_HINT) from error
 
 
 def _parsed_head(directory: str, line: bytes) -> Head:
@@ -173,7 +173,7 @@ def _parsed_head(directory: str, line: bytes) -> Head:
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _unreadable(directory, f"line 1: {error}") from error
     if not (type(head.number) is type(head.count) is int and 0 <= head.number < _MOST):
-        raise _unreadable(directory, "line 1: found no numbers")
+        raise _unreadable(directory, "line 1: number or count is invalid")
     return head
 
 
@@ -186,7 +186,7 @@ def _parsed(directory: str, number: int, line: bytes) -> str | Removed:
         return entry
     if isinstance(entry, list) and len(entry) == 3 and all(isinstance(field, str) for field in entry):
         return entry[0], entry[1], entry[2]
-    raise _unreadable(directory, f"line {number}: found no id in quotes")
+    raise _unreadable(directory, f"line {number}: not an id in quotes")
 
 
 def _unreadable(directory: str, words: str) -> StateError:

@@ -144,7 +144,7 @@ LIBRARY = "library"
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_NO_ROOM = "see to permissions and free space there, or set RECONCILE_STATE_DIR to another place"
+_NO_ROOM = "check permissions and free space there, or choose another place with RECONCILE_STATE_DIR"
 
 
 def is_damage(error: sqlite3.Error) -> bool:
@@ -160,11 +160,11 @@ def state_errors(path: str) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _BUSY:
-            hint = "another reconcile is writing it; let it finish and run again"
+            hint = "let the other reconcile finish, then run again"
         elif code in _DAMAGED:
-            hint = "run again: it is then checked, moved aside and made anew"
+            hint = "run again: that checks the file, moves it aside and rebuilds it"
         elif code == sqlite3.SQLITE_READONLY:
-            hint = "it was opened for a dry run, or its directory may not be written to"
+            hint = "make its directory writable, then run again"
         else:
             hint = _NO_ROOM
         raise StateError(f"{path}: {error}", hint=hint, is_damage=code in _DAMAGED) from error

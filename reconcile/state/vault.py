@@ -118,14 +118,14 @@ class Vault:
         try:
             fd = regular_descriptor(path, os.O_RDONLY)
         except FileNotFoundError:
-            raise VaultError(f"{path}: no such object in the vault", hint=_HINT) from None
+            raise VaultError(f"{path}: this saved version is missing in the vault", hint=_HINT) from None
         except OSError as error:
-            raise VaultError(f"{path}: could not be read: {error.strerror}", hint=_HINT) from error
+            raise VaultError(f"{path}: can't be read ({error.strerror})", hint=_HINT) from error
         file = os.fdopen(fd, "rb")
         actual = _blake2b(fd)
         if actual != digest:
             file.close()
-            raise VaultError(f"{path}: damaged, found content with the digest {actual}", hint=_HINT)
+            raise VaultError(f"{path}: damaged (its content has the hash {actual})", hint=_HINT)
         os.lseek(fd, 0, os.SEEK_SET)
         return file
 
@@ -215,7 +215,7 @@ class Vault:
             os.close(fd)
 
 
-_HINT = "a copy of it may be in a backup of the state directory"
+_HINT = "restore the file from a backup of the state directory, if there is one"
 
 
 def _blake2b(fd: int) -> str:

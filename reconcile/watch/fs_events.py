@@ -189,7 +189,7 @@ class EventListener:
         for path in self._sides.values():
             if (kind := network_type(path)) is not None:
                 raise EventsUnavailableError(
-                    f"{path} lies on a network file system ({kind}), where others write without an event"
+                    f"{path} is on a network file system ({kind}), which reports no changes by other machines"
                 )
         # watchdog finds a new directory twice, by an event and by its own walk, and warns about that.
         warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning, r"watchdog\.")
@@ -302,15 +302,15 @@ def _explain(error: OSError, needed: int) -> str:
     """Return the message for an error of the system; ``needed`` is the number of directories to watch."""
     name = _LIMITS.get(error.errno or 0)
     if name is None:
-        return f"the system gives no events here ({error.strerror or error})"
+        return f"the system reports no file events here ({error.strerror or error})"
     limit = _limit(f"/proc/sys/fs/inotify/{name}")
     setting, own = f"fs.inotify.{name}", f"user.{name.replace('user', 'inotify')}"
     if (inside := _limit(f"/proc/sys/{own.replace('.', '/')}")) is not None and (limit is None or inside < limit):
         limit, setting = inside, own  # the limit of this user namespace, as containers have one
     more = needed if error.errno == errno.ENOSPC else 1
     return (
-        f"the system's limit of inotify is used up: {setting} is {'unknown' if limit is None else limit}, and this "
-        f"takes {more}, besides what other programs take; to raise it: sudo sysctl {setting}={(limit or 0) + more}"
+        f"the inotify limit is used up ({setting} is {'unknown' if limit is None else limit}, {more} more are needed); "
+        f"raise it: sudo sysctl {setting}={(limit or 0) + more}"
     )
 
 

@@ -69,10 +69,10 @@ def refuse_lost(world: WorldState, roots: Roots, fmt: Format) -> None:
     replaced = baseline.store_identity not in (None, LOST, store.identity)
     if not lacking or not (replaced or has_lost_all(store, baseline, fmt)):
         return
-    found = "another directory" if store.copies else "an empty directory" if store.exists else "nothing"
+    problem = "replaced" if store.copies else "emptied" if store.exists else "deleted"
     raise LostError(
-        f"{roots.store_conversations}: found {found}, expected the store with {len(lacking)} {roots.noun}s that it "
-        "lacks; nothing is copied until it is back; if it is lost, `reconcile` fills it again from the workspace"
+        f"{roots.store_conversations}: the store was {problem} and lacks {len(lacking)} {roots.noun}s; "
+        "watch waits until it is back. Run reconcile to fill it again from the workspace"
     )
 
 
@@ -88,8 +88,8 @@ def refuse_merging(world: WorldState, roots: Roots, fmt: Format) -> None:
     for sibling in roots.siblings if gone else ():
         if not gone.isdisjoint(_conversations(os.path.join(sibling, CHILDREN), fmt)):
             raise MergingError(
-                f"{roots.store_conversations}: conversations have gone from here that lie in {sibling} now; "
-                "JP merges the two stores of one workspace when it starts, and this waits for that"
+                f"{roots.store_conversations}: some of its conversations are in {sibling} now; "
+                "watch waits until JP has merged the two stores, which it does when it starts"
             )
 
 
@@ -100,7 +100,7 @@ def _conversations(directory: str, fmt: Format) -> Iterator[str]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            words = f"{path}: it can't be read ({error_text(error)}); what has gone from the store may lie there now"
+            words = f"{path}: can't be read ({error_text(error)}), but may have the conversations that the store lacks"
             raise MergingError(words, "make it readable, or stop the watcher") from None
         yield from (conversation for name in names if (conversation := fmt.id_of(name)) is not None)
 
@@ -222,7 +222,7 @@ class WatchLoop:
         except EventsUnavailableError as error:
             self._polling_until = time.monotonic_ns() + self._timings.everything
             self._reporter.report_polling(
-                f"{error}; looking at everything every {self._timings.poll // _SECOND} s or so instead"
+                f"{error}; scanning both sides about every {self._timings.poll // _SECOND} s instead"
             )
 
     def _identify(self) -> dict[str, str]:
@@ -270,7 +270,7 @@ class WatchLoop:
                 self._git = self._git_free_since = None
                 self._reporter.report_resumed()
         if operation is not None and now - self._git_busy_since >= self._timings.grace:
-            self._reporter.report_waiting(f"git is in the middle of something here ({self._git})")
+            self._reporter.report_waiting(f"git is busy ({self._git})")
         return self._git is not None
 
     def _git_idle_at(self, free_since: int) -> int:
@@ -314,7 +314,7 @@ class WatchLoop:
                 self._progress(0, len(run.plan.actions))
                 outcome = self._engine.apply(run, COMMAND, self._progress)
             except _StoppedError as stopped:
-                self._reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the rest is due"))
+                self._reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the others follow"))
                 self._session.finish_killed_runs()
                 return
             if run.full:
@@ -346,7 +346,7 @@ class WatchLoop:
     def _check_sides(self, run: Pass) -> None:
         """Check that both sides are still the same directories, and that both send events."""
         if (roots := self._target.find()) != self._session.roots:
-            raise MovedError(f"{roots.store}: it is another one now")
+            raise MovedError(f"{roots.store}: the store is another directory now")
         refuse_merging(run.world, roots, self._session.format)
         refuse_lost(run.world, roots, self._session.format)
         if self._polling_until is None:

@@ -142,7 +142,7 @@ def test_a_source_that_was_changed_since_is_read_again(world: World, here: list[
     with after("take", rewrite):
         result = world.run("--workspace", world.project)
     assert result.exit_code == 4
-    assert "found other content, expected that of the plan" in result.output
+    assert "changed since the plan was made" in result.output
     assert here == [*OWN, f"jp-c{FIRST + 3}"]
     assert not (world.store / f"{FIRST + 3}-it").exists()
     world.check_clean()
@@ -156,7 +156,7 @@ def test_what_was_touched_since_is_drift(world: World) -> None:
     with after("take", lambda _: os.utime(path)):
         result = world.run("--workspace", world.project)
     assert result.exit_code == 4
-    assert "found another file, expected the one of the plan" in result.output
+    assert "changed since the plan was made" in result.output
     world.reconcile()
 
 
@@ -171,7 +171,7 @@ def test_what_is_in_the_way_by_now_stays(world: World) -> None:
     with after("take", write):
         result = world.run("--workspace", world.project)
     assert result.exit_code == 4
-    assert "found something, expected nothing" in result.output
+    assert "created since the plan was made" in result.output
     world.check_clean()
     before = world.kept()
     world.reconcile()

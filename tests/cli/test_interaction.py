@@ -100,7 +100,7 @@ def test_each_group_is_asked_for_by_itself(known: World) -> None:
         known.reconcile()
     code, shown = at_terminal("-w", known.project, "recover", answers="n\ny\ny\n")
     assert code == 0, shown
-    assert shown.count("Put back ") == 2
+    assert (shown.count("Restore "), shown.count("Restore this?")) == (3, 1), "two groups, and the plan"
     assert {path.split("-")[0] for path in listing(known.workspace)} == {str(THIRD), str(THIRD + 1)}
     code, shown = at_terminal("-w", known.project, "recover", answers="y\ny\n")
     assert (code, shown.count(str(SECOND_ID))) == (0, 3), "the question names it, and the plan before and after"

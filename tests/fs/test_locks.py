@@ -125,7 +125,7 @@ def test_waiting_ends_with_the_timeout_or_the_lock(tmp_path: Path) -> None:
     other = Other(tmp_path)
     started = time.monotonic()
     with (
-        pytest.raises(LockedError, match=r"waited 0\.3 s"),
+        pytest.raises(LockedError, match=r"after 0\.3 s"),
         run_lock(str(tmp_path), command="a", timeout=0.3),
     ):
         pytest.fail("two held it")

@@ -98,9 +98,9 @@ def test_a_link_that_leads_nowhere_says_nothing(world: World) -> None:
 @pytest.mark.parametrize(
     ("store", "words"),
     [
-        (".jp", "the same directory"),
-        (".jp/store", "the store inside the workspace"),
-        (".jp/conversations/store", "the store inside the workspace"),
+        (".jp", "they are the same directory"),
+        (".jp/store", "the store is inside the workspace"),
+        (".jp/conversations/store", "the store is inside the workspace"),
     ],
 )
 def test_roots_that_overlap(world: World, store: str, words: str) -> None:

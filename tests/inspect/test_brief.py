@@ -140,10 +140,10 @@ def test_many_files_are_counted(run: Run, tmp_path: Path) -> None:
 
 
 ERRORS = [
-    (["nobody"], "found no workspace 'nobody' in {}", "the workspaces here: ws_x (My project)"),
-    (["torn"], ".workspaces/torn.json: found a truncated file", "reconcile doctor says what can be done"),
-    (["Twin"], "found 2 workspaces called 'Twin', expected one", "use an id: t1, t2"),
-    (["ws_x", "--format", "jp"], "brief is about claudesidian, and not about jp", ""),
+    (["nobody"], "no workspace 'nobody' in {}", "the workspaces here: ws_x (My project)"),
+    (["torn"], ".workspaces/torn.json: a truncated file", "see how to fix it: reconcile doctor"),
+    (["Twin"], "'Twin' is ambiguous: 2 workspaces have this name", "use an id: t1, t2"),
+    (["ws_x", "--format", "jp"], "brief supports claudesidian only, not jp", ""),
 ]
 
 
@@ -164,7 +164,7 @@ def test_one_clear_line(run: Run, tmp_path: Path, args: list[str], error: str, h
 def test_outside_of_a_vault(run: Run, tmp_path: Path) -> None:
     result = run("brief", "x", "-w", tmp_path)
     assert result.exit_code == 2
-    assert "found no vault: looked for .workspaces/, .conversations/, .nexus/ in" in result.stderr
+    assert f"no vault in {tmp_path} or above it (no .workspaces/, .conversations/, .nexus/)" in result.stderr
 
 
 @needs_corpus
@@ -181,7 +181,7 @@ def test_the_events_of_a_migrated_vault_are_the_truth(run: Run, tmp_path: Path) 
 def test_a_state_that_lost_its_content_says_so(run: Run, tmp_path: Path) -> None:
     vault = copied("hybrid-from-2025-11", tmp_path / "vault")
     shown = run("brief", NOVEMBER, "-w", vault).stdout
-    assert shown.count("without its content: see reconcile doctor") == 3
+    assert shown.count("its content is missing: see reconcile doctor") == 3
     assert "Job Search/2025 (not there)" in shown
 
 
@@ -203,10 +203,10 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, at: str, call: str, there:
     assert failing.was_hit()
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert found["unread"] == [{"path": at or "/", "found": "something that can't be read (Input/output error)"}]
+    assert found["unread"] == [{"path": at or "/", "found": "Input/output error"}]
     assert found["folderExists"] is there
     done = failing("brief", "ws_x", "-w", vault)
-    assert f"Can't be read\n  {at or '/'}: found something that can't be read (Input/output error)\n" in done.stdout
+    assert f"Can't be read\n  {at or '/'}: Input/output error\n" in done.stdout
     assert "not there" not in done.stdout
 
 

@@ -39,7 +39,7 @@ def test_where_nothing_is_wrong(world: World) -> None:
     three(world)
     world.reconcile()
     assert findings(world, code=0) == []
-    assert world.run("doctor", "-w", world.project).stdout.endswith("\n\nNothing is wrong.\n")
+    assert world.run("doctor", "-w", world.project).stdout.endswith("\n\nNo problems found.\n")
 
 
 def test_what_an_open_workspace_uses_is_no_leftover(world: World) -> None:
@@ -111,8 +111,8 @@ def test_a_link_in_the_place_of_a_conversation_is_named_with_the_way_out(world: 
         shutil.move(side / f"{number}-it", tmp_path)
         (side / f"{number}-it").symlink_to(tmp_path / f"{number}-it")
     held = world.reconcile(code=4, settled=False).stdout
-    assert f"workspace:{FIRST}-it: found a symbolic link, expected the directory that was there" in held
-    assert f"store:{SECOND_ID}-it: found a symbolic link, expected the directory that was there" in held
+    assert f"workspace:{FIRST}-it: a symbolic link replaced the directory; " in held
+    assert f"store:{SECOND_ID}-it: a symbolic link replaced the directory; " in held
     found = findings(world)
     assert {(each["kind"], each["conversation"]) for each in found} == {
         ("unreadable", f"jp-c{FIRST}"),
@@ -129,9 +129,7 @@ def test_status_says_where_the_quarantine_is(world: World) -> None:
     world.reconcile("doctor", "--quarantine", str(FIRST))
     for _ in range(2):
         shown = world.run("status", "-w", world.project).stdout
-        assert (
-            f"its directory is in workspace:.trash/{FIRST}-it; `reconcile project jp-c{FIRST}` makes it anew" in shown
-        )
+        assert f"moved to workspace:.trash/{FIRST}-it; restore it: reconcile project jp-c{FIRST}" in shown
         world.reconcile()
     world.reconcile("project", str(FIRST))
     assert "removed" not in world.run("status", "-w", world.project).stdout
@@ -145,7 +143,7 @@ def test_repair_does_what_is_safe_and_a_quarantine_what_is_named(world: World) -
     broken.write_text("<<<<<<< HEAD\n")
     assert [each["kind"] for each in findings(world)] == ["merge-markers", "duplicate", "name-out-of-step"][:2]
     text = world.run("doctor", "-w", world.project).stdout
-    assert "1 of them is mended by" in text
+    assert "1 of them is fixed by" in text
     assert f"reconcile doctor --quarantine jp-c{SECOND_ID}" in text
     repaired = world.run("doctor", "--repair", "-w", world.project)
     assert (repaired.exit_code, "1 removed from the workspace; 1 blocked" in repaired.stdout) == (4, True)
@@ -189,7 +187,7 @@ def test_what_is_normal_is_a_note_and_no_trouble(world: World) -> None:
     assert {each["conversation"] for each in found} == {f"jp-c{SECOND_ID}", f"jp-c{NOBODY}", None}
     shown = world.run("doctor", "-w", world.project).stdout
     assert "missing-parent (2 notes)" in shown
-    assert shown.endswith("Nothing is wrong; 3 notes.\n")
+    assert shown.endswith("No problems found; 3 notes.\n")
     (world.workspace / f"{THIRD}-it" / "metadata.json").write_text("<<<<<<< HEAD\n")
     assert len(findings(world)) == 4
     assert world.run("doctor", "-w", world.project).stdout.endswith("1 error, 3 notes.\n")

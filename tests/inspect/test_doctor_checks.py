@@ -32,7 +32,7 @@ def findings(run: Run, vault: Path, *args: str, code: int) -> list[dict[str, Any
 
 INDEX_DRIFT = {
     # C2: the torn conversation
-    ("C2", "error", ".conversations/conv_z.json"): "the index calls it",
+    ("C2", "error", ".conversations/conv_z.json"): "its name in the index is",
     # C3: the ghost
     ("C3", "error", ".workspaces/index.json"): "ws_gone: workspaces, byName, byFolder, sessionsByWorkspace lead to",
     # C4: unindexed, by sync and by poison words; and the name that the program doesn't list
@@ -41,11 +41,11 @@ INDEX_DRIFT = {
         "error",
         ".conversations/index.json",
     ): 'conv_x: byContent lacks "where", "does", "the", "cons',
-    ("C4", "note", ".conversations/index.json"): 'conv_x: the program could not index this: it throws at "constructor"',
+    ("C4", "note", ".conversations/index.json"): 'conv_x: the program fails to index this, at "constructor"',
     ("C4", "error", ".workspaces/index.json"): 'ws_ctor: no entry of ws_ctor ("Constructor patterns")',
-    ("C4", "note", ".workspaces/index.json"): 'ws_ctor: the program could not index this: it throws at "constructor"',
+    ("C4", "note", ".workspaces/index.json"): 'ws_ctor: the program fails to index this, at "constructor"',
     ("C4", "error", ".workspaces/index.json", 2): 'ws_d: no entry of ws_d ("Delta from phone")',
-    ("C4", "note", ".workspaces/my-index.json"): "a name that the program leaves out of its listings",
+    ("C4", "note", ".workspaces/my-index.json"): "the program does not list a file with this name",
     # C5: stale tokens and a stale folder; the shared one is fine
     ("C5", "note", ".conversations/index.json"): 'conv_y: byTitle still has "fresh", "start"; byContent still has',
     (
@@ -58,7 +58,7 @@ INDEX_DRIFT = {
     # C10: the conflict copy
     ("C10", "warning", ".workspaces/ws_b (conflict).json"): "2 files of ws_b with the same content",
     # C13: the schema marker
-    ("C13", "note", ".workspaces/.trace-schema.json"): "the program's own rebuild takes for a record",
+    ("C13", "note", ".workspaces/.trace-schema.json"): "not a record, but the program's rebuild reads it as one",
 }
 
 
@@ -91,7 +91,7 @@ CLEAN = ["job-search-2025-11", "job-search-2025-12", "hybrid-from-2025-12"]
 def test_where_nothing_is_wrong(run: Run, tmp_path: Path, scenario: str) -> None:
     vault = copied(scenario, tmp_path / "vault")
     assert findings(run, vault, code=0) == []
-    assert run("doctor", "-w", vault).stdout.endswith("\n\nNothing is wrong.\n")
+    assert run("doctor", "-w", vault).stdout.endswith("\n\nNo problems found.\n")
 
 
 @needs_corpus
@@ -99,9 +99,9 @@ def test_states_that_the_migration_emptied(run: Run, tmp_path: Path) -> None:
     vault = copied("hybrid-from-2025-11", tmp_path / "vault")
     (found,) = findings(run, vault, "--format", "claudesidian", code=4)
     assert (found["kind"], found["severity"], found["repairable"]) == ("C11", "error", False)
-    assert "3 states without content, which can't be opened" in found["found"]
+    assert "3 states without content, so they can't be opened" in found["found"]
     shown = run("doctor", "-w", vault / ".nexus").stdout
-    begin = "C11 (1)\n  The migration has left out the content of states, and reported success.\n  error: .nexus/"
+    begin = "C11 (1)\n  The migration left out the content of states, but reported success.\n  error: .nexus/"
     assert shown.startswith(begin)
     assert shown.endswith("\n\n1 error.\n")
 
@@ -118,7 +118,7 @@ def test_what_the_migration_left_out_while_the_older_form_is_there(
     talk = next(each["found"] for each in found if "usage" in each["found"])
     assert "usage of 1 message, cost of 1 message, provider of 1 message, model of 1 message, tool results of 1" in talk
     if not lost:
-        assert run("doctor", "-w", vault).stdout.endswith("Nothing is wrong; 5 notes.\n")
+        assert run("doctor", "-w", vault).stdout.endswith("No problems found; 5 notes.\n")
 
 
 def a_vault(path: Path) -> Path:
@@ -138,21 +138,21 @@ def test_what_is_no_file_is_named(run: Run, tmp_path: Path) -> None:
     vault = a_vault(tmp_path / "vault")
     (vault / ".workspaces" / "ws_a.json").symlink_to(tmp_path / "elsewhere.json")
     (found,) = findings(run, vault, code=4)
-    assert (found["kind"], found["found"]) == ("C2", "a symbolic link, expected a regular file")
+    assert (found["kind"], found["found"]) == ("C2", "a symbolic link (expected a regular file)")
 
 
 def test_options_that_make_no_sense_here(run: Run, tmp_path: Path) -> None:
     vault = a_vault(tmp_path / "vault")
     result = run("doctor", "-w", vault, "--layout", "flat")
     assert result.exit_code == 2
-    assert "doctor looks at the whole of what claudesidian keeps: leave out --layout" in result.stderr
+    assert "doctor checks everything of a claudesidian workspace: leave out --layout" in result.stderr
     assert run("doctor", "-w", vault, "--only", "x").exit_code == 2
     nowhere = run("doctor", "--format", "claudesidian", "-w", tmp_path / "nowhere")
-    assert (nowhere.exit_code, "found nothing at" in nowhere.stderr) == (2, True)
+    assert (nowhere.exit_code, "nowhere is not a directory" in nowhere.stderr) == (2, True)
 
 
 def test_a_jp_project_is_what_is_meant_where_both_are(run: Run, tmp_path: Path) -> None:
     vault = a_vault(tmp_path / "vault")
     (vault / ".jp").mkdir()
     assert "claudesidian" not in run("doctor", "-w", vault).output
-    assert run("doctor", "-w", vault, "--format", "claudesidian").stdout.endswith("\n\nNothing is wrong.\n")
+    assert run("doctor", "-w", vault, "--format", "claudesidian").stdout.endswith("\n\nNo problems found.\n")

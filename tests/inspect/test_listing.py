@@ -89,7 +89,7 @@ def test_archived(world: World) -> None:
     assert ids(listed(world, "--archived")) == [F]
     result = world.run("ls", f"--root={F}", "--workspace", world.project)
     assert result.exit_code == 2
-    assert "isn't live" in result.stderr
+    assert "is archived, so it has no descendants" in result.stderr
 
 
 def test_json_says_parent_and_root(world: World) -> None:
@@ -124,6 +124,6 @@ def test_a_part_is_counted_alone(world: World) -> None:
     shutil.rmtree(world.workspace / str(E))
     result = world.run("--only", str(B), "--dry-run", "--workspace", world.project).stdout
     assert result.endswith("Nothing to do. 1 conversation: 1 up to date.\n")
-    assert "is gone from the workspace" not in result
+    assert "deleted from the workspace" not in result
     status = world.run("status", "--below", str(B), "--workspace", world.project).stdout
     assert status.endswith("2 conversations: 2 up to date.\nNothing to do.\n")

@@ -119,5 +119,5 @@ def test_opening_leaves_everything_as_it_is(world: World) -> None:
 
 
 def test_a_place_without_a_workspace(world: World) -> None:
-    with pytest.raises(LocateError, match="found no workspace"):
+    with pytest.raises(LocateError, match="no workspace in"):
         Workspace.open(world.project.parent)

@@ -36,7 +36,7 @@ def test_a_workspace_that_was_closed(world: World) -> None:
         workspace.refresh,
     ]
     for use in uses:
-        with pytest.raises(ReleasedError, match="the workspace was closed"):
+        with pytest.raises(ReleasedError, match="the workspace is closed; open it again"):
             use()
     workspace.close()
     assert not list((world.silo / "locks").glob(".reconcile-*"))
@@ -97,7 +97,7 @@ def test_what_fails_when_a_workspace_closes_is_a_note_of_what_is_on_its_way(worl
     with pytest.raises(KeyError, match="mine") as raised:
         leave_by_an_exception(world, left)
     notes = "\n".join(raised.value.__notes__)
-    assert all(f"{mut.id}: events.json was written" in notes for mut in left)
+    assert all(f"{mut.id}: events.json: a program without a lock changed it since it was read" in notes for mut in left)
     assert len(left) == 2
 
 
@@ -105,7 +105,7 @@ def test_everything_that_fails_when_a_workspace_closes_is_told(world: World) -> 
     with pytest.raises(ChangedError) as raised, Workspace.open(world.project) as workspace:
         left = spoiled(world, workspace)
     told = "\n".join([str(raised.value), *raised.value.__notes__])
-    assert all(f"{mut.id}: events.json was written" in told for mut in left)
+    assert all(f"{mut.id}: events.json: a program without a lock changed it since it was read" in told for mut in left)
 
 
 def leave_by_an_exception(world: World, left: list[ConversationMut]) -> None:
@@ -142,7 +142,7 @@ if (pid := os.fork()) == 0:
         try:
             use()
         except MisuseError as error:
-            assert "before this process was forked" in str(error), error
+            assert "opened before a fork" in str(error), error
     sys.exit(3)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
 mut.close()

@@ -80,7 +80,7 @@ def test_what_another_has_made_is_a_parent(world: World, workspace: Workspace, o
 def test_what_another_has_moved_below_is_no_parent(workspace: Workspace, other: Workspace) -> None:
     with mutable(other, THIRD) as mut:
         mut.update_metadata(lambda metadata: metadata.update(parent_id=f"jp-c{SECOND_ID}"))
-    with mutable(workspace) as mut, pytest.raises(InvalidValueError, match="is below it"):
+    with mutable(workspace) as mut, pytest.raises(InvalidValueError, match="is its own descendant"):
         mut.update_metadata(lambda metadata: metadata.update(parent_id=f"jp-c{THIRD}"))
 
 

@@ -45,7 +45,7 @@ def replace_by_link(side: Path, outside: Path) -> Path:
 
 def test_what_a_link_leads_to_is_not_listed(world: World, workspace: Workspace, side: Path, outside: Path) -> None:
     away = replace_by_link(side, outside)
-    with pytest.raises(LocateError, match=f"{side}: found a symbolic link, expected a directory"):
+    with pytest.raises(LocateError, match=f"{side}: a symbolic link, which is never followed"):
         workspace.refresh()
     assert f"jp-c{STRANGE}" not in [each.id for each in workspace.conversations()]
     side.unlink()

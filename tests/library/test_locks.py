@@ -171,7 +171,7 @@ def test_asyncio_gives_up(workspace: Workspace) -> None:
 
     async def story() -> None:
         assert await workspace.lock_async(handle, timeout=0.02) is None
-        with pytest.raises(BusyError, match="locked elsewhere in this process"):
+        with pytest.raises(BusyError, match="locked by another part of this process"):
             async with workspace.lock_async(handle, timeout=0.02):
                 raise AssertionError
 

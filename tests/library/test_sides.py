@@ -39,7 +39,7 @@ def test_a_side_that_is_gone_is_not_made_anew(world: World, workspace: Workspace
     mut = mutable(workspace)
     say(mut, "hello")
     shutil.move(gone, gone.with_name("away"))
-    with pytest.raises(PersistError, match="found nothing") as raised:
+    with pytest.raises(PersistError, match="deleted or replaced since the workspace was opened") as raised:
         mut.close()
     assert not gone.exists()
     shutil.move(gone.with_name("away"), gone)

@@ -40,7 +40,7 @@ def test_a_conversation_by_any_of_its_names(workspace: Workspace, text: str) -> 
 
 @pytest.mark.parametrize("text", ["jp-c1", "nonsense", "", f"{FIRST}"[:-1]])
 def test_a_conversation_that_is_not_there(workspace: Workspace, text: str) -> None:
-    with pytest.raises(UnknownConversationError, match="found no live conversation"):
+    with pytest.raises(UnknownConversationError, match="no live conversation with id"):
         workspace.acquire(text)
 
 

@@ -114,9 +114,7 @@ def test_what_in_a_directory_is_another_conversations(name: str, answer: bool) -
 
 def test_a_file_that_cannot_be_read_says_what_was_found_and_expected() -> None:
     (copy,) = unreadable(stored(WHOLE, '1-a/NOTE.md  09:00 "x"'), "1-a/NOTE.md").copies
-    assert units_of(copy, RULES, None)["extra:NOTE.md"].fault == Unreadable(
-        "NOTE.md", "a file that can't be read", "a readable file"
-    )
+    assert units_of(copy, RULES, None)["extra:NOTE.md"].fault == Unreadable("NOTE.md", "", "a readable file")
 
 
 def test_nothing_is_named_where_one_file_has_no_name() -> None:

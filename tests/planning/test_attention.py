@@ -41,13 +41,13 @@ def test_an_old_copy_of_what_was_removed() -> None:
     buried = replace(agreed_on(Z), tombstones={"jp-c1": frozenset(KNOWN.agreed["jp-c1"].units.values())})
     ((unit, reason, message, ways),) = said(plan([], [A], buried).aside)
     assert (unit, reason, ways) == (WHOLE, Reason.REMOVED_BEFORE, (TAKE_WORKSPACE, "reconcile rm jp-c1"))
-    assert message.startswith("it was removed; this is an old copy of it")
+    assert message.startswith("an old copy of a removed conversation; ")
 
 
 def test_what_is_to_be_taken_from_a_side_that_lacks_it() -> None:
     newer = A.replace("[1]", "[1 2]")
     found = plan([], [newer], policy=Policy(decisions={"jp-c1": Take.STORE}))
-    message = "the store doesn't have it, so there is nothing to take from there; it stays as it is"
+    message = "the store does not have it, so its version can't be taken; left alone"
     assert said(found.held) == [(WHOLE, Reason.UNSETTLED, message, (TAKE_WORKSPACE,))]
     removed = plan([], [A], policy=Policy(decisions={"jp-c1": Take.STORE}))
     assert (said(removed.held), [action.reason for action in removed.actions]) == ([], [Reason.REMOVED_IN_STORE])
@@ -67,7 +67,7 @@ def test_a_local_one_that_is_here() -> None:
     local = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)})
     ((unit, reason, message, ways),) = said(plan([A], [A], local).aside)
     assert (unit, reason) == (WHOLE, Reason.LOCAL_PRESENT)
-    assert message.startswith("it is local, but a copy is here")
+    assert message.startswith("marked local, but this checkout still has a copy; ")
     assert ways == ("reconcile local jp-c1", "reconcile project jp-c1")
 
 
@@ -100,7 +100,7 @@ def test_a_link_in_the_stores_place_of_a_conversation() -> None:
         return [message for _, _, message, _ in said(plan_of(side, here(*workspace, Z), KNOWN).held)]
 
     (message,) = of(workspace=[A])
-    assert message.startswith("store:1-a: found a symbolic link, expected the directory that was there; ")
+    assert message.startswith("store:1-a: a symbolic link replaced the directory; ")
     assert of(A.replace("1-a", "1-b", 1), workspace=[A]) == []
 
 
@@ -120,14 +120,14 @@ NOT_WHOLE: dict[str, tuple[list[str], list[Said]]] = {
             (
                 METADATA,
                 Reason.INVALID,
-                "workspace:1-a/metadata.json: found no such file, expected one beside the others",
+                "workspace:1-a/metadata.json: no such file (expected one beside the other files)",
                 (),
             )
         ],
     ),
     "without events": (
         [ONLY_METADATA],
-        [(STREAM, Reason.INVALID, "workspace:1-a/events.json: found no such file, expected one beside the others", ())],
+        [(STREAM, Reason.INVALID, "workspace:1-a/events.json: no such file (expected one beside the other files)", ())],
     ),
 }
 
@@ -183,26 +183,26 @@ def test_what_is_missing_says_which_side_has_none() -> None:
     """An incomplete unit of an unfinished projection, and nothing in the store; or nothing on either side."""
     removed = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.REMOVED)})
     missing = said(plan([A], [ONLY_METADATA], removed).held)
-    assert missing == [(STREAM, Reason.INVALID, "the workspace has no stream", (TAKE_STORE,))]
+    assert missing == [(STREAM, Reason.INVALID, "the workspace has no events", (TAKE_STORE,))]
 
 
 def test_an_unreadable_parent_is_noted_once() -> None:
     strange = A.replace('"A"', '"A" parent raw 1.5')
     (noted,) = notes(plan([strange], [strange], agreed_on(strange, Z)))
     assert noted[:2] == ("jp-c1", Reason.PARENT_UNREADABLE)
-    assert noted[2].startswith("its parent_id is no conversation's id")
+    assert noted[2].startswith("its parent_id is not a conversation id (such as jp-c17528832001)")
 
 
 def test_what_is_in_the_trash_more_than_once_is_said_to_be_where_it_came_last() -> None:
     trash = [f".trash/{A.replace('1-a', name)}" for name in ("1-a", "1-a-1")]
     ((_, _, message),) = notes(plan([A], trash))
-    assert message.startswith("its directory is in workspace:.trash/1-a-1; ")
+    assert message.startswith("moved to workspace:.trash/1-a-1, still in the store; ")
 
 
 def test_an_emptied_workspace_comes_back_by_recover_or_by_git() -> None:
     (held,) = plan_of(stored(A, Z), here(), KNOWN).held
     assert (held.reason, held.resolve) == (Reason.WORKSPACE_EMPTIED, ("reconcile recover", "git checkout -- .jp"))
-    assert held.message.startswith("the workspace is empty, though conversations were there")
+    assert held.message.startswith("the workspace is empty, but had conversations at the last run; ")
 
 
 def test_what_is_foreign_goes_with_the_directory_that_it_is_in_and_else_stays() -> None:

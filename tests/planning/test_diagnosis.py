@@ -93,7 +93,7 @@ AS_NOBODY_WRITES = (
     '1-a/metadata.json  09:30 "{\\"title\\":\\"A\\",\\"last_activated_at\\":\\"2025-01-01 00:00:00.0\\"}"'
 )
 QUARANTINE = "reconcile doctor --quarantine jp-c1"
-EXPECTED = ", expected an array of events, each with timestamp and type"
+EXPECTED = " (expected an array of events, each with timestamp and type)"
 WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[Finding]]] = {
     "a merge that was never settled": (
         (A,),
@@ -103,9 +103,9 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
             Finding(
                 Ailment.MERGE_MARKERS,
                 "workspace:1-a/events.json",
-                f"found a git conflict marker in line 1{EXPECTED}",
+                f"a git conflict marker in line 1{EXPECTED}",
                 "jp-c1",
-                ("git status, and settle the merge", "reconcile resolve jp-c1 --take store", QUARANTINE),
+                ("resolve the merge in git (git status)", "reconcile resolve jp-c1 --take store", QUARANTINE),
             )
         ],
     ),
@@ -117,7 +117,7 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
             Finding(
                 Ailment.INVALID,
                 "workspace:1-a/events.json",
-                f"found a truncated file, it ends in the middle of a value in line 1{EXPECTED}",
+                f"a truncated file, which ends inside a value in line 1{EXPECTED}",
                 "jp-c1",
                 ("reconcile resolve jp-c1 --take store", QUARANTINE),
             )
@@ -131,7 +131,7 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
             Finding(
                 Ailment.UNEDITABLE,
                 "store:1-a",
-                "its metadata isn't formatted as JP writes it, so its parent can't be written into it",
+                "its metadata is not formatted as JP writes it, so its parent can't be set there",
                 "jp-c1",
                 (LAY_OUT,),
             )
@@ -141,13 +141,13 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
         (A, A.replace("1-a", "1-z")),
         (A,),
         (A,),
-        [Finding(Ailment.DUPLICATE, "store:1-z", "beside 1-a", "jp-c1", (PLAIN,))],
+        [Finding(Ailment.DUPLICATE, "store:1-z", "same conversation as 1-a", "jp-c1", (PLAIN,))],
     ),
     "a second directory, nested in the workspace": (
         (A, OTHER),
         (A, OTHER, f"9-z/conversations/{A}"),
         (A, OTHER),
-        [Finding(Ailment.DUPLICATE, "workspace:9-z/conversations/1-a", "beside 1-a", "jp-c1", (PLAIN,))],
+        [Finding(Ailment.DUPLICATE, "workspace:9-z/conversations/1-a", "same conversation as 1-a", "jp-c1", (PLAIN,))],
     ),
     "a parent that is nowhere": (
         (B,),
@@ -157,7 +157,7 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
             Finding(
                 Ailment.MISSING_PARENT,
                 "store:2-b",
-                "its parent jp-c1",
+                "its parent jp-c1 is deleted or archived",
                 "jp-c2",
                 ("reconcile set-parent jp-c2 PARENT", "reconcile set-parent jp-c2 --none"),
             )
@@ -173,7 +173,15 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
         (A.replace("1-a", "1-old"),),
         (),
         (),
-        [Finding(Ailment.NAME, "store:1-old", "the title makes it 1-a", "jp-c1", ("jp, at its next write of it",))],
+        [
+            Finding(
+                Ailment.NAME,
+                "store:1-old",
+                "the name for its title is 1-a",
+                "jp-c1",
+                ("nothing to do; JP renames it on its next write",),
+            )
+        ],
     ),
     "one that somebody moved": (
         (CHILD_A, OTHER),
@@ -183,7 +191,7 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
             Finding(
                 Ailment.DRIFT,
                 "workspace:1-a",
-                "it was at 9-z/conversations/1-a",
+                "the last run left it at 9-z/conversations/1-a",
                 "jp-c1",
                 ("reconcile project jp-c1",),
             )
@@ -193,7 +201,7 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
         (A, OTHER),
         (OTHER, IN_OTHER),
         (OTHER, IN_OTHER),
-        [Finding(Ailment.STRIPPED_PARENT, "store:1-a/metadata.json", "no parent_id", "jp-c1", (PLAIN,))],
+        [Finding(Ailment.STRIPPED_PARENT, "store:1-a/metadata.json", "parent_id is missing", "jp-c1", (PLAIN,))],
     ),
     "one that was removed from the store": (
         (OTHER,),
@@ -210,7 +218,7 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
             Finding(
                 Ailment.MISSING_PARENT,
                 "store:1-a",
-                "its parent jp-c9",
+                "its parent jp-c9 is deleted or archived",
                 "jp-c1",
                 ("reconcile set-parent jp-c1 PARENT", "reconcile set-parent jp-c1 --none"),
             ),
@@ -221,11 +229,17 @@ WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[F
                 "jp-c1",
                 (PLAIN,),
             ),
-            Finding(Ailment.DRIFT, "workspace:.archive/9-z", "it was at 9-z", "jp-c9", ("reconcile project jp-c9",)),
+            Finding(
+                Ailment.DRIFT,
+                "workspace:.archive/9-z",
+                "the last run left it at 9-z",
+                "jp-c9",
+                ("reconcile project jp-c9",),
+            ),
             Finding(
                 Ailment.DRIFT,
                 "workspace:.archive/9-z/conversations/1-a",
-                "it was at 9-z/conversations/1-a",
+                "the last run left it at 9-z/conversations/1-a",
                 "jp-c1",
                 ("reconcile project jp-c1",),
             ),
@@ -310,7 +324,7 @@ def test_what_cannot_be_seen() -> None:
     assert [(finding.ailment, finding.place) for finding in findings] == [(Ailment.UNREADABLE, "store:.")]
     store = replace(stored(A), problems=(Problem("9-z", "it can't be read (EIO)"),))
     (finding,) = diagnosed(context_of(store, here(A), agreed_on(A)), plan, store, here(A))
-    mend = ("see to its permissions, or to the disk",)
+    mend = ("check its permissions, and the disk",)
     assert finding == Finding(Ailment.UNREADABLE, "store:9-z", "it can't be read (EIO)", mend=mend)
 
 
@@ -324,7 +338,7 @@ def test_a_link_in_the_place_of_a_conversation() -> None:
     ]
     assert (found.ailment, found.conversation) == (Ailment.UNREADABLE, "jp-c1")
     (message,) = (item.message for item in plan.held if item.conversation == "jp-c1")
-    assert message.startswith("workspace:1-a: found a symbolic link, expected the directory that was there; ")
+    assert message.startswith("workspace:1-a: a symbolic link replaced the directory; ")
 
 
 @pytest.mark.parametrize(

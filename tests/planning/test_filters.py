@@ -106,7 +106,7 @@ def test_while_git_is_busy_nothing_changes_in_the_workspace_and_what_needs_it_wa
     (held,) = plan.held
     assert (held.conversation, held.unit, held.title) == (None, "conversation", None)
     assert (held.reason, held.resolve) == (Reason.GIT_BUSY, ())
-    assert held.message == "git is in the middle of something here (merge): 1 change waits for its end"
+    assert held.message == "git is busy (merge); 1 change waits until it is done"
     saves = plan_of(stored(*LINES), here(*workspace), KNOWN, busy)
     assert (kinds(saves), saves.held) == (["copy jp-c2"], ())
     assert without_git(saves, None) is saves
@@ -289,7 +289,7 @@ def test_a_plan_knows_what_was_asked_for_and_not_what_became_of_that() -> None:
 def test_what_is_strange_in_the_store_is_said_first() -> None:
     store, workspace = [replace(side, foreign=(Foreign("x", "a file"),)) for side in (stored(*LINES), here(*LINES))]
     notes = plan_of(store, workspace, KNOWN).notes
-    assert [note.message for note in notes] == ["store:x: a file, left alone", "workspace:x: a file, left alone"]
+    assert [note.message for note in notes] == ["store:x: a file; left alone", "workspace:x: a file; left alone"]
 
 
 def test_what_the_store_lost_as_a_whole_has_no_baseline_any_more() -> None:

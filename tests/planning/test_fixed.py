@@ -285,7 +285,7 @@ def test_an_edit_that_has_lost_something_for_good_is_for_a_person() -> None:
             plan = world.plan()
             (held,) = plan.held
             assert (plan.actions, held.reason) == ((), Reason.LOSING)
-            assert held.message.startswith("found an edit that lacks what the other side has")
+            assert held.message.startswith("an edit removed entries that the other side has")
     world.files[Side.WORKSPACE]["log"] = b"1\n2\n3\n"
     assert [action.reason for action in world.plan().actions] == [Reason.EDITED_WORKSPACE]
 
@@ -321,7 +321,7 @@ def test_what_contradicts_is_held_until_somebody_decides() -> None:
     plan = world.plan()
     (item,) = plan.held
     assert (item.reason, item.unit) == (Reason.CONTRADICTING, METADATA)
-    assert item.message.startswith("found two logs that have no beginning in common")
+    assert item.message.startswith("two logs that have no beginning in common")
     world.policy = Policy(decisions={"log": Take.STORE})
     assert "project workspace:log decided" in world.run()
 
@@ -331,7 +331,7 @@ def test_what_cannot_be_read_is_held_and_what_it_lacks_is_said() -> None:
     plan = world.plan()
     (item,) = plan.held
     assert (item.reason, item.unit) == (Reason.INVALID, METADATA)
-    assert item.message == "workspace:log/log: found bytes that are no UTF-8, expected text"
+    assert item.message == "workspace:log/log: bytes that are no UTF-8 (expected text)"
 
 
 def test_a_damaged_index_is_made_again_and_not_held() -> None:
@@ -349,7 +349,7 @@ def test_while_the_program_is_at_work_what_it_locks_is_left_alone() -> None:
     plan = world.plan()
     assert said(plan) == ["copy store:shopping.md edited-workspace"]
     assert [(item.reason, item.message) for item in plan.held] == [
-        (Reason.PROGRAM_BUSY, ".busy is there: 1 changes wait for its end")
+        (Reason.PROGRAM_BUSY, ".busy is there; 1 change waits until the program is done")
     ]
     world.busy = False
     assert world.run() == [
@@ -494,14 +494,14 @@ def test_what_stands_in_the_place_of_a_record() -> None:
     store, workspace = side(Side.STORE, world.files[Side.STORE]), side(Side.WORKSPACE, BOTH)
     linked = replace(workspace, foreign=(Foreign("log", "a symbolic link", link=True),))
     (item,) = make_plan(store, linked, world.baseline, Policy(), RULES, NOW).held
-    assert "workspace:log: found a symbolic link, expected the record that was there" in item.message
+    assert "workspace:log: a symbolic link replaced the record; " in item.message
     (note,) = (
         each for each in make_plan(store, workspace, world.baseline, Policy(), RULES, NOW).notes if each.conversation
     )
-    assert note.message.startswith("it is gone from the workspace; it stays in the store: `reconcile project log` ")
-    assert note.message.endswith("restores it, `reconcile recover` everything that was here")
+    assert note.message.startswith("deleted from the workspace, still in the store; restore it: reconcile project log ")
+    assert note.message.endswith("restore it: reconcile project log (all that were here: reconcile recover)")
     (emptied,) = make_plan(store, side(Side.WORKSPACE, {}), world.baseline, Policy(), RULES, NOW).held
-    assert emptied.message == "the workspace is empty, though records were there; nothing is inferred from that"
+    assert emptied.message == "the workspace is empty, but had records at the last run; nothing is treated as deleted"
     assert emptied.resolve == ("reconcile recover",)
 
 

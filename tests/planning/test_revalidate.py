@@ -56,7 +56,7 @@ def test_what_git_is_in_the_way_of_is_to_be_applied_again() -> None:
     busy = Item(conversation=None, title=None, unit=WHOLE, reason=Reason.GIT_BUSY, message=later)
     other = Item(conversation="jp-c1", title=None, unit=WHOLE, reason=Reason.INVALID, message="found no title")
     found, _ = agreeing(plan(), replace(plan(), held=(busy, other)))
-    assert found.held == (replace(busy, message=f"{Reason.GIT_BUSY.words}; apply the plan again at its end"), other)
+    assert found.held == (replace(busy, message="git is busy; apply the plan again when it is done"), other)
 
 
 def test_the_same_action_has_another_number_and_other_needs_in_another_plan() -> None:
@@ -113,7 +113,7 @@ OLD = Precondition(Place(Side.STORE, "1-a/events.json"), FILE.size, FILE.mtime_n
 FREE = replace(OLD, place=Place(Side.STORE, "1-a/NOTE.md"), digest=None)
 NEW = Write(OLD.place, None, b"", 9, 9, "new")
 SAME = Write(OLD.place, None, b"", FILE.size, FILE.mtime_ns, FILE.digest or "")
-LATER = "something else would be done with it now"
+LATER = "a plan made now would do something else"
 CHANGED = "store:1-a/events.json: changed since the plan was made"
 SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "all is as it was": ((A,), {"expect": (OLD, FREE), "writes": (NEW,)}, LATER),
@@ -123,12 +123,12 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "there is a file": (
         (A, '1-a/NOTE.md  09:00 "x"'),
         {"expect": (OLD, FREE), "writes": (NEW,)},
-        "store:1-a/NOTE.md: found a file, expected none",
+        "store:1-a/NOTE.md: created since the plan was made",
     ),
     "there is none": (
         (A.partition("  stream")[0],),
         {"expect": (OLD,), "writes": (NEW,)},
-        "store:1-a/events.json: found nothing, expected the file that the plan was made from",
+        "store:1-a/events.json: deleted since the plan was made",
     ),
     "there is another": ((A.replace("[1]", "[2]"),), {"expect": (FREE, OLD)}, CHANGED),
     "it has another time": ((A.replace("stream 09:00", "stream 09:30"),), {"expect": (OLD,)}, CHANGED),
@@ -148,7 +148,7 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
             "target": Place(Side.STORE, "1-a"),
             "expect": (OLD, replace(OLD, place=Place(Side.STORE, "1-a/metadata.json"))),
         },
-        "store:1-a/events.json: found nothing, expected the file that the plan was made from",
+        "store:1-a/events.json: deleted since the plan was made",
     ),
     "it was moved": (
         (A,),
@@ -171,7 +171,7 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
                 replace(OLD, place=Place(Side.STORE, "1-old/metadata.json")),
             ),
         },
-        "store:1-old/events.json: found nothing, expected the file that the plan was made from",
+        "store:1-old/events.json: deleted since the plan was made",
     ),
     "it is to be moved": (
         (A,),
@@ -210,7 +210,7 @@ def test_what_was_decided_otherwise_is_said_to_be_unless_it_is_done() -> None:
     done, due = replace(action(1, 1), writes=(SAME,)), replace(action(2, 1), expect=(FREE, replace(OLD, size=0)))
     assert said(look, done, due, action(3, 2), decided=("jp-c1",)) == {
         "1": DONE_ALREADY,
-        "2": "what belongs here was decided otherwise since (`reconcile log`)",
+        "2": "a later request decided otherwise; see reconcile log",
         "3": LATER,
     }
 
@@ -221,9 +221,9 @@ def test_of_a_conversation_the_first_change_is_said_of_all_its_actions() -> None
     other = replace(FREE, place=Place(Side.WORKSPACE, "1-a/events.json"))
     first, second = replace(action(2, 1), expect=(there,)), replace(action(3, 1), expect=(other,))
     found = said(look, action(1, 1), first, second, action(4, 2))
-    words = "store:1-a/events.json: found a file, expected none"
+    words = "store:1-a/events.json: created since the plan was made"
     assert found["1"] == found["2"] == words
-    assert found["3"] == "workspace:1-a/events.json: found a file, expected none"
+    assert found["3"] == "workspace:1-a/events.json: created since the plan was made"
     assert found["4"] == LATER
 
 
@@ -232,7 +232,7 @@ def test_what_comes_first_by_now_is_named_to_all_that_waits_for_it() -> None:
     new = action(1, 9)
     fresh = plan(new, action(2, 1, 1), action(3, 2, 2), action(4, 3), action(5, 4, 4))
     found = said(look, action(2, 1), action(3, 2), action(4, 3), action(5, 4), fresh=fresh)
-    words = f"needs something else first by now: copy store:1-x ({Reason.EXTERNAL.words})"
+    words = f"needs another change first: copy store:1-x ({Reason.EXTERNAL.words})"
     assert found == {"2": words, "3": words, "4": LATER, "5": LATER}
 
 
@@ -243,7 +243,7 @@ def test_what_an_earlier_action_makes_or_takes_away_is_not_looked_for() -> None:
         replace(OLD, place=Place(Side.STORE, "2-b/conversations/1-a/x")),
     )
     place = Place(Side.STORE, "2-b")
-    nothing = f"{wanted.place}: found nothing, expected the file that the plan was made from"
+    nothing = f"{wanted.place}: deleted since the plan was made"
     file = replace(action(1, 2), unit=METADATA)
     for earlier, words in (
         (replace(file, writes=(replace(NEW, target=wanted.place),)), LATER),

@@ -109,7 +109,7 @@ def test_a_free_place_is_none_even_where_names_only_begin_alike(place: str) -> N
 
 
 def test_a_move_of_nothing_is_a_contradiction() -> None:
-    with pytest.raises(ContradictionError, match="action 1 moves workspace:9-z, where nothing is"):
+    with pytest.raises(ContradictionError, match="action 1 moves workspace:9-z, which does not exist"):
         after(action(Kind.MOVE, "5-e", source=at("9-z")))
 
 

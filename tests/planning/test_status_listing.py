@@ -78,8 +78,8 @@ def test_word(store: Lines, workspace: Lines, baseline: Baseline, word: str, set
 DETAILS = {
     "in the store only": ([ONE], [], FRESH),
     "archived in the store": ([f".archive/{ONE}"], [], FRESH),
-    "kept out of workspaces": ([ONE.replace('"A"', '"A" local')], [], FRESH),
-    "its directory was removed here": ([ONE], [], KNOWN),
+    "not copied to workspaces": ([ONE.replace('"A"', '"A" local')], [], FRESH),
+    "deleted from this workspace": ([ONE], [], KNOWN),
     "": ([ONE], [ONE], KNOWN),
 }
 
@@ -90,12 +90,12 @@ def test_what_is_settled_says_why_it_is_as_it_is(detail: str, sides: tuple[Lines
     assert (standing.detail, standing.settled) == (detail, True)
 
 
-HERE, THERE = "workspace:1-a: nothing in it", "store:1-a: nothing in it"
+HERE, THERE = "workspace:1-a: an empty directory", "store:1-a: an empty directory"
 EMPTY: dict[str, tuple[Lines, Lines, Baseline, str, str]] = {
     "here": ([], ["1-a/"], FRESH, "empty", HERE),
     "in the store": (["1-a/"], [], FRESH, "empty", THERE),
     "on both sides": (["1-a/"], ["1-a/"], FRESH, "empty", f"{THERE}; {HERE}"),
-    "where it was removed": ([ONE], ["1-a/"], KNOWN, "removed", f"its directory was removed here; {HERE}"),
+    "where it was removed": ([ONE], ["1-a/"], KNOWN, "removed", f"deleted from this workspace; {HERE}"),
     "beside an archived one": ([f".archive/{ONE}"], ["1-a/"], FRESH, "archived", f"archived in the store; {HERE}"),
 }
 
@@ -138,15 +138,15 @@ def test_what_a_selection_leaves_out_stands_as_if_nothing_were_to_do() -> None:
 def test_what_was_moved_into_the_trash_is_found_there() -> None:
     standing = found([ONE], [f".trash/{ONE}"], KNOWN)["jp-c1"]
     assert standing.word == "removed"
-    assert standing.detail == "its directory is in workspace:.trash/1-a; `reconcile project jp-c1` makes it anew"
+    assert standing.detail == "moved to workspace:.trash/1-a; restore it: reconcile project jp-c1"
     notes = plan_of(stored(ONE, BESIDE), here(f".trash/{ONE}", BESIDE), KNOWN).notes
-    assert ["its directory is in workspace:.trash/1-a" in note.message for note in notes] == [True]
+    assert ["moved to workspace:.trash/1-a" in note.message for note in notes] == [True]
 
 
 def test_of_several_directories_in_the_trash_the_last_is_named() -> None:
     trash = [f".trash/{ONE}", f".trash/{ONE.replace('1-a', '1-a-1')}"]
     standing = found([ONE], trash, KNOWN)["jp-c1"]
-    assert standing.detail.startswith("its directory is in workspace:.trash/1-a-1; ")
+    assert standing.detail.startswith("moved to workspace:.trash/1-a-1; ")
     assert standing.settled
 
 
@@ -174,7 +174,7 @@ def test_what_is_held_for_another_reason_is_held() -> None:
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
     standing = found([ONE, child], [ONE, '1-a/conversations  09:00 "x"', child], agreed_on(ONE, BESIDE))["jp-c2"]
     assert (standing.word, standing.settled) == ("held", False)
-    assert "is no directory" in standing.detail
+    assert "is not a directory" in standing.detail
 
 
 @pytest.mark.parametrize(("kind", "word"), [(AsideKind.KEPT, "kept"), (AsideKind.UNDONE, "undone")])
@@ -196,7 +196,7 @@ def test_a_child_that_went_with_its_parent_is_waiting_below_it() -> None:
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
     baseline = agreed_on(ONE, f"1-a/conversations/{child}", BESIDE)
     standing = found([ONE, child], [], baseline)["jp-c2"]
-    assert (standing.word, standing.detail, standing.depth) == ("waiting", "comes back with jp-c1", 1)
+    assert (standing.word, standing.detail, standing.depth) == ("waiting", "restored together with jp-c1", 1)
     assert standing.settled
 
 

@@ -82,7 +82,7 @@ def test_a_missing_side_and_a_side_that_is_a_file(root: Path) -> None:
     (root / "file").write_text("x")
     wrong = look(root / "file")
     assert not wrong.exists
-    assert wrong.problems == (Problem("", "found a file, expected a directory"),)
+    assert wrong.problems == (Problem("", "a file is in the place of a directory"),)
 
 
 def test_a_root_that_is_a_link_is_followed_where_a_separator_says_so(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_root_that_is_a_link_is_followed_where_a_separator_says_so(tmp_path: P
     assert look(f"{tmp_path}/link/") == look(tmp_path / "real")
     found = look(tmp_path / "link")
     assert (found.exists, found.copies) == (False, ())
-    assert [problem.message for problem in found.problems] == ["found a symbolic link, expected a directory"]
+    assert [problem.message for problem in found.problems] == ["a symbolic link is in the place of a directory"]
 
 
 def test_copies_everywhere(root: Path) -> None:
@@ -147,7 +147,9 @@ def test_links_at_conversation_level_are_foreign(tmp_path: Path) -> None:
     assert [copy.path for copy in snapshot.copies] == [A, f"{A}/conversations/{B}"]
     assert [copy.obstructed for copy in snapshot.copies] == [False, True]
     paths = (".archive", f"{A}/conversations/{B}/conversations", f"{A}/conversations/{C}", C)
-    assert snapshot.foreign == tuple(Foreign(path, "a symbolic link, never followed", link=True) for path in paths)
+    assert snapshot.foreign == tuple(
+        Foreign(path, "a symbolic link, which is never followed", link=True) for path in paths
+    )
 
 
 def test_managed_files_that_are_none(tmp_path: Path) -> None:
@@ -186,8 +188,8 @@ def test_odd_entries_inside_a_copy(tmp_path: Path) -> None:
         ".hidden-pipe": "a named pipe",
         "pipe": "a named pipe",
         "socket": "a socket",
-        "sub/link": "a symbolic link, never followed",
-        "up": "a symbolic link, never followed",
+        "sub/link": "a symbolic link, which is never followed",
+        "up": "a symbolic link, which is never followed",
     }
     special = [entry.path.removeprefix(f"{A}/") for entry in snapshot.foreign if entry.special]
     assert special == [".cache/pipe", ".hidden-pipe", "pipe", "socket"]
@@ -293,7 +295,7 @@ def test_files_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     make(tmp_path / B)
     deny(monkeypatch, "events.json", "NOTE.md")
     snapshot = look(tmp_path)
-    words = "something that can't be read (Permission denied)"
+    words = "Permission denied"
     assert fault(snapshot.copies[0].stream) == ("events.json", words, "a readable file")
     assert isinstance(snapshot.copies[0].metadata, Metadata)
     assert [f.name for f in snapshot.copies[0].files if f.digest is None] == [
@@ -317,7 +319,7 @@ def test_directories_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.Mo
     assert first.obstructed
     assert isinstance(first.metadata, Metadata)
     assert (isinstance(second.metadata, Fault), isinstance(second.stream, Fault)) == (True, True)
-    message = "it can't be read (Permission denied)"
+    message = "can't be read (Permission denied)"
     paths = (f"{A}/conversations", f"{A}/locked", C)
     assert look(tmp_path).problems == tuple(Problem(path, message) for path in paths)
 
@@ -327,7 +329,7 @@ def test_a_root_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     snapshot = look(tmp_path)
     assert snapshot.exists
     assert snapshot.identity
-    assert snapshot.problems == (Problem("", "it can't be read (Permission denied)"),)
+    assert snapshot.problems == (Problem("", "can't be read (Permission denied)"),)
 
 
 @pytest.mark.parametrize(("times", "good"), [(1, True), (2, True), (3, False)])
@@ -352,7 +354,7 @@ def test_a_file_that_changes_while_it_is_read(
     if good:
         assert copy.stream == Stream(1, "2025-07-19 14:30:00.0")
     else:
-        assert fault(copy.stream)[:2] == ("events.json", "it changing while it was read")
+        assert fault(copy.stream)[:2] == ("events.json", "it changes all the time")
     assert isinstance(copy.metadata, Metadata)
 
 
@@ -372,7 +374,7 @@ def test_a_file_that_grows_or_vanishes_while_it_is_read(tmp_path: Path, monkeypa
     monkeypatch.setattr(Directory, "open_file", open_file)
     first, second = look(tmp_path, f"jp-c{A}", f"jp-c{B}").copies
     assert isinstance(first.stream, Stream), "it grew before it was looked at, so it is at rest"
-    assert fault(second.metadata)[:2] == ("metadata.json", "it changing while it was read")
+    assert fault(second.metadata)[:2] == ("metadata.json", "it changes all the time")
 
 
 @pytest.mark.parametrize(("times", "problems"), [(1, 0), (99, 1)])

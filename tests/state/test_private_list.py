@@ -128,7 +128,7 @@ def test_what_was_local_stays_so_when_the_database_is_lost(place: Path, loss: st
         assert (local, LIST in messages[-1]) == ("ac", True)
     local, messages = known(place, readonly=False)
     assert local == "ac"
-    assert "2 more conversations are local" in messages[-1]
+    assert "2 more conversations of that list stay local" in messages[-1]
     assert known(place, readonly=False) == ("ac", ())
     assert listed(place) == "ac"
     change(place, local="d", public="a")

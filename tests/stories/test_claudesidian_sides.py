@@ -117,7 +117,7 @@ def test_what_was_deleted_comes_back(run: Run, tmp_path: Path, gone: tuple[str, 
         shutil.rmtree(vault.path / each)
     left = vault.records()
     result = vault.run("-w", vault.path)
-    assert ("recover" if gone == TOPS else "it stays in the store") in result.output, result.output
+    assert ("recover" if gone == TOPS else "still in the store") in result.output, result.output
     assert vault.records() == left
     assert below(vault.store) == stored
     vault.reconcile("recover", "--yes")

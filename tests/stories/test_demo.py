@@ -71,12 +71,12 @@ def test_what_the_demo_says_to_try_never_touches_the_users_data(tmp_path: Path, 
 def test_a_store_that_a_run_makes_is_named(tmp_path: Path, run: Run) -> None:
     world = make_project(tmp_path / "project", run)
     three(world)
-    told = f"there is no store for this workspace yet; making {world.silo}\n"
+    told = f"this workspace has no store yet; creating {world.silo}\n"
     dry = run("-n", "-w", world.project)
-    assert dry.stderr == told.replace("making", "a run makes")
+    assert dry.stderr == told.replace("creating", "a run creates")
     assert not world.silo.exists()
     code, shown = at_terminal("-w", world.project, answers="n\n")
-    assert (code, "Make the store?" in shown, world.silo.exists()) == (4, True, False), shown
+    assert (code, "Create the store?" in shown, world.silo.exists()) == (4, True, False), shown
     assert run("-w", world.project).stderr == told, "nobody can be asked: a script's first run works"
     assert world.store.is_dir()
     assert run("-w", world.project).stderr == ""
@@ -90,4 +90,4 @@ def test_a_store_is_made_with_a_yes(tmp_path: Path, run: Run) -> None:
     other = make_project(tmp_path / "other", run)
     (other.project / ".jp" / ".id").write_text("zz9zz\n")
     code, shown = at_terminal("-w", other.project, "-y")
-    assert (code, "Make the store?" in shown) == (0, False)
+    assert (code, "Create the store?" in shown) == (0, False)

@@ -36,7 +36,7 @@ def findings(run: Run, project: Path, *args: str, code: int) -> list[dict[str, A
 def test_nothing_is_wrong(run: Run, tmp_path: Path, scenario: str) -> None:
     project = corpus_project(scenario, tmp_path)
     assert findings(run, project, code=0) == []
-    assert run("doctor", "-w", project, "--format", "leslie").stdout.endswith("\n\nNothing is wrong.\n")
+    assert run("doctor", "-w", project, "--format", "leslie").stdout.endswith("\n\nNo problems found.\n")
 
 
 @needs_corpus
@@ -46,10 +46,10 @@ def test_an_objective_lags_behind_a_transfer(run: Run, tmp_path: Path) -> None:
         0,
         (
             "lag (1)\n"
-            "  Leslie doesn't look at the objective after a transfer; it does at the next change.\n"
-            "  note: objectives.json: obj-b8495837: status completed, its threads make it active by now\n"
+            "  Leslie updates the objective at its next change, not after a transfer.\n"
+            "  note: objectives.json: obj-b8495837: status completed, but by its threads it is active\n"
             "\n"
-            "Nothing is wrong; 1 note.\n"
+            "No problems found; 1 note.\n"
         ),
     )
 
@@ -58,10 +58,7 @@ def test_an_objective_lags_behind_a_transfer(run: Run, tmp_path: Path) -> None:
 def test_a_lost_operation(run: Run, tmp_path: Path) -> None:
     (found,) = findings(run, corpus_project("recovered-from-bak", tmp_path), code=4)
     assert (found["kind"], found["severity"], found["place"]) == ("F3", "warning", "threads/thread-ddd68a6a")
-    assert found["found"] == (
-        "found no record, but an empty directory and the objective obj-3b10625e lists it; "
-        "expected a record, or nothing of it"
-    )
+    assert found["found"] == ("no record of the thread, but an empty directory and the objective obj-3b10625e lists it")
     assert (found["repairable"], found["on_request"]) == (False, True)
 
 
@@ -72,11 +69,11 @@ def test_both_files_torn(run: Run, tmp_path: Path) -> None:
         4,
         (
             "F2 (1)\n"
-            "  Every Leslie command fails; what is left can be put together again.\n"
-            "  error: thread_relations.json: found a truncated file, it ends in the middle of a value in line 51, "
+            "  Every Leslie command fails; the rest of the file can be recovered.\n"
+            "  error: thread_relations.json: found a truncated file, which ends inside a value in line 51, "
             "expected a JSON object; thread_relations.json.bak is no better\n"
-            "    run no Leslie command; what can be salvaged: the records of thread-6fefc192, thread-3777b6e5, "
-            "thread-3fc3f6a6; no operation; only the id of thread-ddd68a6a, by its directory or objective\n"
+            "    run no Leslie command; on request this is recovered: the records of thread-6fefc192, thread-3777b6e5, "
+            "thread-3fc3f6a6; no operation; only the id of thread-ddd68a6a\n"
             "    reconcile doctor --mend F2:thread_relations.json\n"
             "\n"
             "1 error.\n"
@@ -86,8 +83,8 @@ def test_both_files_torn(run: Run, tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         (
-            "reconcile: .leslie/thread_relations.json: found a truncated file, it ends in the middle of a value in "
-            "line 51, expected a JSON object\n  hint: reconcile doctor --format leslie says what is left of it\n"
+            "reconcile: .leslie/thread_relations.json: a truncated file, which ends inside a value in "
+            "line 51 (expected a JSON object)\n  hint: see what can be recovered: reconcile doctor --format leslie\n"
         ),
     )
 
@@ -172,7 +169,7 @@ def test_no_threads(run: Run, tmp_path: Path) -> None:
     assert run("ls", "--tree", "-w", project_of(Leslie(), tmp_path)).stdout == "no threads\n"
     (tmp_path / ".leslie" / "thread_relations.json").unlink()
     result = run("ls", "-w", tmp_path)
-    assert "found nothing, expected a file" in result.stderr
+    assert "no such file (expected a file)" in result.stderr
 
 
 def test_jp_is_the_default_where_both_are(run: Run, tmp_path: Path) -> None:
@@ -181,7 +178,7 @@ def test_jp_is_the_default_where_both_are(run: Run, tmp_path: Path) -> None:
     project_of(Leslie(), tmp_path)
     assert run("ls", "-w", tmp_path).stdout == "no conversations\n"
     assert run("ls", "-w", tmp_path, "--format", "leslie").stdout == "no threads\n"
-    assert run("doctor", "-w", tmp_path, "--format", "leslie").stdout.endswith("\n\nNothing is wrong.\n")
+    assert run("doctor", "-w", tmp_path, "--format", "leslie").stdout.endswith("\n\nNo problems found.\n")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +202,7 @@ def test_no_leslie_there(run: Run, tmp_path: Path, command: str) -> None:
     (tmp_path / ".leslie" / "env").write_text("")
     result = run(command, "--format", "leslie", "-w", tmp_path)
     assert result.exit_code == 2
-    assert "found no .leslie/thread_relations.json in" in result.stderr
+    assert "no .leslie/thread_relations.json in" in result.stderr
 
 
 def test_what_differs_is_shown_value_by_value(run: Run, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_link_in_the_place_of_the_folder(small: Sides) -> None:
     before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
     result = small.run("-w", small.project)
     assert result.exit_code == 2
-    assert "found a symbolic link, expected a directory" in result.stderr
+    assert ".leslie: a symbolic link" in result.stderr
     assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
 
 
@@ -129,7 +129,7 @@ def test_a_link_inside(small: Sides, name: str) -> None:
     before = {each: each.read_bytes() for each in [outside, *outside.rglob("*")] if each.is_file()}
     result = small.run("-w", small.project)
     assert result.exit_code == 4
-    assert f"workspace:{name}: found a symbolic link, expected the record that was there" in result.output
+    assert f"workspace:{name}: a symbolic link replaced the record; " in result.output
     assert path.is_symlink()
     assert {each: each.read_bytes() for each in [outside, *outside.rglob("*")] if each.is_file()} == before
     assert carried(small.store) == stored, result.output
@@ -166,7 +166,7 @@ def test_the_folder_is_a_file(small: Sides) -> None:
         result = small.run(*args, "-w", small.project)
         assert result.exit_code in (1, 2, 4), (args, result.output)
         assert "Traceback" not in result.output
-    assert "the workspace is empty, though records were there" in small.run("-w", small.project).output
+    assert "the workspace is empty, but had records at the last run" in small.run("-w", small.project).output
     assert small.leslie.read_text() == "no directory\n"
     assert len(carried(small.store)) == 3
 
@@ -190,7 +190,7 @@ def test_a_store_inside_of_the_folder_is_refused(small: Sides) -> None:
     inside.mkdir()
     result = small.run("-w", small.project, "--store", inside)
     assert result.exit_code == 2
-    assert "the store inside the workspace" in result.stderr
+    assert "the store is inside the workspace" in result.stderr
     assert os.listdir(inside) == []
 
 

@@ -118,7 +118,7 @@ def test_a_lock_that_was_taken_away_meanwhile(drifted: Sides, monkeypatch: pytes
         patched.setattr(Stage, "flush", flush_slowly)
         result = drifted.run("-w", drifted.project)
     assert result.exit_code == 4
-    assert "its lock was taken away by another process" in result.output
+    assert "another process took over its lock" in result.output
     assert (drifted.leslie / "thread_relations.json").read_bytes() == before
     assert lock.is_dir()
     assert (drifted.store / "notes.txt").exists()

@@ -116,7 +116,7 @@ def test_the_folder_is_deleted_and_comes_back(tmp_path: Path, run: Run, scenario
     assert "reconcile recover" in waiting.output
     sides.reconcile("recover", "--yes")
     assert carried(sides.leslie) == before
-    assert sides.run("doctor", "-w", sides.project).stdout.splitlines()[-1].startswith("Nothing is wrong")
+    assert sides.run("doctor", "-w", sides.project).stdout.splitlines()[-1].startswith("No problems found")
     notes = json.loads(sides.run("doctor", "--json", "-w", sides.project).stdout)["findings"]
     assert [each for each in notes if each["kind"] == "F4"] == [], "directories are missing"
 
@@ -124,12 +124,12 @@ def test_the_folder_is_deleted_and_comes_back(tmp_path: Path, run: Run, scenario
 def test_a_thread_directory_is_deleted(small: Sides) -> None:
     shutil.rmtree(small.leslie / "threads" / "thread-a")
     result = small.reconcile()
-    assert "it stays in the store" in result.output
+    assert "still in the store" in result.output
     plan = Path("threads", "thread-a", "plan.md")
     assert (small.store / plan).read_text() == "a plan\n"
     assert not (small.leslie / plan).exists()
     assert (small.leslie / "threads" / "thread-a" / "context" / "live").is_dir()
-    assert small.run("doctor", "-w", small.project).stdout.endswith("\n\nNothing is wrong.\n")
+    assert small.run("doctor", "-w", small.project).stdout.endswith("\n\nNo problems found.\n")
     small.reconcile("recover", "--yes")
     assert (small.leslie / plan).read_text() == "a plan\n"
     assert small.in_sync()

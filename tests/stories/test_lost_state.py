@@ -121,10 +121,10 @@ def test_a_run_says_that_the_database_was_deleted(world: World, left: tuple[str,
     before = set(files(world.store)), set(files(world.workspace))
     delete_beside(world, left)
     for words in (("-n",), ("status",)):
-        assert "state.sqlite: it is missing, and read as empty" in world.run(*words, "-w", world.project).output
+        assert "state.sqlite: it is missing and counts as empty" in world.run(*words, "-w", world.project).output
     assert {path.name for path in world.state.glob(f"{DATABASE}*")} == {f"{DATABASE}{suffix}" for suffix in left}
     said = world.reconcile().output
-    assert "state.sqlite: it was missing, and was made again" in said
+    assert "state.sqlite: it was missing and is rebuilt" in said
     assert "missing" not in world.reconcile().output
     assert (set(files(world.store)), set(files(world.workspace))) == before
     assert local(world) == ({f"jp-c{number}"} if private else set())

@@ -223,7 +223,7 @@ def test_what_was_in_the_store_alone_is_named_with_the_way_back(watched: World) 
     told = watched.reconcile().output
     assert "lost with the store" in told
     assert f"reconcile restore jp-c{FIRST}@" in told
-    assert "jp-c17500000021; nothing of it is kept" in told
+    assert "jp-c17500000021; the vault has no version of it" in told
     assert "lost with the store" not in watched.reconcile().output, "it is said once"
     for words in (["status"], ["doctor"], ["recover", "--dry-run"]):
         told = watched.run("--workspace", watched.project, *words).output

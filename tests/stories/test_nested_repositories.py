@@ -32,8 +32,7 @@ PLACES = [
 ]
 KINDS = ["worktree", "repository"]
 WAY_ON = (
-    "which isn't removed or moved with the directory around it;"
-    " move that away (a worktree: `git worktree move`), and run again"
+    "is not removed or moved with the directory around it; move it away (a worktree: `git worktree move`) and run again"
 )
 
 
@@ -102,7 +101,7 @@ def test_the_directory_that_a_repository_lies_in_is_not_removed(
         assert code == 4, output
         (line,) = held_lines(output)
         assert relative in line
-        assert "goes into the vault" not in output
+        assert "saved in the vault with its directory" not in output
     assert state_of(at) == before
     assert (told.workspace / OUTER_NAME / "events.json").exists()
 
@@ -135,7 +134,7 @@ def test_a_pipe_there_is_seen_before_the_removal(told: World, place: str) -> Non
     for words in (("local", str(OUTER), "-n"), ("local", str(OUTER)), ()):
         code, output = said(told, *words)
         assert code == 4, output
-        assert f"workspace:{at.relative_to(told.workspace)}: found a named pipe" in output
+        assert f"workspace:{at.relative_to(told.workspace)}: a named pipe" in output
     at.unlink()
     assert said(told)[0] == 0
     assert not (told.workspace / OUTER_NAME).exists()
@@ -200,14 +199,14 @@ def test_undo_neither_removes_nor_moves_it(told: World) -> None:
     (made,) = told.workspace.glob(f"{OTHER + 1}*")
     git(made, "init", "-q", ".")
     code, output = said(told, "undo", "--yes")
-    assert (code, f"workspace:{made.name}/.git: found a git repository" in output) == (4, True), output
+    assert (code, f"workspace:{made.name}/.git: a git repository" in output) == (4, True), output
     assert state_of(made)
     moved = told.workspace / f"{OTHER}-other" / "conversations" / INNER_NAME
     put(told, "worktree", moved / "wt")
     before = state_of(moved / "wt")
     (run,) = [each["id"] for each in json.loads(said(told, "log", "--json")[1])["runs"][1:2]]
     code, output = said(told, "undo", str(run), "--yes")
-    assert (code, "wt/.git: found a git worktree" in output) == (4, True), output
+    assert (code, "wt/.git: a git worktree" in output) == (4, True), output
     assert state_of(moved / "wt") == before
 
 
@@ -217,7 +216,7 @@ def test_doctor_does_not_move_it_into_the_trash(told: World) -> None:
     before = state_of(inner / "wt")
     (inner / "events.json").write_text("{")
     code, output = said(told, "doctor", "--quarantine", str(INNER), "--yes")
-    assert (code, "wt/.git: found a git worktree" in output) == (4, True), output
+    assert (code, "wt/.git: a git worktree" in output) == (4, True), output
     assert state_of(inner / "wt") == before
 
 

@@ -106,7 +106,7 @@ def test_a_second_reconcile_waits_and_says_who_is_at_work(world: World, monkeypa
     with held(world.state / "lock"):
         result = world.run("--workspace", world.project)
         assert result.exit_code == 5
-        assert "another reconcile is at work" in result.stderr
+        assert "another reconcile is running on this store" in result.stderr
         assert "Traceback" not in result.output
         assert not world.store.exists()
         assert world.plan()["actions"], "a dry run needs no lock"

@@ -296,7 +296,7 @@ def test_a_workspace_that_is_deleted_meanwhile_is_not_made_anew(world: World) ->
     with before_it_begins(lambda: shutil.rmtree(world.project / ".jp")):
         result = world.run("--workspace", world.project)
     assert result.exit_code == 4, result.output
-    assert "expected the directory of a moment ago" in result.stderr
+    assert "deleted or moved during this run" in result.stderr
     assert not (world.project / ".jp").exists()
     assert contents(store) == stored
 
@@ -313,6 +313,6 @@ def test_a_workspace_that_is_another_by_now(world: World) -> None:
     with before_it_begins(swap):
         result = world.run("--workspace", world.project)
     assert result.exit_code == 4, result.output
-    assert "found another directory" in result.stderr
+    assert "replaced by another directory during this run" in result.stderr
     assert world.event_count(NUMBER, world.workspace) == 3
     world.reconcile()

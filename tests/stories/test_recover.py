@@ -65,7 +65,7 @@ def test_a_new_workspace_in_the_place_of_another_is_told_of_recover_until_someth
     marker.rename(known.project / "away")
     known.workspace.mkdir(parents=True)
     (marker / ".id").write_text(ID_FILE)
-    hint = "2 conversations that were in the one before can come back: reconcile recover"
+    hint = "2 conversations that were in the previous one can be restored: reconcile recover"
     for args in (["--dry-run"], [], [], ["status"]):
         result = known.run(*args)
         assert (result.exit_code, result.stderr.count(hint)) == (0, 1)
@@ -95,7 +95,7 @@ def test_every_other_command_refuses_where_an_outer_project_would_be_taken(known
     for args in ([], ["status"], ["rm", str(FIRST)]):
         result = run(*args)
         assert (result.exit_code, result.stdout) == (2, "")
-        assert f"{known.project}: found no .jp" in result.stderr
+        assert f"{known.project}: the .jp directory of this checkout is missing" in result.stderr
         assert "reconcile recover" in result.stderr
     (known.project / "sub").mkdir()
     os.chdir(known.project / "sub")
@@ -114,9 +114,9 @@ def test_a_part_that_went_and_was_noticed_comes_back_run_by_run(known: World) ->
         shutil.rmtree(known.workspace / f"{number}-it")
         known.reconcile()
     result = recover(known, "--yes")
-    assert "not taken: 2 conversations whose directories were gone when run" in result.stderr
+    assert "not restored: 2 conversations that were missing at run" in result.stderr
     assert f"It (jp-c{FIRST})" in result.stderr
-    assert "`reconcile project ID` takes one" in result.stderr
+    assert "restore one: reconcile project ID" in result.stderr
     assert (known.workspace / f"{THIRD + 1}-it").is_dir()
     assert not (known.workspace / f"{FIRST}-it").exists()
     recover(known, "--yes")
@@ -132,7 +132,7 @@ def test_a_worktree_elsewhere_takes_the_record_of_the_one_that_is_gone(
     new = tmp_path / "elsewhere"
     new.mkdir()
     monkeypatch.chdir(new)
-    assert "no record of a checkout here" in run("recover").stderr
+    assert "no checkout here is known" in run("recover").stderr
     recover(known, "--from", known.project, "--yes")
     assert listing(new / ".jp" / "conversations") == before
     found = json.loads(run("checkouts", "--json").stdout)["checkouts"]
@@ -153,9 +153,9 @@ def test_without_any_record_nothing_is_published_but_by_name(known: World, run: 
     note = f"{FIRST}-it/NOTE.md"
     shutil.rmtree(known.project / ".jp")
     shutil.rmtree(state)
-    assert "no record of a checkout here" in run("recover", "--yes").stderr
+    assert "no checkout here is known" in run("recover", "--yes").stderr
     result = recover(known, "--store", silo, "--yes")
-    assert "nothing is known of what was here" in result.stderr
+    assert "of which none is known to have been here" in result.stderr
     assert "Nothing to do" in result.stdout
     assert not listing(known.workspace)
     recover(known, "--store", silo, "--all", "--yes")
@@ -183,7 +183,7 @@ def test_a_plan_to_recover_is_saved_only_where_it_can_be_carried_out(known: Worl
     assert (known.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it").is_dir()
     known.check_settled()
     shutil.rmtree(known.project / ".jp")
-    assert "there is no .jp that a saved plan could be carried out in" in run("recover", "--out", saved).stderr
+    assert "a saved plan needs the .jp directory, which is missing" in run("recover", "--out", saved).stderr
 
 
 def test_what_was_archived_here_comes_back_into_the_archive(known: World) -> None:
@@ -206,12 +206,12 @@ def test_what_lies_below_a_local_one_is_left_out_and_named(known: World) -> None
     known.reconcile("local", str(FIRST))
     shutil.rmtree(known.project / ".jp")
     result = recover(known, "--yes", "--all")
-    assert "left out: 1 conversation below what doesn't come" in result.stderr
+    assert "left out: 1 conversation whose parents are not restored" in result.stderr
     assert "Nothing to do" in result.stdout
     assert not listing(known.workspace)
 
 
-@pytest.mark.parametrize("kind", ["a symbolic link that leads nowhere", "a file"])
+@pytest.mark.parametrize("kind", ["a dangling symbolic link", "a file"])
 def test_something_else_in_the_place_of_jp_is_named(known: World, kind: str) -> None:
     marker = known.project / ".jp"
     shutil.rmtree(marker)
@@ -220,7 +220,7 @@ def test_something_else_in_the_place_of_jp_is_named(known: World, kind: str) -> 
     else:
         marker.symlink_to("nowhere")
     refused = recover(known, "--yes", code=2).stderr
-    assert f"{marker}: found {kind}, expected a directory or nothing" in refused
+    assert f"{marker}: {kind} is in the place of the workspace directory" in refused
     assert "move it away" in refused
     marker.unlink()
     recover(known, "--yes")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
-CLEANED = "what it left open has been cleaned up"
+CLEANED = "its open steps are cleaned up"
 
 
 def killed_before(world: World, call: str, number: int = 1) -> None:
@@ -62,10 +62,10 @@ def test_one_line_says_what_was_done(world: World) -> None:
     run = staging(world).name[len(".reconcile-01234567-") :]
     before = world.stamps()
     looked = world.run("--workspace", world.project, "--dry-run")
-    words = f"run {run} was interrupted; the next run that isn't a dry run finishes what it left open"
+    words = f"run {run} was interrupted; the next run (no dry run) completes or cleans up its open steps"
     assert looked.stderr.splitlines() == [words]
     assert world.stamps() == before
-    assert said(world) == [f"run {run} was interrupted; 2 of its 3 steps were done; {CLEANED}"]
+    assert said(world) == [f"run {run} was interrupted; 2 of its 3 steps were done, and {CLEANED}"]
     assert said(world) == []
     with State.open(str(world.state), readonly=True) as state:
         states = [step.state for step in state.journal.steps(run)]
@@ -141,7 +141,7 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
         id_of=lambda _: None,
         metadata_file="metadata.json",
     )
-    with pytest.raises(FileExistsError, match="found something there already"):
+    with pytest.raises(FileExistsError, match="the name of the staging directory is in use"):
         stage.new_name(Side.STORE)
     assert not stage.used
     root.close()
@@ -173,9 +173,7 @@ def test_half_a_stream_in_the_store_is_put_back_by_whoever_comes_first(world: Wo
     before = half(world)
     lines = said(other)
     assert len(lines) == 1
-    assert lines[0].endswith(
-        f"what it left open in the store has been cleaned up; a run in {world.project} does the rest"
-    )
+    assert lines[0].endswith(f"its open steps in the store are cleaned up; a run in {world.project} cleans up the rest")
     assert listing(world.store) == before
     assert said(other) == []
     assert len(said(world)) == 1
@@ -196,7 +194,7 @@ def test_the_run_of_a_checkout_that_can_not_be_looked_at_stays_open(world: World
     half(world)
     away = world.project.rename(world.project.with_name("away"))
     world.project.symlink_to(world.project)  # leads nowhere, without end
-    assert said(other)[0].endswith(f"a run in {world.project} does the rest")
+    assert said(other)[0].endswith(f"a run in {world.project} cleans up the rest")
     found = json.loads(other.run("--workspace", other.project, "checkouts", "--json").stdout)
     assert {each["project"]: each["state"] for each in found["checkouts"]}[str(world.project)] == "unreadable"
     world.project.unlink()
@@ -222,7 +220,7 @@ def test_a_conversation_that_is_at_work_keeps_the_run_open(world: World) -> None
     half(world)
     lock = hold(world.silo / "locks" / f"jp-c{FIRST}.lock")
     result = world.run("--workspace", world.project)
-    assert "what it left open has to wait" in result.stderr
+    assert "its open steps wait for a lock" in result.stderr
     lock.close()
     assert said(world)[0].endswith(CLEANED)
 

@@ -41,7 +41,7 @@ def test_a_saved_plan_refuses_what_was_edited_meanwhile_and_does_the_rest(world:
     }
     again = world.reconcile("apply", saved, code=4, settled=False).stdout
     assert f"workspace:{SECOND_ID}-it/events.json: changed since the plan was made" in again
-    assert f"store:{FIRST}-it: found it done already" in again
+    assert f"store:{FIRST}-it: already done" in again
     world.reconcile()
     assert listing(world.store) == listing(world.workspace)
 
@@ -65,8 +65,8 @@ def test_a_saved_removal_is_carried_out_once(world: World, tmp_path: Path) -> No
     world.reconcile("apply", saved)
     assert not list(world.store.glob(f"{FIRST}*"))
     result = world.reconcile("apply", saved, code=4)
-    assert f"skipped: remove store:{FIRST}-it: found it done already" in result.stdout
-    assert "make it again" not in result.stderr
+    assert f"skipped: remove store:{FIRST}-it: already done" in result.stdout
+    assert "make the plan again" not in result.stderr
     assert "removed on request" not in result.stdout, "nothing of it was done this time"
 
 
@@ -80,13 +80,13 @@ def test_a_saved_move_is_carried_out_once_and_says_what_it_would_need_first(worl
     set_key(child, "user", "me", LONG_AGO + SECOND)
     result = world.reconcile("apply", saved, code=4, settled=False)
     metadata = f"store:{SECOND_ID}-it/metadata.json"
-    assert f"needs something else first by now: copy {metadata} (edited in the workspace)" in result.stdout
+    assert f"needs another change first: copy {metadata} (edited in the workspace)" in result.stdout
     assert f"into {THIRD}-it" not in result.stdout, "the move was not done"
     world.reconcile("set-parent", str(FIRST), "--none", settled=False)
     world.reconcile()
     world.reconcile("set-parent", str(FIRST), str(THIRD), "--out", saved, settled=False)
     world.reconcile("apply", saved)
-    assert world.reconcile("apply", saved, code=4).stdout.count("found it done already") == 3
+    assert world.reconcile("apply", saved, code=4).stdout.count("already done") == 3
 
 
 def test_an_edit_without_another_time_or_size_is_noticed(world: World, tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_a_saved_removal_is_refused_when_the_conversation_is_back(world: World, 
     world.reconcile("--out", saved, settled=False)
     copy_tree(tmp_path / "aside", world.store / f"{FIRST}-it")
     result = world.reconcile("apply", saved, code=4, settled=False)
-    assert "something else would be done with it now" in result.stdout
-    assert "make it again with --out" in result.stderr
+    assert "a plan made now would do something else" in result.stdout
+    assert "make the plan again with --out" in result.stderr
     assert (world.workspace / f"{FIRST}-it" / "events.json").exists()
 
 
@@ -236,7 +236,7 @@ def test_a_saved_publication_is_refused_where_it_was_made_local_since(world: Wor
     world.reconcile("project", str(FIRST))
     world.reconcile("local", str(FIRST))
     result = world.reconcile("apply", saved, code=4)
-    assert "what belongs here was decided otherwise since" in result.output
+    assert "a later request decided otherwise" in result.output
     assert not list(world.workspace.glob(f"{FIRST}*"))
     assert "local" in world.reconcile("status", str(FIRST)).stdout
 

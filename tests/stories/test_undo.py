@@ -66,7 +66,7 @@ def test_the_log_lists_runs_and_the_steps_of_one(world: World) -> None:
     steps = world.reconcile("log", newest, settled=False).stdout
     assert "metadata.json  (edited in the workspace)" in steps
     assert f"jp-c{FIRST}@{newest}:metadata" in steps
-    assert "there is no run 'x'" in world.run("log", "x", "-w", world.project).stderr
+    assert "no run has an id that starts with 'x'" in world.run("log", "x", "-w", world.project).stderr
     assert "is ambiguous" in world.run("log", newest[:4], "-w", world.project).stderr
 
 
@@ -103,8 +103,11 @@ def test_a_purged_secret_is_nowhere(world: World) -> None:
     assert "deleted from the vault for good" in gone.stdout
     assert not [path for path in everywhere if path.exists() and SECRET.encode() in path.read_bytes()]
     refused = world.reconcile("undo", code=4, settled=False)
-    assert "isn't in the vault any more" in refused.stdout
-    assert "no object of the vault" in world.run("vault", "--purge", digest[:8], "--yes", "-w", world.project).stderr
+    assert "the vault has no saved version of it any more" in refused.stdout
+    assert (
+        "no version in the vault starts with"
+        in world.run("vault", "--purge", digest[:8], "--yes", "-w", world.project).stderr
+    )
 
 
 def test_a_purge_says_where_the_content_still_is(world: World) -> None:
@@ -132,7 +135,7 @@ def test_a_run_is_undone_in_its_own_checkout(world: World, tmp_path: Path, run: 
     (other.project / ".jp" / ".id").write_text(ID_FILE)
     newest = runs(world)[0]["id"]
     refused = other.run("undo", newest, "-w", other.project).stderr
-    assert f"was made in {world.project}, expected one of {other.project}" in refused
+    assert f"belongs to another checkout: {world.project}" in refused
     assert f"reconcile undo {newest} --workspace {world.project}" in refused
     assert "there is no run to undo here" in other.run("undo", "-w", other.project).stderr
     assert str(world.project) in other.run("log", "-w", other.project).stdout
@@ -153,7 +156,7 @@ def test_what_was_done_before_the_workspace_was_wiped_is_undone_as_well(world: W
     assert listing(world.store) | listing(world.workspace) == before
     assert "reconcile recover" in world.reconcile("undo").stderr
     refused = world.reconcile("undo", runs(world)[-1]["id"], code=4, settled=False)
-    assert f"store:{THIRD}-it is the only copy by now" in refused.stdout
+    assert f"store:{THIRD}-it: the only copy now" in refused.stdout
     assert "reconcile restore" not in refused.stdout, "nothing was replaced then"
 
 
@@ -195,7 +198,7 @@ def test_what_was_done_in_a_forgotten_checkout_can_still_be_restored(world: Worl
     (other.project / ".jp" / ".id").write_text(ID_FILE)
     other.run("checkouts", "--forget", world.project, "-w", other.project)
     refused = other.run("undo", newest, "-w", other.project).stderr
-    assert f"run {newest} was made in a checkout that was forgotten" in refused
+    assert f"run {newest} belongs to another checkout: a forgotten checkout" in refused
     assert f"reconcile restore ID@{newest}" in refused
     restored = other.run("restore", f"{FIRST}@{newest}", "-w", other.project)
     assert restored.exit_code == 0
@@ -216,13 +219,14 @@ def test_what_lay_beside_a_conversation_stays_in_the_vault_when_it_is_restored(w
     world.reconcile()
     result = world.reconcile("restore", f"{FIRST}@{removed}")
     (digest,) = [each["digest"] for each in versions(world, removed) if each["file"] == ".DS_Store"]
-    words = f"workspace:{FIRST}-it/.DS_Store: no file of the conversation, stays in the vault; "
-    assert words + f"`reconcile show {digest[:16]}` prints it" in result.stdout
+    words = f"workspace:{FIRST}-it/.DS_Store: not a file of the conversation, not restored; "
+    assert words + f"print it: reconcile show {digest[:16]}" in result.stdout
     assert [world.event_count(FIRST), beside.exists()] == [3, False]
     assert not (world.store / f"{FIRST}-it" / ".DS_Store").exists()
     for version in (digest, f"{FIRST}@{removed}:conversation"):
         assert (
-            "found .DS_Store, expected files of the conversation" in world.reconcile("restore", version, code=2).stderr
+            ".DS_Store: not a file of the conversation, so it can't be restored"
+            in world.reconcile("restore", version, code=2).stderr
         )
 
 
@@ -237,8 +241,8 @@ def test_a_conversation_that_was_removed_with_an_unsaved_edit_comes_back_with_it
     assert world.event_count(FIRST) == 4
     found = {(each["file"], each["place"].partition(":")[0]): each["digest"] for each in versions(world, removed)}
     older = found["events.json", "store"]
-    words = f"store:{FIRST}-it/events.json: another version that was kept then stays in the vault; "
-    assert words + f"`reconcile restore {older[:16]}` takes it instead" in result.stdout
+    words = f"store:{FIRST}-it/events.json: the vault has another version from that run; "
+    assert words + f"take it instead: reconcile restore {older[:16]}" in result.stdout
     assert [each for each in found if each[0] == "metadata.json" and found[each][:16] in result.stdout] == []
     world.reconcile("restore", older[:16])
     assert world.event_count(FIRST) == 3
@@ -254,7 +258,7 @@ def test_of_two_versions_the_one_that_can_be_read_comes_back(world: World) -> No
     world.reconcile("rm", str(FIRST), "--yes")
     result = world.reconcile("restore", f"{FIRST}@{runs(world)[0]['id']}")
     digest = hashlib.blake2b(b"<<<<<<< ours", digest_size=32).hexdigest()
-    assert f"`reconcile show {digest[:16]}` prints it" in result.stdout
+    assert f"print it: reconcile show {digest[:16]}" in result.stdout
     assert (world.store / f"{FIRST}-it" / "metadata.json").read_bytes().startswith(b"{")
 
 
@@ -333,7 +337,7 @@ def test_a_damaged_version_stops_its_conversation_alone(world: World) -> None:
     path.chmod(0o600)
     path.write_bytes(b"flipped" + path.read_bytes())
     result = world.reconcile("undo", code=1, settled=False)
-    assert "damaged, found content with the digest" in result.stdout
+    assert "damaged (its content has the hash" in result.stdout
     assert "1 updated in the store, 1 failed" in result.stdout
     assert digest[:16] in world.run("show", digest[:8], "-w", world.project).stderr
 
@@ -430,11 +434,11 @@ def test_a_second_undo_goes_further_back_only_after_a_yes(world: World) -> None:
     before = listing(world.store)
     code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
     assert (code, listing(world.store)) == (4, before), shown
-    assert "this undo goes further back, to an older run" in shown
+    assert "this undo reaches further back, to an older run" in shown
     assert f"is an undo of {second} (`reconcile redo` repeats that one)" in shown
     assert f"undo of {first}" in shown
     said = world.reconcile("undo", "--yes").stderr
-    assert "this undo goes further back, to an older run" in said
+    assert "this undo reaches further back, to an older run" in said
     assert f"undo of {first}" in said
     assert world.event_count(FIRST) == 3
 
@@ -486,8 +490,8 @@ def test_redo_refuses_what_was_changed_since(world: World) -> None:
     world.reconcile("--only", str(FIRST), settled=False)
     changer = runs(world)[0]["id"]
     result = world.reconcile("redo", code=4, settled=False)
-    assert f"run {changer} has changed it since" in result.stdout
-    assert "written since" in result.stdout
+    assert f"run {changer} changed it since" in result.stdout
+    assert "changed since" in result.stdout
     assert [world.event_count(number) for number in (FIRST, SECOND_ID, THIRD)] == [3, 4, 4]
     again = world.reconcile("redo", code=4, settled=False)
     assert "2 blocked" in again.stdout

@@ -60,7 +60,7 @@ def test_what_a_file_that_cannot_be_read_belongs_to_is_not_forked(
     before = world.stamps()
     done = failing(world, world.store / NAME / name, "fork", str(NUMBER), *part)
     assert done.exit_code == 4, done.output
-    assert f"{name}: found something that can't be read" in done.stderr
+    assert f"{name}: can't be read" in done.stderr
     assert world.stamps() == before
 
 
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_read_is_no_difference(world: World, name: str) ->
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     (note,) = found["notes"]
-    assert note.startswith(f"store: {name}: found something that can't be read")
+    assert note.startswith(f"store: {name}: can't be read")
     empty = {"metadata": [], "store_only": [], "workspace_only": [], "base_config_differs": False}
     assert {key: found[key] for key in empty} == empty
 
@@ -83,11 +83,11 @@ def test_a_stream_that_is_larger_than_memory_is_not_forked(world: World) -> None
     before = sorted(world.store.iterdir()), sorted(world.workspace.rglob("*"))
     done = limited(world, BARE, "fork", str(NUMBER))
     assert done.returncode == 4, done.stdout + done.stderr
-    assert "events.json: found more than fits into memory" in done.stderr
+    assert "events.json: found too large for the free memory" in done.stderr
     assert (sorted(world.store.iterdir()), sorted(world.workspace.rglob("*"))) == before
     done = limited(world, BARE, "diff", str(NUMBER))
     assert done.returncode == 0, done.stderr
-    assert "store: events.json: found more than fits into memory" in done.stdout
+    assert "store: events.json: found too large for the free memory" in done.stdout
     assert "there is no" not in done.stdout
 
 
@@ -142,7 +142,7 @@ def test_what_jp_has_open_and_cannot_be_read_is_not_collected(world: World, what
     before = listing(world.store) | listing(world.workspace)
     done = refused(world, "openat", world.silo / what, "gc", "-y")
     assert done.exit_code == 1, done.output
-    assert "it can't be read (Permission denied), so that any conversation may be open" in done.stderr
+    assert "can't be read (Permission denied), so any conversation may be open" in done.stderr
     assert listing(world.store) | listing(world.workspace) == before
 
 
@@ -156,7 +156,7 @@ def test_a_repository_that_cannot_be_looked_at_may_be_in_the_middle_of_something
     at = world.project / ".git" / name if name else world.project / ".git"
     done = refused(world, LOOKS, at)
     assert done.exit_code == 4, done.output
-    assert f"perhaps: {at} can't be read, Permission denied" in done.stdout
+    assert f"unknown: {at} can't be read, Permission denied" in done.stdout
     assert listing(world.workspace) == before
     world.reconcile()
     assert listing(world.workspace) != before
@@ -172,7 +172,7 @@ def test_of_several_stores_one_that_cannot_be_looked_at_is_not_passed_over(world
     shutil.copytree(moved, other)
     done = refused(world, "openat", moved)
     assert done.exit_code == 2, done.output
-    assert f"{moved}: it can't be read (Permission denied)" in done.stderr
+    assert f"{moved}: can't be read (Permission denied)" in done.stderr
 
 
 @straced
@@ -193,7 +193,7 @@ def test_a_project_that_cannot_be_looked_at_is_not_another_one_further_up(world:
     before = listing(world.store) | listing(world.workspace)
     done = refused(inner, LOOKS, inner.project / ".jp")
     assert done.exit_code == 2, done.output
-    assert f"{inner.project}/.jp: it can't be read (Permission denied)" in done.stderr
+    assert f"{inner.project}/.jp: can't be read (Permission denied)" in done.stderr
     assert listing(world.store) | listing(world.workspace) == before
 
 
@@ -278,7 +278,7 @@ def test_doctor_says_that_locks_cannot_be_listed(world: World) -> None:
     assert done.exit_code == 4, done.output
     (found,) = json.loads(done.stdout)["findings"]
     assert (found["kind"], found["place"]) == ("unreadable", str(world.silo / "locks"))
-    assert found["found"] == "it can't be read (Permission denied)"
+    assert found["found"] == "can't be read (Permission denied)"
 
 
 @straced
@@ -309,5 +309,5 @@ def test_what_may_be_in_a_checkout_that_cannot_be_looked_at_is_not_said_to_be_go
     shutil.rmtree(world.store)
     for words in ((), ("status",), ("recover", "--dry-run"), ("doctor",)):
         done = refused(world, LOOKS, other.project, *words)
-        assert f"it may still be in {other.project}, which can't be read (Permission denied)" in done.output, words
+        assert f"{other.project} may have it, but can't be read (Permission denied)" in done.output, words
     assert f"reconcile --workspace {other.project}" in world.run("status", "--workspace", world.project).stdout

@@ -44,8 +44,8 @@ def requested(world: World) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("local", str(FIRST)), f"`local jp-c{FIRST}` has waited"),
-        (("rm", str(FIRST), "--cascade", "--yes"), f"`rm jp-c{FIRST}` has waited"),
+        (("local", str(FIRST)), f"`local jp-c{FIRST}` waits since run"),
+        (("rm", str(FIRST), "--cascade", "--yes"), f"`rm jp-c{FIRST}` waits since run"),
     ],
 )
 def test_what_waits_for_the_end_of_a_merge_is_shown_and_done_then(
@@ -55,7 +55,7 @@ def test_what_waits_for_the_end_of_a_merge_is_shown_and_done_then(
     world.reconcile()
     sign = merging(world)
     said = world.reconcile(*command, code=4, settled=False).stdout
-    assert "for its end" in said
+    assert "until it is done" in said
     assert "the next run that can carries it out" in said
     assert words in requested(world)[f"jp-c{FIRST}"]
     assert "a merge" in requested(world)[f"jp-c{FIRST}"]
@@ -114,7 +114,7 @@ def test_what_is_in_the_middle_of_a_merge_is_not_the_newest_version(
     git(world.project, "merge", "-q", "-X", "theirs", "--no-commit", "feature")
     assert not contents(world.workspace) <= ours
     said = world.reconcile(*command, code=4, settled=False).output
-    assert "its version here is taken at the end of that" in said
+    assert "the workspace's version is copied when git is done" in said
     assert contents(world.store) == ours
     git(world.project, *end)
     world.reconcile()
@@ -140,7 +140,7 @@ def test_a_run_that_finds_nothing_changed_still_tries_what_waits(world: World) -
     lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
     world.reconcile("local", str(FIRST), code=4, settled=False)
     for _ in range(2):
-        assert f"`local jp-c{FIRST}` has waited" in world.reconcile(code=4, settled=False).stdout
+        assert f"`local jp-c{FIRST}` waits since run" in world.reconcile(code=4, settled=False).stdout
     lock.close()
     world.reconcile()
     assert not list(world.workspace.rglob(f"{FIRST}-*"))
@@ -237,7 +237,7 @@ def test_a_run_in_another_checkout_leaves_a_decision_as_it_is(world: World, tmp_
 def test_a_clone_says_that_a_local_one_is_there_and_that_git_has_it(story: World, tmp_path: Path) -> None:
     git(story.project, "switch", "-q", "feature")
     said = story.reconcile("local", str(OTHER)).output
-    assert f"jp-c{OTHER}: git has files of it" in said
+    assert f"jp-c{OTHER}: its committed files stay in git's history" in said
     check_private(story)
     (stored,) = story.store.glob(f"{OTHER}*")
     append(stored, 5, "k", LONG_AGO + 200 * SECOND)
@@ -249,7 +249,7 @@ def test_a_clone_says_that_a_local_one_is_there_and_that_git_has_it(story: World
     commit(story, "without")
     subprocess.run(["git", "-C", story.project, "rm", "-q", "-r", "--cached", ".jp"], check=True)
     git(story.project, "commit", "-qm", "none")
-    assert "git has files" not in story.reconcile("local", str(PARENT), settled=False).output
+    assert "committed files" not in story.reconcile("local", str(PARENT), settled=False).output
 
 
 @needs_git
@@ -259,4 +259,4 @@ def test_a_checkout_that_is_forgotten_says_which_requests_go_with_it(world: Worl
     merging(world)
     world.reconcile("local", str(FIRST), code=4, settled=False)
     said = world.run("checkouts", "--forget", world.project, "-w", world.project).stdout
-    assert f"dropped: `reconcile local jp-c{FIRST}` had waited there" in said
+    assert f"dropped: `reconcile local jp-c{FIRST}`, which waited there" in said

@@ -76,7 +76,7 @@ def test_a_first_run_and_a_new_conversation(world: World) -> None:
     with Watching(world) as watcher:
         watcher.hears("done", times=3)
         shutil.rmtree(world.workspace / f"{THIRD}-it")
-        watcher.hears("noted", "it stays in the store: `reconcile project ")
+        watcher.hears("noted", "still in the store; restore it: reconcile project ")
         shutil.copytree(world.workspace / f"{FIRST}-it", world.workspace / "17500000009-it")
         until(lambda: same(world, 17500000009))
         shutil.rmtree(world.store / f"{SECOND_ID}-it")
@@ -297,7 +297,7 @@ def test_a_second_one_says_who_was_first(watched: World, run: Run) -> None:
         second = run("watch", "--workspace", watched.project)
         assert second.exit_code == 5
         assert f"process {watcher.process.pid}" in second.stderr
-        assert "watches this workspace" in second.stderr
+        assert "is watching this workspace" in second.stderr
         assert watcher.stop() == 0
 
 

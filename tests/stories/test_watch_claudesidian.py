@@ -96,7 +96,7 @@ def event(number: int) -> bytes:
 def test_a_directory_that_comes_later_is_heard_of(vault: Vault) -> None:
     with watching(vault) as watcher:
         shutil.rmtree(vault.path / ".conversations")
-        watcher.hears("noted", "it stays in the store: `reconcile project ")
+        watcher.hears("noted", "still in the store; restore it: reconcile project ")
         (vault.path / ".conversations").mkdir()
         time.sleep(0.5)
         for number in range(3):

@@ -36,7 +36,7 @@ def test_a_line_for_each_thing_done_and_how_things_stand(watched: World) -> None
     grow(watched.store, SECOND_ID)
     code, shown = watched_at_terminal(watched.project, "edited in the store")
     assert code == 0
-    assert shown.startswith("looking at both sides\r")
+    assert shown.startswith("scanning both sides\r")
     assert "watching 3 conversations \N{MIDDLE DOT} last change" in shown
     first, second, *rest = lines(shown)
     assert first == "TIME  watching 3 conversations"

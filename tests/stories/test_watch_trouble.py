@@ -203,7 +203,7 @@ def test_it_stops_in_the_middle(watched: World, how: int, code: int) -> None:
             assert watcher.stop(how) == code
     there = len(list(watched.store.iterdir()))
     assert there < len(many), "it was in the middle"
-    assert watcher.said("ended", "the rest is due")
+    assert watcher.said("ended", "the others follow")
     watched.check_clean()
     watched.reconcile()
     assert len(list(watched.store.iterdir())) == len(many) + 3

@@ -59,7 +59,7 @@ def test_the_durable_copy_comes_first(two: tuple[Vault, Vault]) -> None:
     whole = here.records()[PATH]
     here.write(PATH, whole[: len(whole) // 2])
     lines = told(here)
-    assert lines[:2] == ["the durable copy is whole", f"reconcile resolve {PATH} --take store"]
+    assert lines[:2] == ["the store has a valid version", f"reconcile resolve {PATH} --take store"]
     carry_out(here, lines)
     assert here.records()[PATH] == below(here.store)[PATH] == whole
 
@@ -83,7 +83,7 @@ def test_another_checkout_has_it(two: tuple[Vault, Vault]) -> None:
     here.write(PATH, whole[: len(whole) // 2])
     (here.store / PATH).write_bytes(whole[: len(whole) // 3])
     lines = told(here)
-    assert lines[0].startswith(f"{there.path / PATH} is whole")
+    assert lines[0].startswith(f"{there.path / PATH} is valid: copy it")
     carry_out(here, lines)
     assert here.records()[PATH] == below(here.store)[PATH] == there.records()[PATH] == whole
 
@@ -98,7 +98,7 @@ def test_only_the_vault_has_it(two: tuple[Vault, Vault]) -> None:
     for place in (here.path, there.path, here.store):
         (place / PATH).write_bytes(whole[: len(whole) // 3])
     lines = told(here)
-    assert lines[0] == "the vault has it whole, as it was"
+    assert lines[0] == "the vault has a valid version"
     assert lines[1].startswith("reconcile restore ")
     carry_out(here, lines)
     assert here.records()[PATH] == below(here.store)[PATH] == whole
@@ -107,7 +107,7 @@ def test_only_the_vault_has_it(two: tuple[Vault, Vault]) -> None:
 def test_nothing_is_named_where_there_is_nothing(two: tuple[Vault, Vault]) -> None:
     here, _ = two
     here.write(".workspaces/ws_new.json", b'{"id": "ws_new", "name": "N')
-    assert told(here, ".workspaces/ws_new.json") == ["put a copy from elsewhere in its place"]
+    assert told(here, ".workspaces/ws_new.json") == ["replace it with a copy from elsewhere"]
 
 
 def test_leslie_with_a_torn_backup(tmp_path: Path, run: Run) -> None:

@@ -6,6 +6,8 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, read_agents
 from reconcile.formats.claudesidian.record_files import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
@@ -93,7 +95,7 @@ def _agents(root: Directory) -> Iterator[Agent | Fault]:
         if isinstance(content, bytes):
             yield from read_agents(content)
         else:
-            yield Fault(f"{place}/{content.file}", content.found, content.expected)
+            yield replace(content, file=f"{place}/{content.file}")
 
 
 def _split(root: Directory, kind: Kind) -> SplitFiles:
@@ -132,8 +134,8 @@ def _content(directory: Directory, name: str) -> Content:
     if not stat.S_ISREG(status.st_mode):
         return Fault(name, kind_of(status.st_mode), "a regular file")
     if status.st_size > _AT_MOST:
-        problem = f"{status.st_size / 1e6:,.0f} MB, more than the {_AT_MOST / 1e6:,.0f} MB that are read of one file"
-        return Fault(name, problem, "a smaller file")
+        problem = f"{status.st_size / 1e6:,.0f} MB"
+        return Fault(name, problem, f"at most {_AT_MOST / 1e6:,.0f} MB")
     contents = read_consistently(directory, {name: read_all})
     return contents if isinstance(contents, Fault) else contents[name][0]
 

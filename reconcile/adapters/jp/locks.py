@@ -183,7 +183,7 @@ class HeldLock:
         for _ in range(ATTEMPTS):
             path = roots.path(name)
             if path is None:
-                return Busy(name, None, "there is neither a store nor a workspace to lock in", impossible=True)
+                return Busy(name, None, "no lock is possible without a store or a workspace", impossible=True)
             try:
                 directory, fd = _open(path, shared)
             except OSError as error:
@@ -192,7 +192,7 @@ class HeldLock:
             try:
                 if not try_lock(fd):
                     pid = _holder(fd)
-                    return Busy(name, pid, f"{path}: held by {f'process {pid}' if pid else 'another process'}")
+                    return Busy(name, pid, f"{path}: locked by {f'process {pid}' if pid else 'another process'}")
                 taken = lock._settle(session)
             except OSError as error:
                 return Busy(name, None, f"{path}: {error.strerror}")
@@ -204,7 +204,7 @@ class HeldLock:
                 if is_alone:  # a program may hold many single locks for long: each has one descriptor
                     lock._leave_directory()
                 return lock
-        return Busy(name, None, f"{name}: the file kept changing under its name")
+        return Busy(name, None, f"{name}: other processes replaced the lock file again and again")
 
     def still_held(self) -> bool:
         """Tell whether a new process would find our lock; call it directly before every commit.
@@ -259,7 +259,7 @@ class HeldLock:
         """After flock, check that the name is still ours; if so, write who holds it and create the second link."""
         status = os.fstat(self._fd)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, f"found {kind_of(status.st_mode)}, expected a file")
+            raise OSError(errno.EINVAL, f"{kind_of(status.st_mode)} is in the place of the lock file")
         self._inode = (status.st_dev, status.st_ino)
         if _inode_at(self._path) != self._inode or not self._roots.leads_to(self._path, self.name):
             return False
@@ -467,7 +467,7 @@ def _link_in_path(path: str) -> str | None:
     """Return which part of a lock file's path is a symbolic link, in words; None if there is none."""
     for part, expected in ((os.path.dirname(path), "a directory"), (path, "a file")):
         if os.path.islink(part):
-            return f"{part}: found a symbolic link, expected {expected}; it is never followed: put {expected} there"
+            return f"{part}: a symbolic link, which is never followed; put {expected} there"
     return None
 
 
@@ -552,7 +552,7 @@ class SessionsError(ReconcileError):
     """The sessions of JP can't be read."""
 
     def __init__(self, path: str, error: OSError) -> None:
-        words = f"{path}: it can't be read ({error_text(error)}), so that any conversation may be open in a terminal"
+        words = f"{path}: can't be read ({error_text(error)}), so any conversation may be open in a terminal"
         super().__init__(words, "make it readable, then run again")
 
 

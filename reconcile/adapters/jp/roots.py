@@ -38,8 +38,9 @@ def locate_jp(request: Request) -> Roots:
     project = find_project(start)
     if project is None:
         raise LocateError(
-            f"found no directory {MARKER} in {start} or in any directory above it, expected one",
-            "go to the project or name it with --workspace; a deleted .jp: reconcile recover, or git checkout -- .jp",
+            f"no {MARKER} directory in {start} or above it",
+            "change to the project, or name it with --workspace\n"
+            "if .jp was deleted, restore it: reconcile recover, or git checkout -- .jp",
         )
     if project != start:
         _refuse_lost(start, project, request)
@@ -55,8 +56,8 @@ def _refuse_lost(start: str, project: str, request: Request) -> None:
     lost = known_checkouts(request, silos_of(request)).nearest_lost(start)
     if lost is not None:
         raise LocateError(
-            f"{lost}: found no {MARKER}, expected that of a checkout that was here; {project} is another one",
-            f"put it back: reconcile recover; or name the other one: --workspace {project}",
+            f"{lost}: the {MARKER} directory of this checkout is missing ({project} is another project)",
+            f"restore it: reconcile recover\nor use the other project: --workspace {project}",
         )
 
 
@@ -75,8 +76,8 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
         has_id = status_at(os.path.join(project, MARKER, ID_FILE), follow=False) is not None
     except OSError as error:
         raise LocateError(
-            f"{error.filename}: it can't be read ({error.strerror}), expected to see which project is to be recovered",
-            "make it readable",
+            f"{error.filename}: can't be read ({error.strerror}), so the project to recover is unknown",
+            "make it readable, then run again",
         ) from None
     if known.unread and request.store is None and not (has_id and project == start):
         _refuse_unread(known.unread, project, has_id=has_id)
@@ -88,7 +89,7 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
         ids = (os.path.basename(request.path(request.store)).rpartition("-")[2],)
     if not ids or not _is_id(os.fsencode(ids[0])):
         raise LocateError(
-            f"{project}: found no {MARKER}/{ID_FILE}, and no record of a checkout here",
+            f"{project}: {MARKER}/{ID_FILE} is missing, and no checkout here is known",
             "name another checkout of that workspace with --from, or its store with --store",
         )
     return _roots(request, project, ids[0])
@@ -96,12 +97,12 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
 
 def _refuse_unread(unread: Sequence[Unreadable], project: str, *, has_id: bool) -> None:
     """Raise `LocateError`: an unreadable record may be that of the checkout, with another id or a nearer project."""
-    words = "; ".join(f"{record.file}: found {record.found}" for record in unread)
+    words = "; ".join(f"{record.file}: {record.words}" for record in unread)
     if has_id:
-        wanted, way_on = f"whether a project was lost nearer than {project}", f"name that one: --workspace {project}"
+        unknown, way_on = f"whether a nearer project than {project} was lost", f"name that one: --workspace {project}"
     else:
-        wanted, way_on = f"which workspace was in {project}", "name its store with --store"
-    raise LocateError(f"{words}, expected to see {wanted}", f"make it readable, or {way_on}")
+        unknown, way_on = f"which workspace was in {project}", "name its store with --store"
+    raise LocateError(f"{words}, so it is unknown {unknown}", f"make it readable, or {way_on}")
 
 
 def _meant(start: str, *, named: bool) -> str:
@@ -168,7 +169,7 @@ def find_project(start: str) -> str | None:
             at = above
     except OSError as error:  # a project further up is not meant
         raise LocateError(
-            f"{at}/{MARKER}: it can't be read ({error.strerror}), expected a directory or nothing"
+            f"{at}/{MARKER}: can't be read ({error.strerror})", "make it readable, or name the project with --workspace"
         ) from None
     return at
 
@@ -176,22 +177,21 @@ def find_project(start: str) -> str | None:
 def read_id(workspace: str) -> str:
     """Return the workspace id in ``.id``: its last line, five characters. Raises `LocateError`."""
     path = os.path.join(workspace, ID_FILE)
-    hint = "put the right file back (git log -- .jp/.id); its silo's `storage` link points here"
+    hint = "restore the file: reconcile recover, or git checkout -- .jp/.id\nif this is a new project, make it: jp init"
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise LocateError(f"{path}: found something that is no file, expected the workspace id", hint)
+            raise LocateError(f"{path}: not a file, so the workspace id is unknown", hint)
         with open(path, "rb") as file:
             content = file.read(_ID_LIMIT)
     except FileNotFoundError:
-        raise LocateError(f"{path}: found no file, expected one with the workspace id", hint) from None
+        raise LocateError(f"{path}: the file with the workspace id is missing", hint) from None
     except OSError as error:
-        message = f"{path}: it can't be read ({error.strerror}), expected the workspace id"
+        message = f"{path}: can't be read ({error.strerror}), so the workspace id is unknown"
         raise (LocateError if is_absence(error) else UnreadIdError)(message, hint) from None
     last = content.removesuffix(b"\n").rpartition(b"\n")[2].removesuffix(b"\r")
     if not _utf8(content) or not _is_id(last):
-        words = "an empty file" if not content.strip() else f"{last[:40]!r}"[1:] + " as the last line"
-        expected = "expected an id of five characters (0-9, a-z) as the last line"
-        raise LocateError(f"{path}: found {words}, {expected}", hint)
+        found = "the file is empty" if not content.strip() else "found " + f"{last[:40]!r}"[1:]
+        raise LocateError(f"{path}: the last line must be an id of five characters, 0-9 or a-z ({found})", hint)
     return last.decode()
 
 
@@ -243,7 +243,7 @@ def _candidates(parent: str, workspace_id: str) -> list[str]:
         return []
     except OSError as error:
         raise LocateError(
-            f"{parent}: it can't be read ({error.strerror}), expected JP's stores in it",
+            f"{parent}: can't be read ({error.strerror}), so the store is unknown",
             "make it readable, or name the store with --store",
         ) from None
 
@@ -264,7 +264,7 @@ def _directory_mtime(path: str) -> int:
         return 0
     except OSError as error:
         raise LocateError(
-            f"{path}: it can't be read ({error.strerror}), expected to see which store was used last",
+            f"{path}: can't be read ({error.strerror}), so the last used store is unknown",
             "make it readable, or name the store with --store",
         ) from None
 
@@ -273,7 +273,7 @@ def _named_store(path: str) -> str:
     """Return the silo of ``--store``. A silo without ``conversations/`` is an empty store."""
     if os.path.basename(path) == CHILDREN and not os.path.isdir(os.path.join(path, CHILDREN)):
         raise LocateError(
-            f"--store: found {path}, expected the directory that holds {CHILDREN}/, not that itself",
+            f"--store: {path} is the {CHILDREN} directory, not the store that holds it",
             f"use --store {os.path.dirname(path)}",
         )
     return path
@@ -290,9 +290,9 @@ def _refuse_foreign(store: str, workspace_id: str) -> None:
         return
     if other != workspace_id:
         raise LocateError(
-            f"--store: found the store of the workspace {os.path.realpath(linked)}, whose id is {other}, "
-            f"expected one for the id {workspace_id}",
-            "name this workspace's own store, or none: it is found by the id in .jp/.id",
+            f"--store: the store belongs to another workspace, {os.path.realpath(linked)} "
+            f"(its id is {other}, the id here is {workspace_id})",
+            "name the store of this workspace, or leave out --store: the id in .jp/.id finds it",
         )
 
 
@@ -307,9 +307,9 @@ def _refuse_another_id(parent: str, workspace: str, workspace_id: str) -> None:
         if os.path.islink(linked) and os.path.realpath(linked) == os.path.realpath(workspace):
             old = name.rpartition("-")[2]
             raise LocateError(
-                f"{os.path.join(workspace, ID_FILE)}: found the id {workspace_id}, which has no store, "
-                f"expected {old}: {os.path.join(parent, name)} is the store of this workspace",
-                f"put {old} back as the last line of that file; or make a new store and name it with --store",
+                f"{os.path.join(workspace, ID_FILE)}: the id {workspace_id} has no store; "
+                f"the store of this workspace is {os.path.join(parent, name)}",
+                f"write {old} as the last line of that file, or make a new store and name it with --store",
             )
 
 

@@ -51,8 +51,8 @@ def project_at(start: str) -> str:
     project = place_of("leslie", os.path.abspath(start))
     if project is None:
         raise LeslieError(
-            f"found no {DIRECTORY}/{RELATIONS} in {os.path.abspath(start)} or in any directory above it, expected one",
-            "go to the project or name it with --workspace",
+            f"no {DIRECTORY}/{RELATIONS} in {os.path.abspath(start)} or above it",
+            "change to the project, or name it with --workspace",
         )
     return project
 
@@ -67,10 +67,9 @@ def read_leslie(project: str, now_ns: int) -> LeslieTree:
         try:
             leslie = root.below(DIRECTORY)
         except OSError as error:
-            kind = "a symbolic link" if os.path.islink(place) else error_text(error)
-            raise LeslieError(
-                f"{place}: found {kind}, expected a directory", "put the directory itself there"
-            ) from None
+            if os.path.islink(place):
+                raise LeslieError(f"{place}: a symbolic link", "put the directory itself there") from None
+            raise LeslieError(f"{place}: can't be read ({error_text(error)})", "make the directory readable") from None
         with leslie:
             names = sorted(entry.name for entry in leslie.entries())
             files = {name: _file(leslie, name) for name in _control(names)}

@@ -65,9 +65,8 @@ class Held(Struct):
             status = None
         if status is None or (status.st_ino, status.st_mtime_ns) != (self.inode, self.mtime_ns):
             raise LockLostError(
-                f"{self.path}: found {'no lock' if status is None else 'the lock of another process'}, "
-                "expected the one that is held",
-                "look at what was written last, then run again",
+                f"{self.path}: another process {'removed' if status is None else 'replaced'} the lock of this run",
+                "check the latest changes, then run again",
             )
         if time.time_ns() - self.mtime_ns > _REFRESH * _SECOND:
             os.utime(self.path)
@@ -114,7 +113,9 @@ def acquire(path: str, patience: float = PATIENCE) -> Held:
         if obstacle is None:
             continue  # removed meanwhile: try again at once
         if time.monotonic() >= end:
-            raise LeslieBusyError(f"{lock}: found {obstacle}", "let it finish and run again; or see reconcile doctor")
+            raise LeslieBusyError(
+                f"{lock}: {obstacle}", "let Leslie finish, then run again\nif the lock is stale: reconcile doctor"
+            )
         time.sleep(_PAUSE)
 
 
@@ -127,18 +128,18 @@ def _obstacle(lock: str) -> str | None:
         status = os.lstat(lock)
         if not stat.S_ISDIR(status.st_mode):
             raise LeslieBusyError(
-                f"{lock}: found {kind_of(status.st_mode)}, expected nothing or an empty directory",
-                "see whose it is, and remove it by hand; Leslie can't get past it either",
+                f"{lock}: {kind_of(status.st_mode)} is in the place of a lock",
+                "check it, then remove it by hand; it blocks Leslie too",
             )
         age = (time.time_ns() - status.st_mtime_ns) / _SECOND
         if age < -LEAD:
-            return f"a lock {-age:.0f} seconds ahead of the clock, expected one that grows old"
+            return f"the lock is {-age:.0f} seconds ahead of the clock"
         if age <= STALE_AFTER:
-            return f"a lock that is held, {max(0.0, age):.0f} seconds old"
+            return f"the lock is held, and {max(0.0, age):.0f} seconds old"
         if names := sorted(os.listdir(lock)):
             raise LeslieBusyError(
-                f"{lock}: found {names[0]} in it, expected it empty",
-                "see whose that is, and remove it by hand; Leslie can't get past it either",
+                f"{lock}: the stale lock can't be removed, as it contains {names[0]}",
+                "check that, then remove it by hand; it blocks Leslie too",
             )
     except FileNotFoundError:
         return None
@@ -165,7 +166,7 @@ def _take_over(lock: str, seen: os.stat_result) -> str | None:
         _put_back(aside, lock)
     with contextlib.suppress(OSError):
         os.rmdir(aside)
-    return "a lock that was just taken"
+    return "another process took the lock"
 
 
 def _put_back(aside: str, lock: str) -> None:
@@ -224,7 +225,7 @@ class LeslieLocks(Struct, frozen=True):
                 busy.append(Busy(name, None, error.message))
             except OSError as error:
                 lock = f"{self.directory}/{name}{SUFFIX}"
-                words = f"{lock}: {error.strerror}, expected that Leslie's lock can be made there"
+                words = f"{lock}: the lock can't be created ({error.strerror})"
                 busy.append(Busy(name, None, words, impossible=True))
             except BaseException:
                 for lease in held:

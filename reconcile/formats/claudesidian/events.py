@@ -113,12 +113,21 @@ def read_events(content: bytes) -> EventFile:
             value = javascript.parse(text)
             problem = None if isinstance(value, dict) else kind(value)
         except InvalidContentError as error:
-            value, problem = None, error.found.replace(" in line 1", "").replace("at line 1 ", "at ")
+            value, problem = None, _in_one_line(error.found)
         if problem is None:
             events.append(Event(number, text, value))
         else:
             unreadable.append(Unreadable(number, text, problem, torn=number == len(lines)))
     return EventFile(tuple(events), tuple(unreadable))
+
+
+def _in_one_line(problem: str) -> str:
+    """Return the words about a file as words about one line of it."""
+    return (
+        problem.replace("a truncated file, which ends", "it ends")
+        .replace(" in line 1 ", " in ")
+        .replace(" in line 1", "")
+    )
 
 
 def holds_events(content: bytes) -> bool:

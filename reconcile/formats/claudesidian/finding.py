@@ -40,21 +40,21 @@ class Severity(StrEnum):
 
 
 _MATTERS = {
-    "C1": "The program takes an index that it can't read for an empty one, and writes it so.",
-    "C2": 'The program says "not found", and a new record of that id is written over the file.',
-    "C3": "The program lists what it can neither open nor delete.",
-    "C4": "What an index lacks is not listed, or not found by its words.",
-    "C5": "It is found by words that it had once, or shown as it was.",
-    "C6": "The program writes whole files without a lock: what somebody else wrote meanwhile is gone.",
-    "C7": "Each state holds a copy of its workspace with all states before it, so that each doubles the file.",
-    "C8": "A message that is stored and not counted is stored again by a retry.",
-    "C9": "A retry after a failure that was none stores a message twice.",
+    "C1": "The program treats an unreadable index as empty and overwrites it.",
+    "C2": 'The program reports "not found", and overwrites the file when a new record gets this id.',
+    "C3": "The program lists records that it can neither open nor delete.",
+    "C4": "The program does not list a record that the index lacks, or does not find it by its words.",
+    "C5": "The program finds it by old words, or shows old values.",
+    "C6": "The program writes whole files without a lock, so a concurrent change is lost.",
+    "C7": "Each state contains a copy of its workspace with all earlier states, so each one doubles the file.",
+    "C8": "A retry stores a message again if it is stored but not counted.",
+    "C9": "A retry after a false failure stores a message twice.",
     "C10": "The program knows one file of an id, and finds it only by that name.",
-    "C11": "The migration has left out the content of states, and reported success.",
-    "C12": "The program skips what it can't use of its event files, without a word.",
-    "C13": "The program's own rebuild of its index ends here with an error.",
-    "C14": "What was said in a session that isn't there has no place.",
-    "migration": "The migration carries over less than there was, and never takes the older form away.",
+    "C11": "The migration left out the content of states, but reported success.",
+    "C12": "The program silently skips invalid lines of its event files.",
+    "C13": "The program's own rebuild of its index fails here.",
+    "C14": "Messages of a session that does not exist are shown nowhere.",
+    "migration": "The migration leaves out a part of the content, and never removes the older form.",
 }
 
 

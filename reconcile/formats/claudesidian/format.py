@@ -82,7 +82,7 @@ class ClaudesidianFormat(FixedPlaces):
                     return Fault(conversation, problem, f"the index of all {kind}s")
             case Place(Role.EVENTS) if not holds_events(content):
                 expected = "one JSON object in each line"
-                return Fault(conversation, "no line that is an event", expected, incomplete=is_cut_short(content))
+                return Fault(conversation, "no line with an event", expected, incomplete=is_cut_short(content))
             case _:
                 pass
         return self.described(None, content)

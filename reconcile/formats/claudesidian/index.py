@@ -204,9 +204,9 @@ def shape_problem(kind: Kind, stored: object) -> str | None:
     lists = [part for part in parts if part not in (BLOCKS[kind], "byFolder")]
     for part in lists:
         if any(not isinstance(member, list) for member in stored[part].values()):
-            return f"something that is no list in {part}"
+            return f"a member of {part} that is not a list"
     if any(not isinstance(member, dict) for member in stored[BLOCKS[kind]].values()):
-        return f"something that is no object in {BLOCKS[kind]}"
+        return f"a member of {BLOCKS[kind]} that is not an object"
     return None
 
 
@@ -280,7 +280,7 @@ def _entry(kind: Kind, id_: str, old: Mapping[str, Any], new: Mapping[str, Any])
             yield Difference(Sort.LOST, id_, words, (field,))
         elif field == LATEST[kind] and surplus:
             words = f"{field} is {stored_value} in the index and {rebuilt_value} in the file"
-            words += ", which an older copy has replaced"
+            words += ", since an older copy replaced the file"
             yield Difference(Sort.REPLACED, id_, words, (field,))
         else:
             stale.append(field)
@@ -333,7 +333,7 @@ def _sessions(id_: str, stored: Mapping[str, Any], rebuilt: Mapping[str, Any]) -
     old, new = stored["sessionsByWorkspace"].get(id_), rebuilt["sessionsByWorkspace"][id_]
     if gone := [session_id for session_id in old or () if session_id not in new]:
         named = some("null" if session_id is None else str(session_id) for session_id in gone)
-        yield Difference(Sort.LOST, id_, f"the index knows of sessions that the file lacks: {named}")
+        yield Difference(Sort.LOST, id_, f"the index lists sessions that the file lacks: {named}")
     if old is None or any(session_id not in old for session_id in new):
         lacking = [session_id for session_id in new if session_id not in (old or ())]
         yield Difference(Sort.STALE, id_, f"sessionsByWorkspace lacks {some(lacking) if lacking else 'the workspace'}")
@@ -347,7 +347,7 @@ def _breaking(kind: Kind, id_: str, stored: Mapping[str, Any], rebuilt: Mapping[
         if token not in stored[part] and id_ in rebuilt[part].get(token, ())
     )
     if words:
-        yield Difference(Sort.BREAKING, id_, f"the program could not index this: it throws at {some(words)}")
+        yield Difference(Sort.BREAKING, id_, f"the program fails to index this, at {some(words)}")
 
 
 def _ghosts(kind: Kind, stored: Mapping[str, Any], words: Sequence[str], there: set[str]) -> Iterator[Difference]:
@@ -404,7 +404,7 @@ def index_changes(kind: Kind, old: Mapping[str, Any] | None, new: Mapping[str, A
     block = BLOCKS[kind]
     if old is None:
         count = len(new[block])
-        return (f"{problem}: made anew of {counted(count, kind)}",)
+        return (f"{problem}: rebuilt from {counted(count, kind)}",)
     return tuple(_changes(kind, old, new))
 
 

@@ -139,7 +139,7 @@ def _problem(kind_: Kind, value: object) -> tuple[str, str] | None:
     if not isinstance(value, dict):
         return kind(value), f"the JSON object of a {kind_}"
     if not isinstance(value.get("id"), str) or not value["id"]:
-        return "no id" if "id" not in value else f"{kind(value['id'])} as id", "a text as id"
+        return "no id" if "id" not in value else f"{kind(value['id'])} as id", "a text"
     if kind_ is Kind.CONVERSATION:
         return _container_problem(value, "messages", list)
     problem = _container_problem(value, "sessions", dict)
@@ -161,8 +161,8 @@ def _container_problem(
         return None
     wanted = "a JSON object" if shape is dict else "a JSON array"
     if not isinstance(container, shape):
-        return f"{kind(container)} as {member}", f"{wanted} as {member}"
+        return f"{kind(container)} as {member}", wanted
     for element in container.values() if isinstance(container, dict) else container:
         if not isinstance(element, dict):
-            return f"{kind(element)} in {member}", f"JSON objects in {member}"
+            return f"{kind(element)} in {member}", "JSON objects"
     return None

@@ -119,7 +119,7 @@ class _Replaying:
                 apply[event.type](event)
             else:
                 what = f"of the unknown type {event.type}" if event.type else "without a type"
-                self._remark(event, Severity.NOTE, f"an event {what}, which the program skips")
+                self._remark(event, Severity.NOTE, f"an event {what}; the program skips it")
         remarks = (
             Remark(self._kind, self._name, severity, words, tuple(sorted(lines)))
             for (severity, words), lines in self._remarks.items()
@@ -138,8 +138,8 @@ class _Replaying:
         what = _CREATES[event.type]
         before = self._seen.get((what, id_))
         if before is not None and before.id != event.id and not _completes(before, event):
-            counted = ", which the program counts each time" if what == "message" else ""
-            self._remark(event, Severity.NOTE, f"{what} {id_} again: the last by time is taken{counted}")
+            counted = ", but the program counts each" if what == "message" else ""
+            self._remark(event, Severity.NOTE, f"{what} {id_} again: the latest is used{counted}")
         self._seen[what, id_] = event
         members = {name: value for name, value in event.data.items() if value is not None}
         table.pop(id_, None)
@@ -152,10 +152,10 @@ class _Replaying:
             return
         what = event.type.partition("_")[0]
         if (what, id_) in self._created and (what, id_) not in self._seen:
-            words = f"{event.type} before the {what} {id_} was made, by time: the program ignores it"
+            words = f"{event.type} is older than its {what} {id_}: the program ignores it"
             self._remark(event, Severity.WARNING, words)
         else:
-            self._remark(event, Severity.NOTE, f"{event.type} of the {what} {id_}, which isn't there: it does nothing")
+            self._remark(event, Severity.NOTE, f"{event.type} of the {what} {id_}, which does not exist: no effect")
 
     def _belong(self, event: Event, what: str, table: Mapping[str, Value], id_: str) -> None:
         """Report a missing owner of an object that an event creates; the program does not check."""
@@ -163,8 +163,8 @@ class _Replaying:
             return
         known = (what, id_) in self._created
         severity = Severity.NOTE if known else Severity.WARNING
-        gone = "is deleted" if (what, id_) in self._seen else "isn't made yet" if known else "was never made"
-        self._remark(event, severity, f"{event.type} of the {what} {id_}, which {gone}: it is shown nowhere")
+        gone = "is deleted" if (what, id_) in self._seen else "is created later" if known else "was never created"
+        self._remark(event, severity, f"{event.type} of the {what} {id_}, which {gone}: the program does not show it")
 
     def _workspace_created(self, event: Event) -> None:
         created = event.data.get("created", event.timestamp)

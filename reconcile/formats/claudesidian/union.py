@@ -152,10 +152,10 @@ def merge_event_files(path: str, store: bytes, workspace: bytes) -> bytes | Faul
     if whole:
         return max(whole, key=lambda content: (len(content), content))
     if different := clashing(first, second):
-        return Fault(path, f"events that differ between the sides: {some(different)}", "each event only once")
+        return Fault(path, f"events that differ between the sides: {some(different)}", "one version of each event")
     both = merge(first, second)
     if both is None:
-        problem = "git's marks of a conflict, and events that only one side has"
+        problem = "git conflict markers, and different events on both sides"
         return Fault(path, problem, "one JSON object in each line")
     return both
 

@@ -262,7 +262,7 @@ class ManagedFiles(ABC):
 
 
 def _activation_fault(metadata: dict[str, Any]) -> Fault | None:
-    key, expected = "last_activated_at", "a time such as 2026-01-31 12:00:00.0 as last_activated_at"
+    key, expected = "last_activated_at", "a time such as 2026-01-31 12:00:00.0"
     if key not in metadata:
         return Fault(METADATA_FILE, f"no {key}", expected)
     value = metadata[key]
@@ -327,10 +327,10 @@ def _wrong_shape(value: object, before: int) -> str:
         return strict.kind(value)
     for number, element in enumerate(value, start=before + 1):
         if not isinstance(element, dict):
-            return f"{strict.kind(element)} as element {number}"
+            return f"{strict.kind(element)} as event {number}"
         for key in ("timestamp", "type"):
             if key not in element:
-                return f"no {key} in element {number}"
+                return f"no {key} in event {number}"
     return "a number that is out of range"
 
 
@@ -341,8 +341,8 @@ def _lacks_base(events: Summary) -> Fault | None:
     """
     if events.count and events.first == _LEADING_BASE:
         return None
-    first = f"a first element whose type is {strict.kind(events.first)}" if events.count else "an empty array"
-    expected = f"{BASE_FILE} beside it, or a leading {_LEADING_BASE}"
+    first = f"{strict.kind(events.first)} as type of the first event" if events.count else "an empty array"
+    expected = f"{_LEADING_BASE}, as there is no {BASE_FILE}"
     return Fault(EVENTS_FILE, first, expected, incomplete=True)
 
 

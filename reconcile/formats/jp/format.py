@@ -192,7 +192,7 @@ class JpFormat(ManagedFiles):
         while (conversation := id_from_number(number)) in taken:
             number += 1
         if conversation is None:
-            raise ValueError(f"no conversation id is left for the time {now_ns} ns")
+            raise ValueError(f"no free conversation id for the time {now_ns} ns")
         return conversation
 
     def lock_name(self, conversation: str) -> str | None:

@@ -48,7 +48,7 @@ _MESSAGE = re.compile(r"(?:JSON is malformed: )?(?P<detail>.*) \(byte (?P<byte>[
 
 
 class InvalidContentError(ValueError):
-    """Content that is invalid; ``found`` completes the sentence "found ..."."""
+    """Content that is invalid; ``found`` is a phrase without a verb, as that of a `Fault`."""
 
     def __init__(self, problem: str) -> None:
         """Keep the words for the `Fault`."""
@@ -67,7 +67,7 @@ def check_text(content: bytes) -> None:
         if error.reason == "unexpected end of data":
             problem = _truncated(content)
         else:
-            problem = f"bytes that are not UTF-8 in {_line(content, error.start)}"
+            problem = f"invalid UTF-8 in {_line(content, error.start)}"
         raise InvalidContentError(known_damage(content) or problem) from None
 
 
@@ -273,13 +273,13 @@ def _diagnosis(content: bytes, message: str) -> str:
         return "invalid JSON"
     detail, at = match["detail"], int(match["byte"])
     if number := _NOT_A_NUMBER.match(content, max(0, at - 1)) or _NOT_A_NUMBER.match(content, at):
-        return f"{number[0].decode()} in {_line(content, number.start())}, which is not JSON"
+        return f"invalid JSON in {_line(content, number.start())}: {number[0].decode()}"
     if detail == "trailing characters":
         at -= 1  # the parser is already past the first of them
-        detail = "something after the end of the value"
+        detail = "more text after the end of the value"
     elif detail.startswith("trailing comma"):
         at = len(content[:at].rstrip()) - 1  # the comma, not the bracket that it should not precede
-    return f"invalid JSON at {_line(content, at)} column {_column(content, at)}: {detail}"
+    return f"invalid JSON in {_line(content, at)} column {_column(content, at)}: {detail}"
 
 
 def known_damage(content: bytes) -> str | None:
@@ -287,9 +287,9 @@ def known_damage(content: bytes) -> str | None:
     if not content:
         return "an empty file"
     if not content.strip():
-        return "nothing but white space"
+        return "only white space"
     if not content.strip(b"\0"):
-        return "nothing but NUL bytes"
+        return "only NUL bytes"
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "UTF-16 text"
     if (nul := content.find(b"\0")) >= 0:
@@ -309,7 +309,7 @@ def _lone_surrogate(content: bytes) -> int | None:
 
 
 def _truncated(content: bytes) -> str:
-    return f"a truncated file, it ends in the middle of a value in {_line(content, len(content.rstrip()))}"
+    return f"a truncated file, which ends inside a value in {_line(content, len(content.rstrip()))}"
 
 
 def _line(content: bytes, at: int) -> str:
@@ -377,7 +377,7 @@ class _Cutter:
         elif self._end is None:
             yield self._taken(len(self.buffer), closed=False)
         elif self.buffer[self._end + 1 :].strip(_SPACE):
-            raise InvalidContentError(f"something after the end of the array in line {self._line(self._end)}")
+            raise InvalidContentError(f"more text after the end of the array in line {self._line(self._end)}")
         elif self.buffer[: self._end].strip(_SPACE):
             yield self._taken(self._end)
 
@@ -387,7 +387,7 @@ class _Cutter:
     def _opened(self) -> bool:
         begin = self.buffer.find(b"[")
         if self.buffer[: begin if begin >= 0 else None].strip(_SPACE):
-            raise InvalidContentError(known_damage(bytes(self.buffer)) or "something that doesn't begin as an array")
+            raise InvalidContentError(known_damage(bytes(self.buffer)) or "text that does not begin as an array")
         if begin < 0:
             return False
         self._newlines += self.buffer.count(b"\n", 0, begin)
@@ -410,7 +410,9 @@ class _Cutter:
                     ended = token.end()
                 elif not self._depth:
                     if token[0] != b"]":
-                        raise InvalidContentError(f"a brace that closes the array in line {self._line(token.start())}")
+                        raise InvalidContentError(
+                            f"invalid JSON in line {self._line(token.start())}: a brace closes the array"
+                        )
                     self._end = token.start()
                     return ended
         self._seen = len(self.buffer)

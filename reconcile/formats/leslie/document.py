@@ -29,7 +29,7 @@ PENDING = "pending"
 EXECUTORS = ("human", "agent", "system")
 
 _TIME = "a time in UTC such as 2026-01-31T12:00:00.000Z"
-_NOTHING = "nothing"
+_NOTHING = "missing"
 _DATETIME = re.compile(
     r"(?:(?:[0-9]{2}[2468][048]|[0-9]{2}[13579][26]|[0-9]{2}0[48]|[02468][048]00|[13579][26]00)-02-29"
     r"|[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
@@ -48,7 +48,7 @@ class Violation(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return one line: the place, the value found, the value expected."""
-        return f"{dotted(self.path)}: found {self.found}, expected {self.expected}"
+        return f"{dotted(self.path)}: {self.found} (expected {self.expected})"
 
 
 class Shape(Struct, frozen=True):

@@ -248,8 +248,8 @@ def _merged_versions(
     whole = workspace.has_all(store), store.has_all(workspace)
     if any(whole):
         return _right_version(workspace, store, whole)
-    words = f"in the workspace and in the store: {listed(merged.conflicts, '; ')}"
-    return Fault(name, words, "versions that agree there, or one of them decided for")
+    words = f"both sides changed it: {listed(merged.conflicts, '; ')}"
+    return Fault(name, words, "one version, chosen with resolve")
 
 
 def _right_version(workspace: _Version, store: _Version, right: tuple[bool, bool]) -> bytes | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 WOULD_START = "it becomes active, and a running scheduler starts an agent for it"
-NOT_COVERED = "the log doesn't cover the whole of it"
+NOT_COVERED = "the log has only a part of it"
 NO_DIRECTORY = "its directory is missing too"
 
 
@@ -258,7 +258,7 @@ def rebuild_objectives(
         stored_status = record.get("status")
         status = status_for(ids, threads) if own or not listed else stored_status
         if status != stored_status and stored_status == refreshed.get(objective) and ids == listed:
-            lagging.append(f"{objective}: status {stored_status}, its threads make it {status} by now")
+            lagging.append(f"{objective}: status {stored_status}, but by its threads it is {status}")
             status = stored_status
         changes = {key: new for key, new in (("status", status), ("thread_ids", ids)) if record.get(key) != new}
         differences += _words(objective, record, changes)

@@ -198,9 +198,9 @@ def repair_relations(content: bytes) -> RepairedFile | None:
                 return None
             if merged.content is None:
                 return RepairedFile(None, (), merged.conflicts)
-            content, done = merged.content, "both versions of the merge conflict united by their operations"
+            content, done = merged.content, "both versions of the merge conflict merged by their operations"
         elif (whole := from_whole_log(content)) is not None:
-            content, done = whole, "the relations, which were cut off, written again from the log"
+            content, done = whole, "the truncated relations rebuilt from the log"
         else:
             return None
         words.append(done)
@@ -221,7 +221,7 @@ def repair_objectives(content: bytes) -> RepairedFile | None:
         merged = _merged_objectives(content)
         if merged is None or merged.content is None:
             return None if merged is None else RepairedFile(None, (), merged.conflicts)
-        words.append("both versions of the merge conflict united")
+        words.append("both versions of the merge conflict merged")
         document = read_objectives(merged.content)
     if isinstance(document, Fault):
         return None
@@ -267,7 +267,7 @@ def _stripped(content: bytes, words: list[str]) -> bytes:
         return content
     trailing = decoded[end:]
     if isinstance(value, dict) and trailing.strip():
-        words.append(f"without what stands behind its end ({len(trailing.strip())} characters)")
+        words.append(f"without the text after its end ({len(trailing.strip())} characters)")
         return (decoded[:end] + "\n").encode()
     return content
 
@@ -287,7 +287,7 @@ def _with_values_repaired(document: Document, words: list[str]) -> Document:
         return document
     if derived:
         repaired = read_relations(rebuild(repaired, replay(repaired), frozenset()).content)
-        words.append("the relations written again from the log")
+        words.append("the relations rebuilt from the log")
     return document if isinstance(repaired, Fault) else repaired
 
 
@@ -344,7 +344,7 @@ def _set_value(value: Object, violation: Violation, new: Any, words: list[str]) 
         container = container[part]
     if last == "tags":
         del container[last]
-        words.append(f"{dotted(violation.path)}: {violation.found} taken out")
+        words.append(f"{dotted(violation.path)}: {violation.found} removed")
         return
     container[last] = new
     shown = new if isinstance(new, str) else json.dumps(new)

@@ -272,22 +272,20 @@ class _Player:
     def play(self, operation: Operation) -> None:
         """Apply one operation."""
         if not operation.is_known:
-            self._note(
-                Oddity.UNKNOWN, operation, f"the command {operation.command!r} is not known, it is kept as it is"
-            )
+            self._note(Oddity.UNKNOWN, operation, f"the command {operation.command!r} is unknown; it is kept")
             return
         if operation.command in (Command.MERGE, Command.INJECT):
             return
         thread = operation.thread
         if thread is None:
-            words = "it spawns no thread" if operation.command == Command.SPAWN else "it names no thread"
+            words = "it spawns no thread" if operation.command == Command.SPAWN else "it has no thread"
             self._note(Oddity.HOLE, operation, words)
         elif operation.command == Command.SPAWN:
             self._spawn(operation, thread)
         elif thread in self._courses:
             self._change(operation, thread)
         else:
-            self._note(Oddity.HOLE, operation, f"it names the thread {thread}, which there isn't at this point")
+            self._note(Oddity.HOLE, operation, f"its thread {thread} does not exist at this point")
 
     def _change(self, operation: Operation, thread: str) -> None:
         """Apply an operation to an existing thread and to the threads that it refers to."""
@@ -326,7 +324,7 @@ class _Player:
 
     def _spawn(self, operation: Operation, thread: str) -> None:
         if thread in self._courses:
-            self._note(Oddity.HOLE, operation, "it spawns a thread that is there already")
+            self._note(Oddity.HOLE, operation, "it spawns a thread that exists already")
             return
         parent = operation.text("parent_id")
         fields: dict[str, Any] = {"id": thread, "parent_id": parent, "status": "active"}
@@ -376,7 +374,7 @@ class _Player:
             if course.fields.get("status") == "waiting_human":
                 course.fields["status"] = "active"
         else:
-            words = "it says no direction" if direction is None else f"the direction {direction!r} is not known"
+            words = "it has no direction" if direction is None else f"the direction {direction!r} is unknown"
             self._note(Oddity.HOLE, operation, words)
 
     def _change_status(self, thread: str, course: Course, operation: Operation) -> None:
@@ -385,7 +383,7 @@ class _Player:
         action = (operation.text("action") or "") if operation.command == Command.LIFECYCLE else operation.command
         target, allowed = next_status(operation.command, action, before)
         if target is None:
-            self._note(Oddity.HOLE, operation, f"the action {action!r} is not known" if action else "it says no action")
+            self._note(Oddity.HOLE, operation, f"the action {action!r} is unknown" if action else "it has no action")
             return
         if not allowed:
             self._note(Oddity.HOLE, operation, f"{action} of {thread}, which is {before} at this point")

@@ -53,7 +53,7 @@ def merge_marked(content: bytes) -> Merged | Fault:
     """Merge the two sides of a relations file with conflict markers."""
     sides = conflicting_sides(content)
     if sides is None:
-        return Fault(RELATIONS, "no conflict that is marked from end to end", "git's markers around both versions")
+        return Fault(RELATIONS, "an incomplete conflict", "git's markers around both versions")
     first, second = map(read_relations, sides)
     if isinstance(first, Fault):
         return first
@@ -116,12 +116,12 @@ def _operations(first: Document, second: Document, conflicts: list[str]) -> list
         for number, entry in enumerate(document.operations):
             key = Operation(entry).id or f"\0{number}"
             if entries.setdefault(key, entry) != entry:
-                conflicts.append(f"operation {key}: two that differ")
+                conflicts.append(f"operation {key}: two different ones")
             line.append(key)
         lines.append(list(dict.fromkeys(line)))
     order = _merged(lines, entries)
     if order is None:
-        conflicts.append("operations: both versions have the same ones in another order")
+        conflicts.append("operations: the same ones in a different order")
         return []
     return [entries[key] for key in order]
 

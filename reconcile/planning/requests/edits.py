@@ -61,11 +61,11 @@ def _reparent(context: PlanningContext, conversation: str, parent: str | None) -
     """Set another parent for a conversation; its subtree moves along."""
     for known in (conversation, parent):
         if known is not None and known not in context.views:
-            raise RefusedError(f"{known} is on neither side any more")
+            raise RefusedError(f"{known} is on neither side any more", "see what runs did: reconcile log")
     if conversation not in context.tree:
-        raise RefusedError(f"{conversation} is archived; unarchive it first, with JP")
+        raise RefusedError(f"{context.names([conversation])} is archived", "unarchive it with JP first")
     if parent is not None and parent not in context.tree:
-        raise RefusedError(f"{parent} is archived, and can't be a parent")
+        raise RefusedError(f"{context.names([parent])} is archived and can't be a parent", "unarchive it with JP first")
     if parent is not None and conversation in (parent, *context.tree.ancestors(parent)):
         chain = " > ".join([*reversed([parent, *context.tree.ancestors(parent)])])
         raise RefusedError(f"{conversation} would be its own ancestor: {chain}")
@@ -253,7 +253,7 @@ def _overtaken(context: PlanningContext, due: Collection[tuple[str, Verb]]) -> d
         open_still = key[0] in context.views and key not in due and key[0] not in context.policy.decisions
         if key[1] is Verb.RESOLVE and open_still and not _has_equal_content(context.views[key[0]], context.rules):
             command = f"resolve {key[0]} --take {waiting.value}"
-            messages[key] = f"`{command}` was asked for, but a side was changed since: it is not done; decide again"
+            messages[key] = f"`{command}` is dropped, since a side has changed; decide again"
     return messages
 
 
@@ -282,11 +282,11 @@ def _removal(
     for key, waiting in due.items():
         if key[1] is Verb.REMOVE and not _may_be_here_unseen(context, key[0]):
             if _is_written_since(context, key[0], waiting):
-                dropped[key] = _ended(key[0], "it was changed since")
+                dropped[key] = _ended(key[0], "it has changed")
             else:
                 going[key[0]] = Children(str(waiting.value))
     for conversation, children in with_new_children(context, going).items():
-        dropped[conversation, Verb.REMOVE] = _ended(conversation, f"it has children by now: {context.names(children)}")
+        dropped[conversation, Verb.REMOVE] = _ended(conversation, f"it has children now: {context.names(children)}")
         del going[conversation]
     return remove(context, RemoveRequest(tuple(going), Children.PROMOTE)) if going else Edits()
 
@@ -307,7 +307,7 @@ def _is_written_since(context: PlanningContext, conversation: str, waiting: Pend
 
 
 def _ended(conversation: str, why: str) -> str:
-    return f"it was to be removed, but {why}: it stays; ask again with `reconcile rm {conversation}`"
+    return f"not removed, since {why}; repeat `reconcile rm {conversation}` to remove it"
 
 
 def _parents(
@@ -325,17 +325,17 @@ def _parents(
             parents[conversation] = parent
         else:
             now = (
-                f"its parent is {context.parentage[conversation].parent}"
+                f"its parent is {context.parentage[conversation].parent} now"
                 if possible
-                else f"{parent} can't be its parent"
+                else f"{parent} can't be its parent any more"
             )
-            dropped[key] = f"it was to get the parent {parent}, but {now} by now: it stays as it is"
+            dropped[key] = f"the parent {parent} is not set, since {now}"
     return parents
 
 
 def words_for(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
-    """Return what a request asks for, since when, and what prevents it."""
-    return f"`{_command(conversation, verb, waiting)}` has waited since run {waiting.run}: {waiting.why}"
+    """Return the command of a request, the run since which it waits, and the obstacle."""
+    return f"`{_command(conversation, verb, waiting)}` waits since run {waiting.run}: {waiting.why}"
 
 
 def _command(conversation: str, verb: Verb, waiting: PendingRequest) -> str:

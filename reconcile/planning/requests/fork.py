@@ -69,15 +69,15 @@ def _files(
     context: PlanningContext, view: View, request: ForkRequest, contents: Mapping[str, Content]
 ) -> dict[str, bytes]:
     fmt = context.rules.format
-    way_on = f"see `reconcile status {view.id}`, or run `reconcile`"
+    way_on = f"run reconcile, or see what is wrong: reconcile status {view.id}"
     known: dict[str, bytes] = {}
     for name, content in contents.items():
         if isinstance(content, Fault):
-            raise RefusedError(f"{view.id}: {name}: found {content.found}, expected {content.expected}", way_on)
+            raise RefusedError(f"{view.id}: {name}: {content.words}", way_on)
         known[name] = content
     whole = view.store.digest(METADATA) and view.store.digest(STREAM)
     if not whole or fmt.metadata_file not in known:
-        raise RefusedError(f"{view.id} isn't whole in the store", way_on)
+        raise RefusedError(f"{view.id} is incomplete in the store", way_on)
     metadata = fmt.forked_metadata(known[fmt.metadata_file], parent=view.id, title=request.title)
     stream = {name: content for name, content in known.items() if name in fmt.stream_files}
     try:
@@ -90,7 +90,7 @@ def _count(context: PlanningContext, view: View, files: Mapping[str, bytes]) -> 
     fmt = context.rules.format
     stream = fmt.read_stream({name: files[name] for name in fmt.stream_files if name in files}, events=False)
     if isinstance(stream, Fault):
-        raise RefusedError(f"{view.id}: {stream.file}: found {stream.found}, expected {stream.expected}")
+        raise RefusedError(f"{view.id}: {stream.file}: {stream.words}")
     return stream.count
 
 

@@ -25,10 +25,10 @@ _TEXT = """# Moved to the trash by reconcile
 
 This directory could not be read as a conversation.
 
-**Error:** {file}: found {found}, expected {expected}
+**Error:** {file}: {words}
 
-To bring it back, mend the file, move the directory back to where it was, and delete this note.
-`reconcile undo` puts it back as it was.
+To restore it, correct the file, move the directory back, and delete this note.
+`reconcile undo` restores it as it was.
 """
 
 
@@ -43,11 +43,11 @@ def plan_quarantine(context: PlanningContext, ids: Iterable[str]) -> Plan:
     for view in views:
         broken = [(copy, fault) for copy in _copies(view) if (fault := _fault(context, copy)) is not None]
         if not broken:
-            raise RefusedError(f"{view.id}: nothing of it is broken", "`reconcile doctor` lists what is")
+            raise RefusedError(f"{view.id}: nothing in it is broken", "see what is broken: reconcile doctor")
         unread = [fault for _, fault in broken if isinstance(fault, Unreadable)]
         if unread:
-            words = f"{view.id}: {unread[0].file}: found {unread[0].found}: nothing is known to be broken"
-            raise RefusedError(words, f"expected {unread[0].expected}; then run again")
+            words = f"{view.id}: {unread[0].file}: {unread[0].words}, so it may be whole"
+            raise RefusedError(words, "make it readable, then run again")
         for copy, fault in broken:
             _move(context, builder, view, copy, fault)
     return Plan(
@@ -73,12 +73,15 @@ def _move(context: PlanningContext, builder: PlanBuilder, view: View, copy: Copy
     node = context.node(copy)
     if node.below:
         inside = ", ".join(sorted(inner.copy.conversation for inner in node.subtree() if inner.copy is not None))
-        raise RefusedError(f"{copy.place}: {inside} would be carried along", "make it local first, or mend the file")
+        raise RefusedError(
+            f"{copy.place}: {inside} is in this directory and would be moved with it",
+            "make the inner one local first, or correct the file",
+        )
     anchor = node.anchor()
     if anchor is not None:
         raise RefusedError(anchor)
     name = _free_name(context, copy)
-    note = _TEXT.format(file=fault.file, found=fault.found, expected=fault.expected).encode("utf-8", "replace")
+    note = _TEXT.format(file=fault.file, words=fault.words).encode("utf-8", "replace")
     put = Put(File(NOTE, len(note), context.now_ns, context.rules.digest(note)), content=note)
     kind = Kind.COPY if copy.side.value == "store" else Kind.PROJECT
     # The note first: after an interruption, a directory in the trash can't be named again.

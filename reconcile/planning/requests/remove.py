@@ -34,7 +34,10 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
     ids = dict.fromkeys(context.existing(request.ids))
     for target in ids:
         if context.views[target].archived:
-            raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
+            names = context.names([target])
+            raise RefusedError(
+                f"{names} is archived; only live conversations can be removed", "unarchive it with JP first"
+            )
         children = [conversation for conversation in ancestry.children(target) if conversation not in ids]
         if children and request.children is Children.REFUSE:
             below = ancestry.subtrees((target,))
@@ -115,14 +118,14 @@ def keeping_parents(context: PlanningContext) -> Edits | None:
 def _staying(context: PlanningContext, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
     """Return the conversations that stay, with the reason: those with such a child, and those above them."""
     staying = {
-        conversation: f"it stays: {context.names(children)} can't get another parent before that is settled"
+        conversation: f"not removed, since its children are blocked: {context.names(children)}"
         for conversation, children in stuck.items()
         if children
     }
     for conversation in tuple(staying):
         below, at = conversation, above.get(conversation)
         while at is not None and at not in staying:
-            staying[at] = f"it stays, as {context.names((below,))} below it does"
+            staying[at] = f"not removed, since its descendant stays: {context.names((below,))}"
             below, at = at, above.get(at)
     return staying
 
@@ -150,7 +153,7 @@ def collect(context: PlanningContext, request: GcRequest) -> Edits:
     ]
     ancestry = _Ancestry(context)
     deleted = dict.fromkeys(ancestry.parents_first(dict.fromkeys(targets)), Reason.EXPIRED)
-    message = "it has expired in the store, but what is in the workspace differs: the next gc judges what comes of that"
+    message = "expired, but changed in the workspace; the change is saved first, and the next gc decides"
     return Edits(
         deleted=deleted,
         below=ancestry.among(deleted),
@@ -226,7 +229,7 @@ class _Ancestry:
 def _has_children(context: PlanningContext, target: str, below: list[str]) -> RefusedError:
     kind = "1 descendant" if len(below) == 1 else f"{len(below)} descendants"
     return RefusedError(
-        f"{target} ({context.views[target].title or 'no title'}) has {kind}: {context.names(below)}",
+        f"{context.names([target])} has {kind}: {context.names(below)}",
         f"remove all of them: reconcile rm {target} --cascade",
         f"or let its children move up: reconcile rm {target} --promote",
     )
@@ -235,7 +238,7 @@ def _has_children(context: PlanningContext, target: str, below: list[str]) -> Re
 def _archived_below(context: PlanningContext, deleted: Collection[str]) -> Iterator[Note]:
     for view in context.views.values():
         if view.archived and context.parentage[view.id].parent in deleted:
-            message = f"it is archived, and stays; its parent {context.parentage[view.id].parent} is removed"
+            message = f"archived, so it stays; its parent {context.parentage[view.id].parent} is removed"
             yield Note(conversation=view.id, reason=Reason.ARCHIVED_COPY, message=message)
 
 

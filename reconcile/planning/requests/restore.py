@@ -72,7 +72,7 @@ def plan_restore(
 def _make(builder: PlanBuilder, units: Sequence[SavedUnit], title: str | None, now_ns: int) -> None:
     """Create a conversation that the store no longer has."""
     if not {METADATA, STREAM} <= {unit.unit for unit in units if not unit.partial}:
-        raise NoPlaceError("the store doesn't have that conversation any more; restore the whole of it, as ID@RUN")
+        raise NoPlaceError("only a part of the conversation, which is not in the store any more")
     home = Node(Side.STORE, None, "", units[0].dirname)
     puts = [put for unit in units for put in _puts(unit, now_ns)]
     builder.create(_step(units[0].conversation, title, Kind.COPY, WHOLE), home, puts)

@@ -103,7 +103,7 @@ class DirectoryIndex:
         """
         node = self.find(place)
         if node is None:
-            raise NotAsLeftError(f"{place}: found nothing there")
+            raise NotAsLeftError(f"{place}: deleted since")
         return node
 
     def split_place(self, place: Place) -> tuple[Node | None, str, str]:
@@ -205,8 +205,12 @@ class _Undo:
         self._managed = (rules.format.metadata_file, *rules.format.stream_files)
         self.builder = PlanBuilder()
         self.refused = {
-            key: f"run {run} has changed it since; "
-            + ("its checkout is gone" if run in past.since.gone else "undo that one first")
+            key: f"run {run} changed it since; "
+            + (
+                "the checkout of that run is gone"
+                if run in past.since.gone
+                else f"undo that first: reconcile undo {run}"
+            )
             for key, run in past.since.changed.items()
         }
         now = {key for key, intent in world.baseline.intents.items() if intent.kind is IntentKind.LOCAL}
@@ -277,9 +281,9 @@ class _Undo:
             if not hit and not left:
                 return [action for action in actions if action.id not in out]
             for conversation in hit:
-                self.refused[conversation] = "it lies in the directory of another conversation that stays as it is"
+                self.refused[conversation] = "it is in the directory of another conversation that can't be undone"
             for fork in left:
-                self.refused[fork] = "it was forked from a conversation that stays as it is"
+                self.refused[fork] = "it was forked from a conversation that can't be undone"
 
     def touching_workspace(self, actions: Sequence[Action]) -> set[str]:
         """Return the conversations with changes in the workspace, and those that belong to them."""
@@ -329,7 +333,7 @@ class _Undo:
             return
         node = self.directories.there(action.target)
         if moved is not None:
-            raise NotAsLeftError(f"{action.source}: something is there again")
+            raise NotAsLeftError(f"{action.source}: created again since")
         if (anchor := node.anchor()) is not None:
             raise NotAsLeftError(anchor)
         split_place = self.directories.split_place(action.source)
@@ -344,7 +348,7 @@ class _Undo:
             name = expect.place.path[len(action.target.path) + 1 :]
             file = node.files.get(name)
             if file is None or file.digest != expect.digest or file.mtime_ns not in (action.mtime_ns, expect.mtime_ns):
-                raise NotAsLeftError(f"{expect.place}: written since")
+                raise NotAsLeftError(f"{expect.place}: changed since")
             if file.mtime_ns == action.mtime_ns:
                 before.setdefault(expect.mtime_ns, []).append(name)
         for mtime_ns, names in before.items():
@@ -364,7 +368,7 @@ class _Undo:
             if _is_as_before(file, before):
                 continue
             if (file.digest if file else None) != written.get(place):
-                raise NotAsLeftError(f"{place}: written since")
+                raise NotAsLeftError(f"{place}: changed since")
             if before is None:
                 self._leave_the_only_one(action, place, name)
                 gone.append(name)
@@ -394,7 +398,7 @@ class _Undo:
         """Refuse to remove an extra that the run has copied, if its source no longer exists."""
         copied = action.unit.startswith(EXTRA) and action.source is not None
         if copied and not self.directories.has(action.conversation, place.side.other, name):
-            raise NotAsLeftError(f"{name} is gone since from the {place.side.other}; {place} is the only copy by now")
+            raise NotAsLeftError(f"{place}: the only copy now, since the {place.side.other}'s {name} was deleted")
 
     def _take_away(self, action: Action) -> None:
         """Remove a directory that the run has created."""
@@ -405,13 +409,13 @@ class _Undo:
         copied = action.source is not None and action.kind is not Kind.FORK
         others = self.directories.of(action.conversation, side.other)[:1] if copied else []
         if copied and not others:
-            raise NotAsLeftError(f"{action.source}: gone since; {action.target} is the only copy by now")
+            raise NotAsLeftError(f"{action.target}: the only copy now, since {action.source} was deleted")
         start = len(action.target.path) + 1
         written = self._seen({write.target.path[start:]: write.digest for write in action.writes})
         if {name: file.digest for name, file in node.files.items()} != written:
-            raise NotAsLeftError(f"{action.target}: written since")
+            raise NotAsLeftError(f"{action.target}: changed since")
         if node.below:
-            raise NotAsLeftError(f"{action.target}: another conversation lies in it by now")
+            raise NotAsLeftError(f"{action.target}: contains another conversation now")
         if (obstacle := node.obstacle()) is not None:
             raise NotAsLeftError(obstacle)
         if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
@@ -435,7 +439,7 @@ class _Undo:
         if existing is not None and existing.files == seen:
             return
         if existing is not None:
-            raise NotAsLeftError(f"{action.target}: something is there again")
+            raise NotAsLeftError(f"{action.target}: created again since")
         split_place = self.directories.split_place(action.target)
         self._may_write(action, action.target.side, split_place[0])
         node = Node(action.target.side, *split_place)
@@ -457,11 +461,11 @@ class _Undo:
         if side is Side.STORE:
             return
         if action.conversation in self.local:
-            again = f"`reconcile project {action.conversation}` makes it public"
-            raise _PrivateError(f"{action.target}: it is local, and not written to the workspace; {again}")
+            again = f"publish it: reconcile project {action.conversation}"
+            raise _PrivateError(f"{action.target}: local, so it is not copied to the workspace; {again}")
         while container is not None:
             if (owner := self.directories.owner(container)) in self.local:
-                raise NotAsLeftError(f"{action.target}: it would lie below {owner}, which is local by now")
+                raise NotAsLeftError(f"{action.target}: its parent {owner} is local now")
             container = container.container
 
     def _old(self, place: Place, digest: str | None) -> SavedFile:
@@ -469,7 +473,7 @@ class _Undo:
         for version in reversed(self.past.kept.get(place, ())):
             if digest is None or version.digest == digest:
                 return version
-        raise NotAsLeftError(f"{place}: what was there isn't in the vault any more")
+        raise NotAsLeftError(f"{place}: the vault has no saved version of it any more")
 
 
 def _named(policy: Policy, baseline: Baseline) -> set[str]:
@@ -486,7 +490,7 @@ def _named(policy: Policy, baseline: Baseline) -> set[str]:
 
 
 def _recorded_alone(conversation: str) -> Note:
-    message = "nothing to put back on disk; what was remembered of it before that run holds again"
+    message = "no file changes; reconcile's record of it is as before that run"
     return Note(conversation=conversation, reason=Reason.TAKEN_BACK, message=message)
 
 

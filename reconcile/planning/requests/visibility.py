@@ -46,15 +46,12 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
     private = _private_above(context, scope)
     for target in dict.fromkeys(targets):
         if views[target].archived and request.records is None:
-            message = "it is archived in the store; unarchive it first, with JP"
+            message = "archived in the store; unarchive it with JP first"
             held.append(context.held_item(target, Reason.ARCHIVED_HELD, message))
             continue
         above = [] if target in back else _chain(private, target, intents)
         if above and not request.ancestors:
-            message = (
-                f"it lies below what doesn't belong in this workspace, and would be public with it: "
-                f"{context.names(above)}"
-            )
+            message = f"its parents are not in this workspace and would be published too: {context.names(above)}"
             again = f"reconcile project {target} --with-ancestors"
             held.append(context.held_item(target, Reason.ANCESTORS_ABSENT, message, again))
             continue
@@ -186,7 +183,7 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
         scope |= {target, *inside}
         open_ones = [conversation for conversation in (target, *inside) if _is_open(context, conversation)]
         if open_ones:
-            message = f"it is local; its directory waits for {context.names(open_ones)}: see `reconcile status`"
+            message = f"local now; its directory stays until these are unblocked: {context.names(open_ones)}"
             held.append(context.held_item(target, Reason.UNSETTLED, message))
             continue
         if context.views[target].workspace.main is None:
@@ -200,8 +197,13 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
                 assert main is not None  # noqa: S101 - it lies inside
                 intents[conversation] = Intent(IntentKind.PROJECTED, waits_for=main.container, place=main.path)
         if inside:
-            which = "1 conversation below it goes" if len(inside) == 1 else f"{len(inside)} conversations below it go"
-            message = f"{which} along, and back with it: {context.names(inside)}"
+            one = len(inside) == 1
+            which = (
+                "1 nested conversation leaves and returns"
+                if one
+                else f"{len(inside)} nested conversations leave and return"
+            )
+            message = f"{which} with it: {context.names(inside)}"
             notes.append(Note(conversation=target, reason=Reason.TAKEN_ALONG, message=message))
     return Edits(
         intents={

@@ -165,7 +165,7 @@ def _replaces(view: View, verdict: Verdict, policy: Policy) -> bool:
 
 def _held_by_git(verdict: Verdict, busy: str) -> Verdict:
     """Return a verdict that holds the unit while git is busy: its version may be half merged, or be reset."""
-    words = f"git is in the middle of something here ({busy}): its version here is taken at the end of that"
+    words = f"git is busy ({busy}); the workspace's version is copied when git is done"
     return Verdict(verdict.unit, verdict.case, Outcome.HELD, Reason.GIT_BUSY, words=words)
 
 
@@ -336,10 +336,10 @@ def _merged_verdict(view: View, case: int, *, lost: bool) -> Verdict | None:
         return None
     merged = view.format.places.merge(view.id, store.content, workspace.content)
     if merged is None:
-        words = "found an edit that lacks what the other side has, and two versions that can't be made one"
+        words = "an edit removed entries that the other side has, and the two versions can't be merged"
         return Verdict(METADATA, case, Outcome.HELD, Reason.LOSING, words=words) if lost else None
     if isinstance(merged, Fault):
-        words = f"found {merged.found}, expected {merged.expected}"
+        words = merged.words
         return Verdict(METADATA, case, Outcome.HELD, Reason.CONTRADICTING, words=words)
     if merged == store.content:
         return _won_by(Side.STORE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_STORE)
@@ -593,7 +593,7 @@ def events(stream: Stream, other: Stream) -> tuple[Event, ...]:
         ValueError: the scan didn't load the events, though the sides differ.
     """
     if stream.events is None:
-        message = "the events of a stream that differs were not loaded"
+        message = "the events of differing versions are not loaded"
         raise ValueError(message)
     leads = stream.events[:1]
     return stream.events[1:] if leads and leads[0].content in (stream.base, other.base) else stream.events

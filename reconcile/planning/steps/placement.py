@@ -75,7 +75,7 @@ def _place_existing(context: PlanningContext, view: View, main: Copy, container:
         context.displaced.add(view.id)
         return
     if container is not None and container not in context.present:
-        message = "stays where it is: its parent isn't in this workspace"
+        message = "not moved, since its parent is not in this workspace"
         context.note(view.id, Reason.PARENT_ABSENT, message)
         return
     target = context.present[container] if container is not None else None
@@ -85,7 +85,7 @@ def _place_existing(context: PlanningContext, view: View, main: Copy, container:
     if reason is None and _is_leaving(context, node.container):
         reason = Reason.PARENT_GONE
     if reason is None:
-        message = "somebody else moved it; it stays there"
+        message = "moved by another program or a pull; it stays there"
         context.set_aside(view, WHOLE, Reason.DISPLACED, message)
         context.displaced.add(view.id)
         target, reason = node.container, Reason.TITLE_CHANGED
@@ -135,7 +135,7 @@ def move_blocked(context: PlanningContext) -> None:
     for view, step, node, at in context.blocked:
         bare_directory = _bare_directory_at(context, view, node.side, at)
         if at[0] is not None and _is_inside(node, at):
-            message = f"its new place lies inside itself, in {at[0].path}"
+            message = f"its new place {at[0].path} is inside its own directory"
             context.hold(view, WHOLE, Reason.OBSTRUCTED, message)
         elif bare_directory is not None and not bare_directory.is_empty_tree():
             _hold_for_bare_directory(context, view, bare_directory)
@@ -159,7 +159,7 @@ def _bare_directory_at(
 
 
 def _hold_for_bare_directory(context: PlanningContext, view: View, bare_directory: Node) -> None:
-    message = f"{bare_directory.path} is there already, with something else in it; move it away"
+    message = f"{bare_directory.path} exists and has other files; move it away"
     context.hold(view, WHOLE, Reason.OBSTRUCTED, message)
 
 
@@ -203,12 +203,15 @@ def _dirname(context: PlanningContext, view: View, main: Copy) -> str:
 def _has_room(context: PlanningContext, view: View, target: Node | None, name: str) -> bool:
     """Hold a conversation whose place is taken by something else, or can't exist."""
     if target is not None and target.copy is not None and target.copy.obstructed:
-        message = f"{target.path}/{CHILDREN} is no directory; move it away"
+        message = f"{target.path}/{CHILDREN} is not a directory; move it away"
         context.hold(view, WHOLE, Reason.OBSTRUCTED, message)
         return False
     path = f"{target.path}/{CHILDREN}/{name}" if target is not None else name
     if not fits(path, context.policy, context.rules):
-        context.hold(view, WHOLE, Reason.PATH_TOO_LONG, f"the path would have {len(path)} characters")
+        message = (
+            f"the path in the workspace would have {len(path)} characters; shorten the title, or use --layout flat"
+        )
+        context.hold(view, WHOLE, Reason.PATH_TOO_LONG, message)
         return False
     return True
 

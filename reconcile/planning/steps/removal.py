@@ -95,7 +95,7 @@ def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) ->
     staying = node.conversations_below()
     obstacle = node.obstacle()
     if staying:
-        message = f"its directory stays: {', '.join(sorted(staying))} below it can't be saved or moved now"
+        message = f"its directory stays, since these in it can't be saved or moved now: {', '.join(sorted(staying))}"
         context.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
     elif obstacle is not None:
         context.hold(view, WHOLE, Reason.OBSTRUCTED, obstacle)
@@ -148,7 +148,7 @@ def _hold_broken(context: PlanningContext, view: View, broken: list[Unit]) -> No
         assert unit.fault is not None  # noqa: S101 - the caller has the broken ones
         context.keep_version(unit)
         place = f"{unit.copy.place}/{unit.fault.file}"
-        message = f"{place}: found {unit.fault.found}, in another directory of it; mend it, or remove that directory"
+        message = f"{place}: {unit.fault.words}, in a second directory; correct the file, or remove that directory"
         context.hold(view, unit.name, Reason.INVALID, message)
 
 

@@ -228,7 +228,7 @@ def test_a_link_in_the_place_of_the_locks_is_never_followed(
         assert acquired.held == ()
         (busy,) = acquired.busy
         assert busy.impossible
-        assert busy.detail.startswith(f"{root}/locks: found a symbolic link, expected a directory")
+        assert busy.detail.startswith(f"{root}/locks: a symbolic link, which is never followed; put a directory there")
     with locks.acquire([OTHER]) as acquired:  # nobody locks that behind the link
         assert len(acquired.held) == (which == "dot_jp")
     assert {path.name: (path.read_text(), path.stat().st_ino) for path in outside.iterdir()} == before
@@ -279,7 +279,7 @@ def test_a_pipe_in_the_place_of_a_lock_is_no_lock(silo: Path, locks: LockSet) ->
     (silo / "locks").mkdir()
     os.mkfifo(silo / "locks" / NAME)
     (busy,) = locks.acquire([NAME]).busy
-    assert "found a named pipe, expected a file" in busy.detail
+    assert "a named pipe is in the place of the lock file" in busy.detail
 
 
 # Names that vanish

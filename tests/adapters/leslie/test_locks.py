@@ -88,7 +88,7 @@ def test_case_20_held_by_somebody(file: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         started = time.monotonic()
-        with pytest.raises(LeslieBusyError, match="found a lock that is held, 0 seconds old"):
+        with pytest.raises(LeslieBusyError, match="the lock is held, and 0 seconds old"):
             acquire(str(file), 0.3)
         assert 0.3 <= time.monotonic() - started < 5
         holder.send_signal(signal.SIGKILL)
@@ -108,10 +108,10 @@ def test_case_20_held_by_somebody(file: Path) -> None:
 @pytest.mark.parametrize(
     ("age", "words"),
     [
-        (3, "found a lock that is held, 3 seconds old"),
-        (9.5, "found a lock that is held, 9 seconds old|found a lock that is held, 10 seconds old"),
-        (-0.6, "found a lock that is held, 0 seconds old"),
-        (-3600, "found a lock 3600 seconds ahead of the clock, expected one that grows old"),
+        (3, "the lock is held, and 3 seconds old"),
+        (9.5, "the lock is held, and 9 seconds old|the lock is held, and 10 seconds old"),
+        (-0.6, "the lock is held, and 0 seconds old"),
+        (-3600, "the lock is 3600 seconds ahead of the clock"),
     ],
 )
 def test_case_20_not_to_be_touched(file: Path, age: float, words: str) -> None:
@@ -127,7 +127,7 @@ def test_case_21_what_is_in_it_stays(file: Path) -> None:
     lock.mkdir()
     (lock / "pid").write_text("1")
     aged(lock, 99)
-    with pytest.raises(LeslieBusyError, match="found pid in it, expected it empty"):
+    with pytest.raises(LeslieBusyError, match="the stale lock can't be removed, as it contains pid"):
         acquire(str(file))
     assert (lock / "pid").read_text() == "1"
 
@@ -138,17 +138,19 @@ def test_case_21_what_is_no_directory(file: Path, what: str) -> None:
         lock_of(file).write_text("")
     else:
         lock_of(file).symlink_to(file.parent)
-    with pytest.raises(LeslieBusyError, match=f"found a {what if what == 'file' else 'symbolic link'}, expected"):
+    with pytest.raises(
+        LeslieBusyError, match=f": a {what if what == 'file' else 'symbolic link'} is in the place of a lock"
+    ):
         acquire(str(file))
 
 
 def test_a_lock_that_was_taken_away(file: Path) -> None:
     held = acquire(str(file))
     lock_of(file).rmdir()
-    with pytest.raises(LockLostError, match="found no lock, expected the one that is held"):
+    with pytest.raises(LockLostError, match="another process removed the lock of this run"):
         held.check()
     other = acquire(str(file))
-    with pytest.raises(LockLostError, match="found the lock of another process"):
+    with pytest.raises(LockLostError, match="another process replaced the lock of this run"):
         held.check()
     held.release()
     assert lock_of(file).exists()
@@ -185,7 +187,7 @@ def test_one_that_was_taken_anew_meanwhile_is_put_back(file: Path, monkeypatch: 
         rename(source, target)
 
     monkeypatch.setattr(os, "rename", slowly)
-    with pytest.raises(LeslieBusyError, match="a lock that was just taken"):
+    with pytest.raises(LeslieBusyError, match="another process took the lock"):
         acquire(str(file), 0)
     assert sorted(path.name for path in file.parent.iterdir()) == [file.name, lock.name]
 

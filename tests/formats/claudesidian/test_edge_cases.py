@@ -47,7 +47,7 @@ def test_1_without_an_index_it_is_made_as_the_program_makes_it() -> None:
     without = vault(files(*THREE, index=None))
     finding = one(without)
     assert (finding.code, finding.severity.value) == ("C1", "error")
-    assert "no index.json: the program shows no workspace, and there are 3 workspaces" in finding.found
+    assert "no index.json: the program shows no workspace, but 3 workspaces exist" in finding.found
     (repair,) = finding.repairs
     assert repair.content == javascript.stringify(rebuild(Kind.WORKSPACE, THREE, 2001))
     assert examine(carried_out(without), NOW) == ()
@@ -58,7 +58,7 @@ def test_2_a_torn_index_shows_nothing() -> None:
     finding = one(torn)
     assert finding.code == "C1"
     assert "a truncated file" in finding.found
-    assert 'the program shows no workspace, and there are 3 workspaces ("ws_a", "ws_b", "ws_c")' in finding.found
+    assert 'the program shows no workspace, but 3 workspaces exist ("ws_a", "ws_b", "ws_c")' in finding.found
     assert examine(carried_out(torn), NOW) == ()
 
 
@@ -66,7 +66,9 @@ def test_2_what_the_program_makes_of_it_next() -> None:
     begun = index_of(Kind.WORKSPACE, {"ws_a.json": javascript.stringify(THREE[0])})
     anew = vault(files(*THREE, index=begun))
     finding = one(anew)
-    assert (finding.code, finding.found) == ("C1", '1 of 3 workspaces: it was begun anew, without "ws_b", "ws_c"')
+    assert finding.code == "C1"
+    assert finding.found == '1 of 3 workspaces: the program started a new index, without "ws_b", "ws_c"'
+    assert finding.found == '1 of 3 workspaces: the program started a new index, without "ws_b", "ws_c"'
     assert examine(carried_out(anew), NOW) == ()
 
 
@@ -117,7 +119,7 @@ def test_8_constructor_is_indexed_under_a_key_of_its_own_and_flagged() -> None:
     before = vault(files(*named, index=index_of(Kind.WORKSPACE, {"ws_a.json": javascript.stringify(named[1])})))
     found = examine(before, NOW)
     assert [(each.code, each.severity.value) for each in found] == [("C4", "error"), ("C4", "note")]
-    assert 'the program could not index this: it throws at "constructor"' in found[1].found
+    assert 'the program fails to index this, at "constructor"' in found[1].found
     healed = carried_out(before)
     assert stored(healed)["byName"]["constructor"] == ["ws_ctor"]
     assert examine(healed, NOW) == ()
@@ -125,7 +127,7 @@ def test_8_constructor_is_indexed_under_a_key_of_its_own_and_flagged() -> None:
 
 def test_9_my_index_is_a_record_and_no_index() -> None:
     finding = one(vault(files(workspace("my-index"))))
-    assert (finding.severity.value, finding.found) == ("note", "a name that the program leaves out of its listings")
+    assert (finding.severity.value, finding.found) == ("note", "the program does not list a file with this name")
     assert finding.place == ".workspaces/my-index.json"
 
 
@@ -141,7 +143,9 @@ def test_11_a_conflict_copy_is_a_version_of_the_same_record() -> None:
     both = vault(files(mine, **{"ws_b (conflict).json": theirs}))
     finding = one(both)
     assert (finding.code, finding.severity.value, finding.on_request) == ("C10", "warning", True)
-    assert '2 versions of ws_b: "ws_b (conflict).json", "ws_b.json"; the index has that of ws_b.json' in finding.found
+    assert (
+        '2 versions of ws_b: "ws_b (conflict).json", "ws_b.json"; the index has the one in ws_b.json' in finding.found
+    )
     assert list(stored(both)["workspaces"]) == ["ws_b"]
     after = carried_out(both, on_request=True)
     content = after.split[Kind.WORKSPACE].files["ws_b.json"]
@@ -172,7 +176,7 @@ def test_13_what_is_missing_is_empty_and_can_be_added(lacking: dict[str, Any]) -
     before = vault(files(workspace("ws_a", **lacking)))
     finding = one(before)
     assert (finding.code, finding.severity.value, finding.repairable) == ("C13", "note", True)
-    assert "the program's own rebuild fails at it" in finding.found
+    assert "missing: the program's own rebuild fails" in finding.found
     assert examine(carried_out(before), NOW) == ()
 
 
@@ -204,7 +208,7 @@ def test_16_a_dozen_states_are_mostly_copies() -> None:
     before = vault(files(value))
     finding = one(before)
     assert (finding.code, finding.severity.value, finding.on_request) == ("C7", "note", True)
-    assert "of which 100% are copies of itself inside its states" in finding.found
+    assert "of which 100% are copies of itself in its states" in finding.found
     after = carried_out(before, on_request=True)
     content = after.split[Kind.WORKSPACE].files["ws_a.json"]
     assert isinstance(content, bytes)
@@ -223,7 +227,7 @@ def test_17_messages_are_counted() -> None:
     before = vault(files(), files(miscounted, index=rebuild(Kind.CONVERSATION, [miscounted], NOW)))
     found = examine(before, NOW)
     assert told(found) == [("C8", "warning", "c.json"), ("C8", "warning", "index.json")]
-    assert found[0].found == "1 as message_count, and 2 messages"
+    assert found[0].found == "message_count is 1, but it has 2 messages"
     assert examine(carried_out(before), NOW) == ()
 
 
@@ -264,7 +268,7 @@ def test_20_an_index_that_counts_more_is_evidence_and_kept_until_asked() -> None
 
 def test_20_a_session_that_only_the_index_knows() -> None:
     lost = drifted(sessionsByWorkspace={"ws_a": ["s-1"]})
-    assert one(lost).found == 'ws_a: the index knows of sessions that the file lacks: "s-1"'
+    assert one(lost).found == 'ws_a: the index lists sessions that the file lacks: "s-1"'
 
 
 def test_21_a_file_that_is_older_than_its_entry_was_replaced() -> None:
@@ -273,7 +277,7 @@ def test_21_a_file_that_is_older_than_its_entry_was_replaced() -> None:
     assert "lastAccessed is 1999 in the index and 2000 in the file" in older[0].found
     assert all(each.repairable for each in older)
     assert told(newer)[-1] == ("C6", "warning", "index.json")
-    assert "which an older copy has replaced" in newer[-1].found
+    assert "since an older copy replaced the file" in newer[-1].found
     assert not any(each.repairable for each in newer)
 
 
@@ -303,7 +307,7 @@ def test_23_what_the_migration_left_out_is_named_while_the_archive_has_it() -> N
     before = migrated(events(CREATED, SESSION, TRACE, STATE), DONE, LEGACY)
     found = examine(before, NOW)
     assert told(found) == [("C11", "error", "ws_ws_a.jsonl"), ("migration", "note", "ws_a.json")]
-    assert found[1].found == "left out by the migration: lastAccessed, isActive, the time of 1 trace"
+    assert found[1].found == "not migrated: lastAccessed, isActive, the time of 1 trace"
     after = carried_out(before)
     assert told(examine(after, NOW)) == [("migration", "note", "ws_a.json")]
     assert after.nexus is not None
@@ -317,15 +321,15 @@ def test_23_what_the_migration_left_out_is_named_while_the_archive_has_it() -> N
 def test_23_missing_sessions_of_a_completed_migration() -> None:
     found = examine(migrated(events(CREATED), DONE, LEGACY), NOW)
     assert told(found)[0] == ("migration", "warning", "ws_a.json")
-    assert 'is there, without 1 session ("s"); 1 trace ("t1"); 1 state ("st")' in found[0].found
+    assert 'exists, without 1 session ("s"); 1 trace ("t1"); 1 state ("st")' in found[0].found
 
 
 def test_24_an_interrupted_migration_lists_what_is_to_be_completed() -> None:
     found = examine(migrated(events(CREATED), BROKEN_OFF, LEGACY, workspace("ws_z")), NOW)
     migration = [each for each in found if each.code == "migration"]
     assert told(tuple(migration)) == [("migration", "warning", "ws_a.json"), ("migration", "warning", "ws_z.json")]
-    assert "not migrated in whole" in migration[0].found
-    assert migration[1].found == "not migrated: there is no .nexus/workspaces/ws_ws_z.jsonl"
+    assert "migrated only in part" in migration[0].found
+    assert migration[1].found == "not migrated: .nexus/workspaces/ws_ws_z.jsonl is missing"
 
 
 def changed(at: int, **data: Any) -> dict[str, Any]:
@@ -337,9 +341,7 @@ def test_25_events_are_replayed_by_their_time() -> None:
     assert examine(migrated(late), NOW) == ()
     finding = one(migrated(events({**CREATED, "timestamp": 10}, changed(5, name="too early"))))
     assert (finding.code, finding.severity.value) == ("C12", "warning")
-    assert finding.found == (
-        "workspace_updated before the workspace ws_a was made, by time: the program ignores it (line 2)"
-    )
+    assert finding.found == ("workspace_updated is older than its workspace ws_a: the program ignores it (line 2)")
 
 
 def said(id_: str, at: int, event: str) -> dict[str, Any]:
@@ -353,7 +355,7 @@ def test_26_one_message_that_the_program_counts_twice() -> None:
     nexus = NexusFiles({Kind.WORKSPACE: {}, Kind.CONVERSATION: {"conv_c.jsonl": content}})
     finding = one(vault(nexus=nexus))
     assert (finding.code, finding.severity.value) == ("C12", "note")
-    assert finding.found == "message m again: the last by time is taken, which the program counts each time (line 3)"
+    assert finding.found == "message m again: the latest is used, but the program counts each (line 3)"
 
 
 def test_27_what_comes_after_a_deletion_is_an_orphan() -> None:
@@ -361,9 +363,9 @@ def test_27_what_comes_after_a_deletion_is_an_orphan() -> None:
     found = examine(migrated(events(CREATED, deleted, changed(3, name="x"), SESSION, TRACE)), NOW)
     assert {each.severity.value for each in found} == {"note"}
     assert [each.found for each in found] == [
-        "workspace_updated of the workspace ws_a, which isn't there: it does nothing (line 3)",
-        "session_created of the workspace ws_a, which is deleted: it is shown nowhere (line 4)",
-        "trace_added of the workspace ws_a, which is deleted: it is shown nowhere (line 5)",
+        "workspace_updated of the workspace ws_a, which does not exist: no effect (line 3)",
+        "session_created of the workspace ws_a, which is deleted: the program does not show it (line 4)",
+        "trace_added of the workspace ws_a, which is deleted: the program does not show it (line 5)",
     ]
 
 
@@ -376,7 +378,7 @@ def test_28_a_torn_last_line_is_set_aside() -> None:
     torn = migrated(events(CREATED, SESSION) + b'{"type": "trace_ad')
     finding = one(torn)
     assert (finding.code, finding.severity.value, finding.repairable) == ("C12", "warning", True)
-    assert "a torn last line" in finding.found
+    assert "a truncated last line" in finding.found
     after = carried_out(torn)
     assert after.nexus is not None
     assert after.nexus.events[Kind.WORKSPACE]["ws_ws_a.jsonl"] == events(CREATED, SESSION)

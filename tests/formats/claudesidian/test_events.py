@@ -44,7 +44,7 @@ def test_a_torn_last_line_is_told_from_an_unreadable_one() -> None:
     found = read_events(b"nonsense\n" + event(1) + b"\n[]\n" + event(2)[:-5])
     assert [(each.number, each.torn) for each in found.unreadable] == [(1, False), (3, False), (4, True)]
     assert found.unreadable[1].found == "a JSON array"
-    assert "truncated" in found.unreadable[2].found
+    assert "it ends inside a value" in found.unreadable[2].found
     assert [each.id for each in found.events] == ["e1"]
 
 

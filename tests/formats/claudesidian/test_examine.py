@@ -64,7 +64,7 @@ def test_c2_a_backup_is_the_first_choice() -> None:
     finding = one(SplitFiles(split.files, {**split.backups, **unread}))
     assert (finding.code, finding.severity.value, finding.on_request) == ("C2", "error", True)
     assert finding.mend == (
-        "take the backup .workspaces/backups/ws_a-2025-11-20T10-00-00-000Z.json.bak (2 sessions and 2 traces)"
+        "restore the backup .workspaces/backups/ws_a-2025-11-20T10-00-00-000Z.json.bak (2 sessions and 2 traces)"
     )
     assert value_of(finding) == WHOLE
 
@@ -72,14 +72,17 @@ def test_c2_a_backup_is_the_first_choice() -> None:
 def test_c2_then_another_file_of_the_same_id() -> None:
     found = examine(vault(torn(**{"ws_a (conflict).json": WHOLE})), NOW)
     assert told(found) == [("C2", "error", "ws_a.json"), ("C10", "warning", "ws_a (conflict).json")]
-    assert found[0].mend == "take .workspaces/ws_a (conflict).json (2 sessions and 2 traces)"
+    assert found[0].mend == "copy .workspaces/ws_a (conflict).json (2 sessions and 2 traces)"
     assert found[0].on_request
-    assert found[1].mend == "give the file the name of its id, or another id"
+    assert found[1].mend == "rename the file after its id, or change the id"
 
 
 def test_c2_then_what_is_left_of_it() -> None:
     finding = one(torn())
-    assert finding.mend == "put a copy from elsewhere in its place; of what is torn 2 sessions and 1 trace can be read"
+    assert (
+        finding.mend
+        == "replace it with a copy from elsewhere; 2 sessions and 1 trace of the truncated file can be saved"
+    )
     assert list(sessions_of(value_of(finding))) == ["s1", "s2"]
     assert (finding.place, finding.on_request) == (".workspaces/ws_a.json", True)
 
@@ -88,17 +91,15 @@ def test_c2_the_events_that_it_was_migrated_to() -> None:
     created = {"type": "workspace_created", "data": {"id": "ws_a", "name": "a", "created": 1}}
     nexus = NexusFiles({Kind.WORKSPACE: {"ws_ws_a.jsonl": events(created)}}, b'{"completed": true}')
     finding = one(torn(), nexus=nexus)
-    assert finding.mend.startswith(
-        "read it in .nexus/workspaces/ws_ws_a.jsonl, to which it was migrated, or put a copy"
-    )
+    assert finding.mend.startswith("use its migrated form .nexus/workspaces/ws_ws_a.jsonl, or replace it with a copy")
 
 
 def test_c2_what_can_not_be_read_at_all() -> None:
     fault = Fault("ws_a.json", "a symbolic link", "a regular file")
     finding = one(SplitFiles({"ws_a.json": fault}))
     assert (finding.found, finding.mend, finding.repairs) == (
-        "a symbolic link, expected a regular file",
-        "put a copy from elsewhere in its place",
+        "a symbolic link (expected a regular file)",
+        "replace it with a copy from elsewhere",
         (),
     )
 
@@ -144,7 +145,9 @@ def test_c6_what_only_a_state_remembers() -> None:
     before = vault(files(value))
     (finding,) = examine(before, NOW)
     assert (finding.code, finding.severity.value, finding.on_request) == ("C6", "warning", True)
-    assert finding.found == ('states that hold what the workspace lacks: 1 session ("s9"); 2 traces ("t2", "t9")')
+    assert finding.found == (
+        'its states have entries that the workspace lacks: 1 session ("s9"); 2 traces ("t2", "t9")'
+    )
     after = value_of(finding)
     assert {key: list(each["memoryTraces"]) for key, each in after["sessions"].items()} == {
         "s1": ["t1", "t2"],
@@ -174,8 +177,8 @@ def test_c2_what_the_index_calls_it() -> None:
     split = files(*whole)
     (finding,) = examine(vault(SplitFiles({**split.files, "ws_a.json": b"{"})), NOW)
     assert finding.found == (
-        "a truncated file, it ends in the middle of a value in line 1, expected the JSON of a workspace; "
-        'the index calls it "My project"'
+        "a truncated file, which ends inside a value in line 1 (expected the JSON of a workspace); "
+        'its name in the index is "My project"'
     )
 
 
@@ -191,7 +194,7 @@ def test_c9_needs_the_same_role_and_another_id() -> None:
 @pytest.mark.parametrize("id_", ["a/b", "../a", "index", ".hidden", "nul\0", "half\ud800", "ü" * 130])
 def test_c10_an_id_that_can_be_no_file_name_is_never_made_one(id_: str) -> None:
     finding = one(files(**{"ws_x.json": workspace(id_)}))
-    assert (finding.mend, finding.repairs) == ("give the file the name of its id, or another id", ())
+    assert (finding.mend, finding.repairs) == ("rename the file after its id, or change the id", ())
     twice = one(files(**{"ws_x.json": workspace(id_), "ws_y.json": workspace(id_)}))
     assert (twice.mend, twice.repairs) == ("give one of them another id", ())
 
@@ -215,7 +218,7 @@ def test_what_the_migration_leaves_out_of_a_conversation() -> None:
     finding = one(files(), files(legacy_talk()), nexus=nexus)
     assert (finding.code, finding.severity.value, finding.place) == ("migration", "note", ".conversations/c.json")
     assert finding.found == (
-        "left out by the migration: updated, cost, totalCost, currency of its metadata, the time of 1 message, "
+        "not migrated: updated, cost, totalCost, currency of its metadata, the time of 1 message, "
         "usage of 1 message, model of 2 messages, tool results of 1 message"
     )
 
@@ -226,13 +229,11 @@ def test_what_has_no_event_file_though_the_migration_is_complete() -> None:
     first, second = examine(vault(files(ended), files(legacy_talk()), nexus=nexus), NOW)
     assert (first.place, first.mend) == (".conversations/c.json", "keep this file")
     assert first.found == (
-        'not migrated: there is no .nexus/conversations/conv_c.jsonl, without 2 messages ("msg_0", "msg_1")'
+        'not migrated: .nexus/conversations/conv_c.jsonl is missing, without 2 messages ("msg_0", "msg_1")'
     )
-    assert second.found == 'not migrated: there is no .nexus/workspaces/ws_ws_a.jsonl, without 1 session ("s")'
+    assert second.found == 'not migrated: .nexus/workspaces/ws_ws_a.jsonl is missing, without 1 session ("s")'
     done = streams(events(CREATED, SESSION), status=b'{"completed": true}')
-    assert (
-        one(files(ended), nexus=done).found == "left out by the migration: lastAccessed, isActive, endTime of 1 session"
-    )
+    assert one(files(ended), nexus=done).found == "not migrated: lastAccessed, isActive, endTime of 1 session"
 
 
 def test_a_file_that_the_program_did_not_write_is_not_rewritten() -> None:
@@ -254,10 +255,13 @@ def test_c9_the_same_message_twice_in_a_row() -> None:
         ({"workspaceId": "ws_a", "sessionId": "s1"}, None),
         ({"workspaceId": "ws_a", "sessionId": "current"}, None),
         ({"workspaceId": "ws_a"}, None),
-        ({"workspaceId": "ws_a", "sessionId": "s9"}, 'session "s9" in its chatSettings, unknown in workspace ws_a'),
+        (
+            {"workspaceId": "ws_a", "sessionId": "s9"},
+            'its chatSettings name session "s9", which is not in workspace ws_a',
+        ),
         (
             {"workspaceId": "ws_z", "sessionId": "s9"},
-            'session "s9" in its chatSettings, unknown in ws_z, which is no workspace here',
+            'its chatSettings name session "s9", which is not in ws_z, which does not exist here',
         ),
     ],
 )
@@ -270,8 +274,10 @@ def test_an_index_that_can_not_be_gone_through() -> None:
     plain: dict[str, Any] = {name: {} for name in ("conversations", "byTitle", "byContent", "byVault")}
     assert shape_problem(Kind.CONVERSATION, plain) is None
     assert shape_problem(Kind.CONVERSATION, {**plain, "byTitle": None}) == "null as byTitle"
-    assert shape_problem(Kind.CONVERSATION, {**plain, "byTitle": {"x": "c"}}) == "something that is no list in byTitle"
-    words = "something that is no object in conversations"
+    assert (
+        shape_problem(Kind.CONVERSATION, {**plain, "byTitle": {"x": "c"}}) == "a member of byTitle that is not a list"
+    )
+    words = "a member of conversations that is not an object"
     assert shape_problem(Kind.CONVERSATION, {**plain, "conversations": {"c": 1}}) == words
 
 
@@ -330,7 +336,7 @@ def test_c11_a_state_is_saved_again_only_where_it_is_empty() -> None:
     assert found(events(CREATED, SESSION, STATE, again)) == []
     assert found(events(CREATED, SESSION, STATE, deleted)) == []
     assert found(events(CREATED, SESSION, STATE)) == [
-        ("error", '1 state without content, which can\'t be opened: "st"')
+        ("error", '1 state without content, so they can\'t be opened: "st"')
     ]
 
 
@@ -339,7 +345,7 @@ def test_c11_some_of_the_states_are_in_the_older_form() -> None:
     older = workspace("ws_a", sessions={"s": session("s", states={"st": {"id": "st", "snapshot": {"a": 1}}})})
     nexus = streams(events(CREATED, SESSION, STATE, other), status=b'{"completed": true}')
     first, *_ = examine(vault(files(older), nexus=nexus), NOW)
-    assert first.mend == "save 1 of them again with the content that .workspaces/ws_a.json has"
+    assert first.mend == "save 1 of them again with the content from .workspaces/ws_a.json"
     assert len(first.repairs) == 1
 
 
@@ -352,7 +358,7 @@ def test_c11_it_is_saved_after_the_event_without_content_whenever_that_is_mended
         content = first.repairs[0].content
         assert content is not None
         assert json.loads(content.splitlines()[-1])["timestamp"] == expected
-        assert first.mend == "save them again with the content that .workspaces/ws_a.json has"
+        assert first.mend == "save them again with the content from .workspaces/ws_a.json"
 
 
 def test_c11_the_last_by_time_counts() -> None:
@@ -366,7 +372,7 @@ def test_c12_events_that_are_there_twice() -> None:
     (finding,) = examine(before, NOW)
     assert (finding.severity.value, finding.found, finding.repairable) == (
         "warning",
-        "events that are there already, in line 3",
+        "repeated events in line 3",
         True,
     )
     assert examine(carried_out(before), NOW) == ()
@@ -390,48 +396,51 @@ def test_what_can_be_mended_of_an_event_file_is_mended_in_one_go() -> None:
 
 def test_c12_two_events_of_one_id() -> None:
     other = {**SESSION, "data": {"id": "s2", "name": "s2", "startTime": 1}, "id": "e2"}
-    assert found(events(CREATED, SESSION, other)) == [("warning", 'events that share an id and differ: "e2"')]
+    assert found(events(CREATED, SESSION, other)) == [("warning", 'different events with the same id: "e2"')]
 
 
 def test_c12_a_line_that_is_no_event() -> None:
     nexus = streams(events(CREATED) + b"nonsense\n" + events(SESSION))
     first, *_ = examine(vault(nexus=nexus), NOW)
-    assert first.found.startswith("no event in line 2 (")
+    assert first.found.startswith("line 2 is not an event (")
     assert first.on_request
 
 
 def test_c12_events_of_an_unknown_type_and_without_an_id() -> None:
     assert found(events(CREATED, {"type": "workspace_painted"}, {**SESSION, "data": {}})) == [
-        ("note", "an event of the unknown type workspace_painted, which the program skips (line 2)"),
+        ("note", "an event of the unknown type workspace_painted; the program skips it (line 2)"),
         ("warning", "a session_created without an id (line 3)"),
     ]
 
 
 def test_c12_a_file_without_its_beginning() -> None:
     assert found(events(SESSION)) == [
-        ("warning", "session_created of the workspace ws_a, which was never made: it is shown nowhere (line 1)")
+        (
+            "warning",
+            "session_created of the workspace ws_a, which was never created: the program does not show it (line 1)",
+        )
     ]
 
 
 def test_c12_entities_that_are_made_again() -> None:
     again = {**SESSION, "data": {"id": "s", "name": "renamed", "startTime": 1}}
-    assert found(events(CREATED, SESSION, again)) == [("note", "session s again: the last by time is taken (line 3)")]
+    assert found(events(CREATED, SESSION, again)) == [("note", "session s again: the latest is used (line 3)")]
 
 
 def test_c12_two_workspaces_of_one_name() -> None:
     other = {"type": "workspace_created", "data": {"id": "ws_b", "name": "a", "created": 2}}
     assert found(events(CREATED), events(other)) == [
-        ("note", '2 workspaces called "a", of which the program shows the last: "ws_a", "ws_b"')
+        ("note", '2 workspaces have the name "a", and the program shows the last: "ws_a", "ws_b"')
     ]
 
 
 def test_c12_an_event_file_that_can_not_be_read() -> None:
     fault = Fault("ws_ws_a.jsonl", "a directory", "a regular file")
     finding = one(nexus=NexusFiles({Kind.WORKSPACE: {"ws_ws_a.jsonl": fault}}))
-    assert (finding.code, finding.found) == ("C12", "a directory, expected a regular file")
+    assert (finding.code, finding.found) == ("C12", "a directory (expected a regular file)")
 
 
-@pytest.mark.parametrize(("status", "words"), [(b"[]", "no JSON object"), (b"{", "a truncated file")])
+@pytest.mark.parametrize(("status", "words"), [(b"[]", "not a JSON object"), (b"{", "a truncated file")])
 def test_a_status_of_the_migration_that_says_nothing(status: bytes, words: str) -> None:
     finding = one(nexus=streams(status=status))
     assert (finding.code, finding.severity.value) == ("migration", "note")

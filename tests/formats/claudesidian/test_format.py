@@ -182,7 +182,7 @@ def test_what_only_a_person_can_unite() -> None:
     marked = b"<<<<<<< HEAD\n" + events(event("s1", 5)) + b"=======\n>>>>>>> other\n"
     broken = joined(STREAM, events(CREATED) + marked, events(CREATED, event("s2", 6)))
     assert isinstance(broken, Fault)
-    assert broken.found == "git's marks of a conflict, and events that only one side has"
+    assert broken.found == "git conflict markers, and different events on both sides"
 
 
 def test_neither_side_of_a_record_loses_what_it_has() -> None:
@@ -308,10 +308,10 @@ def test_nothing_of_a_vault_that_is_in_order() -> None:
 
 def test_the_index_without_which_the_program_shows_nothing() -> None:
     (made,) = mend(vault(files(workspace("ws_a"), index=None)))
-    assert (made.path, made.before, made.words) == (INDEXES[0], None, ("no index.json: made anew of 1 workspace",))
+    assert (made.path, made.before, made.words) == (INDEXES[0], None, ("no index.json: rebuilt from 1 workspace",))
     (torn,) = mend(vault(files(workspace("ws_a"), index=b"{")))
     assert (torn.before, torn.content) == (b"{", made.content)
-    assert torn.words[0].endswith(": made anew of 1 workspace")
+    assert torn.words[0].endswith(": rebuilt from 1 workspace")
 
 
 def test_words_name_the_records() -> None:
@@ -348,7 +348,7 @@ def test_a_ghost_in_the_date_ranges_alone() -> None:
 def test_records_come_first_and_the_index_is_of_what_they_will_be() -> None:
     there = vault(files(), files(conversation("conv_a", "one", "two", message_count=1)))
     index, record = sorted(mend(there), key=lambda each: "index" not in each.path)
-    assert (record.path, record.words) == (CONV, ("1 as message_count, and 2 messages: count them again",))
+    assert (record.path, record.words) == (CONV, ("message_count is 1, but it has 2 messages: correct the count",))
     assert index.content is not None
     assert json.loads(index.content)["conversations"]["conv_a"]["message_count"] == 2
     assert index.words == ("message_count as in the file: conv_a",)
@@ -371,7 +371,7 @@ def test_a_stream_that_a_plan_writes_before() -> None:
     torn = events(CREATED) + b'{"half'
     (made,) = mend(VaultFiles(), {STREAM: torn})
     assert (made.path, made.before, made.content) == (STREAM, torn, events(CREATED))
-    assert "torn last line" in made.words[0]
+    assert "truncated last line" in made.words[0]
 
 
 def test_an_index_that_knows_more_than_its_files_is_kept_until_asked() -> None:
@@ -392,7 +392,7 @@ def test_versions_of_one_record_go_into_one_file_when_asked() -> None:
     whole, gone = [each for each in mend(there) if each.asked]
     assert whole.id == gone.id == "C10:.workspaces/ws_b (conflict).json"
     assert (whole.path, gone.path, gone.content) == (".workspaces/ws_b.json", ".workspaces/ws_b (conflict).json", None)
-    assert gone.words == ("goes: .workspaces/ws_b.json has what it holds",)
+    assert gone.words == ("removed: .workspaces/ws_b.json has its content",)
     done = {each.path: each for each in mend(there, wanted=(whole.id,))}
     assert set(done) == {whole.path, gone.path, INDEXES[0]}
     assert json.loads(done[whole.path].content or b"")["sessions"].keys() == {"s1", "s2"}

@@ -270,7 +270,7 @@ ENTRIES = [
     (
         entry("ws_a", lastAccessed=2001),
         Sort.REPLACED,
-        "lastAccessed is 2001 in the index and 2000 in the file, which an older copy has replaced",
+        "lastAccessed is 2001 in the index and 2000 in the file, since an older copy replaced the file",
     ),
     (entry("ws_a", sessionCount=3), Sort.LOST, "3 sessions in the index, 1 in the file: 2 may be lost"),
     (entry("ws_a", traceCount=2), Sort.LOST, "2 traces in the index, 1 in the file: 1 may be lost"),
@@ -334,14 +334,14 @@ def test_a_record_without_an_entry_is_told_once() -> None:
 
 
 def test_words_at_which_the_program_throws() -> None:
-    throws = 'the program could not index this: it throws at "constructor"'
+    throws = 'the program fails to index this, at "constructor"'
     assert of_workspaces(without("ws_b")) == [
         (Sort.UNINDEXED, "ws_b", 'no entry of ws_b ("Constructor")'),
         (Sort.BREAKING, "ws_b", throws),
     ]
     both = rebuild(Kind.WORKSPACE, [workspace("ws_b", "constructor __proto__", description="constructor")], NOW)
     told = compare(Kind.WORKSPACE, rebuild(Kind.WORKSPACE, [], NOW), both)
-    assert told[1].words == 'the program could not index this: it throws at "__proto__", "constructor"'
+    assert told[1].words == 'the program fails to index this, at "__proto__", "constructor"'
 
 
 def test_rule_2_words_that_lead_nowhere_and_words_that_lead_here_still() -> None:
@@ -383,7 +383,7 @@ SESSIONS = [
     ({"ws_a": []}, [(Sort.STALE, "ws_a", 'sessionsByWorkspace lacks "s1"')]),
     (
         {"ws_a": ["s1", "s7", "s8"]},
-        [(Sort.LOST, "ws_a", 'the index knows of sessions that the file lacks: "s7", "s8"')],
+        [(Sort.LOST, "ws_a", 'the index lists sessions that the file lacks: "s7", "s8"')],
     ),
 ]
 
@@ -443,8 +443,8 @@ def test_an_index_that_can_not_be_gone_through(stored: Any, expected: str | None
         name: {} for name in ("workspaces", "byName", "byDescription", "byFolder", "sessionsByWorkspace")
     }
     if expected is None:
-        stored, expected = {**whole, **stored}, "something that is no object in workspaces"
+        stored, expected = {**whole, **stored}, "a member of workspaces that is not an object"
     assert shape_problem(Kind.WORKSPACE, stored) == expected
     assert shape_problem(Kind.WORKSPACE, whole) is None
     odd = {**whole, "sessionsByWorkspace": {"a": {}}}
-    assert shape_problem(Kind.WORKSPACE, odd) == "something that is no list in sessionsByWorkspace"
+    assert shape_problem(Kind.WORKSPACE, odd) == "a member of sessionsByWorkspace that is not a list"

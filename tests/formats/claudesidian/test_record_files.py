@@ -63,18 +63,18 @@ def read(kind: Kind, value: object) -> Item | Fault:
 
 FAULTS = [
     (Kind.WORKSPACE, [], "a JSON array", "the JSON object of a workspace"),
-    (Kind.WORKSPACE, {}, "no id", "a text as id"),
-    (Kind.WORKSPACE, {"id": 7}, "a number as id", "a text as id"),
-    (Kind.WORKSPACE, {"id": "w", "sessions": []}, "a JSON array as sessions", "a JSON object as sessions"),
-    (Kind.WORKSPACE, {"id": "w", "sessions": {"s": 1}}, "a number in sessions", "JSON objects in sessions"),
+    (Kind.WORKSPACE, {}, "no id", "a text"),
+    (Kind.WORKSPACE, {"id": 7}, "a number as id", "a text"),
+    (Kind.WORKSPACE, {"id": "w", "sessions": []}, "a JSON array as sessions", "a JSON object"),
+    (Kind.WORKSPACE, {"id": "w", "sessions": {"s": 1}}, "a number in sessions", "JSON objects"),
     (
         Kind.WORKSPACE,
         {"id": "w", "sessions": {"s": {"states": 1}}},
         'a number as states of session "s"',
         "a JSON object as states",
     ),
-    (Kind.CONVERSATION, {"id": "c", "messages": {}}, "a JSON object as messages", "a JSON array as messages"),
-    (Kind.CONVERSATION, {"id": "c", "messages": ["x"]}, 'the text "x" in messages', "JSON objects in messages"),
+    (Kind.CONVERSATION, {"id": "c", "messages": {}}, "a JSON object as messages", "a JSON array"),
+    (Kind.CONVERSATION, {"id": "c", "messages": ["x"]}, 'the text "x" in messages', "JSON objects"),
 ]
 
 

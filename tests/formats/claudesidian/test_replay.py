@@ -242,7 +242,7 @@ def test_where_the_program_says_nothing_a_remark_says_where() -> None:
     cache = replay({Kind.WORKSPACE: {"ws_ws_a.jsonl": read_events(events(created, early, earlier))}})
     assert cache.workspaces["ws_a"]["created"] == 50
     assert cache.workspaces["ws_a"]["rootFolder"] == ""
-    words = "session_created of the workspace ws_a, which isn't made yet: it is shown nowhere"
+    words = "session_created of the workspace ws_a, which is created later: the program does not show it"
     assert cache.remarks == (Remark(Kind.WORKSPACE, "ws_ws_a.jsonl", Severity.NOTE, words, (2, 3)),)
 
 
@@ -253,5 +253,5 @@ def test_what_hangs_on_nothing_is_shown_nowhere() -> None:
     assert cache.workspace("ws_a")["sessions"] == {}
     assert "context" not in cache.workspace("ws_a")
     assert [remark.words for remark in cache.remarks] == [
-        "trace_added of the session s9, which was never made: it is shown nowhere"
+        "trace_added of the session s9, which was never created: the program does not show it"
     ]

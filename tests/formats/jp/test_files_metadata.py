@@ -62,22 +62,22 @@ def test_valid(content: bytes, title: str | None) -> None:
     assert read(content).title == title
 
 
-OBJECT, ACTIVATED = "a JSON object", "a time such as 2026-01-31 12:00:00.0 as last_activated_at"
+OBJECT, ACTIVATED = "a JSON object", "a time such as 2026-01-31 12:00:00.0"
 INVALID: list[tuple[str, bytes, str, str]] = [
     ("empty", b"", "an empty file", OBJECT),
-    ("white space", b" \n", "nothing but white space", OBJECT),
-    ("only NUL bytes", b"\0" * 90, "nothing but NUL bytes", OBJECT),
+    ("white space", b" \n", "only white space", OBJECT),
+    ("only NUL bytes", b"\0" * 90, "only NUL bytes", OBJECT),
     ("padded with NUL bytes", b"{%s}\n" % AT + b"\0" * 9, "NUL bytes in line 2", OBJECT),
     (
         "truncated in a text",
         b'{\n  "title": "A',
-        "a truncated file, it ends in the middle of a value in line 2",
+        "a truncated file, which ends inside a value in line 2",
         OBJECT,
     ),
     (
         "truncated in a character",
         b'{"title": "\xc3',
-        "a truncated file, it ends in the middle of a value in line 1",
+        "a truncated file, which ends inside a value in line 1",
         OBJECT,
     ),
     (
@@ -97,13 +97,13 @@ INVALID: list[tuple[str, bytes, str, str]] = [
     (
         "bytes that are not UTF-8",
         b'{\n"title": "\xff", %s}' % AT,
-        "bytes that are not UTF-8 in line 2",
+        "invalid UTF-8 in line 2",
         OBJECT,
     ),
     (
         "a surrogate as bytes",
         b'{"title": "\xed\xa0\x80", %s}' % AT,
-        "bytes that are not UTF-8 in line 1",
+        "invalid UTF-8 in line 1",
         OBJECT,
     ),
     ("half of a pair", rb'{"title": "\ud800", %s}' % AT, "half of a surrogate pair in line 1", OBJECT),
@@ -119,25 +119,25 @@ INVALID: list[tuple[str, bytes, str, str]] = [
         "half of a surrogate pair in line 1",
         OBJECT,
     ),
-    ("NaN", b'{"a": NaN, %s}' % AT, "NaN in line 1, which is not JSON", OBJECT),
-    ("minus infinity", b'{\n"a": -Infinity, %s}' % AT, "-Infinity in line 2, which is not JSON", OBJECT),
+    ("NaN", b'{"a": NaN, %s}' % AT, "invalid JSON in line 1: NaN", OBJECT),
+    ("minus infinity", b'{\n"a": -Infinity, %s}' % AT, "invalid JSON in line 2: -Infinity", OBJECT),
     (
         "a trailing comma",
         b'{\n  "a": 1,\n}',
-        "invalid JSON at line 2 column 9: trailing comma in object",
+        "invalid JSON in line 2 column 9: trailing comma in object",
         OBJECT,
     ),
     (
         "two values",
         b"{%s}{}" % AT,
-        "invalid JSON at line 1 column 47: something after the end of the value",
+        "invalid JSON in line 1 column 47: more text after the end of the value",
         OBJECT,
     ),
-    ("a comment", b"// x\n{%s}" % AT, "invalid JSON at line 1 column 1: invalid character", OBJECT),
+    ("a comment", b"// x\n{%s}" % AT, "invalid JSON in line 1 column 1: invalid character", OBJECT),
     (
         "a column counts characters",
         '{"é": 1 2}'.encode(),
-        "invalid JSON at line 1 column 9: expected ',' or '}'",
+        "invalid JSON in line 1 column 9: expected ',' or '}'",
         OBJECT,
     ),
     ("a key twice", b'{"title": "a", "title": "b", %s}' % AT, 'the key "title" twice', OBJECT),

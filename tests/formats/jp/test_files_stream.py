@@ -153,38 +153,38 @@ def skipped(value: bytes) -> bytes:
 DEEP = "JSON nested more than 127 levels deep"
 INVALID: list[tuple[str, bytes | None, bytes, Fault]] = [
     ("edge 40: an object", b"{}", b"{}", fault(EVENTS, "a JSON object")),
-    ("edge 40: an element without keys", b"{}", b"[{}]", fault(EVENTS, "no timestamp in element 1")),
-    ("edge 40: an element that is a number", b"{}", b"[1]", fault(EVENTS, "a number as element 1")),
+    ("edge 40: an element without keys", b"{}", b"[{}]", fault(EVENTS, "no timestamp in event 1")),
+    ("edge 40: an element that is a number", b"{}", b"[1]", fault(EVENTS, "a number as event 1")),
     ("edge 40: null", b"{}", b"null", fault(EVENTS, "null")),
     ("edge 40: an empty file", b"{}", b"", fault(EVENTS, "an empty file")),
     (
         "edge 40: a trailing comma",
         b"{}",
         b"[\n" + EVENT + b",\n]",
-        fault(EVENTS, "invalid JSON at line 2 column 61: trailing comma in array"),
+        fault(EVENTS, "invalid JSON in line 2 column 61: trailing comma in array"),
     ),
     (
         "edge 40: an element without type",
         b"{}",
         array(EVENT, b'{"timestamp": "t"}'),
-        fault(EVENTS, "no type in element 2"),
+        fault(EVENTS, "no type in event 2"),
     ),
-    ("an element that is an array", b"{}", b'[["t", "x"]]', fault(EVENTS, "a JSON array as element 1")),
+    ("an element that is an array", b"{}", b'[["t", "x"]]', fault(EVENTS, "a JSON array as event 1")),
     ("merge markers", b"{}", b"[\n<<<<<<< HEAD\n]", fault(EVENTS, "a git conflict marker in line 2")),
-    ("only NUL bytes", b"{}", b"\0" * 20_000, fault(EVENTS, "nothing but NUL bytes")),
+    ("only NUL bytes", b"{}", b"\0" * 20_000, fault(EVENTS, "only NUL bytes")),
     (
         "truncated",
         b"{}",
         array(EVENT)[:-9],
-        fault(EVENTS, "a truncated file, it ends in the middle of a value in line 1"),
+        fault(EVENTS, "a truncated file, which ends inside a value in line 1"),
     ),
     (
         "broken JSON goes before an element of the wrong shape",
         b"{}",
         b"[1, NaN]",
-        fault(EVENTS, "NaN in line 1, which is not JSON"),
+        fault(EVENTS, "invalid JSON in line 1: NaN"),
     ),
-    ("NaN where nobody looks", b"{}", skipped(b"NaN"), fault(EVENTS, "NaN in line 1, which is not JSON")),
+    ("NaN where nobody looks", b"{}", skipped(b"NaN"), fault(EVENTS, "invalid JSON in line 1: NaN")),
     (
         "half of a surrogate pair where nobody looks",
         b"{}",
@@ -195,13 +195,13 @@ INVALID: list[tuple[str, bytes | None, bytes, Fault]] = [
         "bytes that are not UTF-8 where nobody looks",
         b"{}",
         skipped(b'"\xff"'),
-        fault(EVENTS, "bytes that are not UTF-8 in line 1"),
+        fault(EVENTS, "invalid UTF-8 in line 1"),
     ),
     (
-        "bytes that are not UTF-8 in a type",
+        "invalid UTF-8 in a type",
         b"{}",
         b'[{"timestamp": 1, "type": "\xff"}]',
-        fault(EVENTS, "bytes that are not UTF-8 in line 1"),
+        fault(EVENTS, "invalid UTF-8 in line 1"),
     ),
     ("deeper than JP reads", b"{}", skipped(b"[" * 126 + b"]" * 126), fault(EVENTS, DEEP)),
     ("deeper than Python can", b"{}", skipped(b"[" * 100_000 + b"]" * 100_000), fault(EVENTS, DEEP)),
@@ -241,7 +241,7 @@ def test_base_configuration(base: bytes, valid: bool) -> None:
     assert isinstance(JP.read_stream(contents(base, b"[]"), events=False), Stream if valid else Fault)
 
 
-BESIDE = "base_config.json beside it, or a leading config_delta"
+BESIDE = "config_delta, as there is no base_config.json"
 INCOMPLETE: list[tuple[str, bytes | None, bytes | None, Fault]] = [
     (
         "edge 20: no events",
@@ -254,7 +254,7 @@ INCOMPLETE: list[tuple[str, bytes | None, bytes | None, Fault]] = [
         "edge 39: no base, a chat request first",
         None,
         b'[{"timestamp": 1, "type": "chat_request"}]',
-        Fault(EVENTS, 'a first element whose type is the text "chat_request"', BESIDE, incomplete=True),
+        Fault(EVENTS, 'the text "chat_request" as type of the first event', BESIDE, incomplete=True),
     ),
 ]
 
@@ -268,9 +268,9 @@ def test_incomplete(base: bytes | None, events: bytes | None, expected: Fault) -
 
 def test_what_is_broken_goes_before_what_is_missing() -> None:
     assert JP.read_stream({BASE: b"{"}, events=False) == fault(
-        BASE, "a truncated file, it ends in the middle of a value in line 1"
+        BASE, "a truncated file, which ends inside a value in line 1"
     )
-    assert JP.read_stream({EVENTS: b"[1]"}, events=False) == fault(EVENTS, "a number as element 1")
+    assert JP.read_stream({EVENTS: b"[1]"}, events=False) == fault(EVENTS, "a number as event 1")
 
 
 def test_as_deep_as_jp_reads() -> None:

@@ -152,7 +152,7 @@ def test_a_new_id_is_the_decisecond_or_the_next_free_one() -> None:
 
 
 def test_no_id_is_left_after_the_greatest() -> None:
-    with pytest.raises(ValueError, match="no conversation id is left"):
+    with pytest.raises(ValueError, match="no free conversation id for the time"):
         JP.new_id((GREATEST_ID_NUMBER + 1) * 10**8, ())
 
 

@@ -70,16 +70,16 @@ def test_each_fragment_is_about_as_long_as_a_chunk_or_an_element(elements: list[
 
 
 FAULTS = {
-    b'[{"timestamp": "", "type": ""},\n1,\n{"timestamp": "", "type": ""}]': "a number as element 2",
+    b'[{"timestamp": "", "type": ""},\n1,\n{"timestamp": "", "type": ""}]': "a number as event 2",
     b'[\n{"timestamp": "", "type": ""},\n{"timestamp": "", "type": ""} {}]': "line 3",
-    b'[{"timestamp": "", "type": ""},\n{"timestamp": "", "type": "': "it ends in the middle of a value in line 2",
-    b'[\n{"timestamp": "", "type": ""}\n]\nx': "something after the end of the array in line 3",
-    b'[{"timestamp": "", "type": ""}\n}': "a brace that closes the array in line 2",
+    b'[{"timestamp": "", "type": ""},\n{"timestamp": "", "type": "': "which ends inside a value in line 2",
+    b'[\n{"timestamp": "", "type": ""}\n]\nx': "more text after the end of the array in line 3",
+    b'[{"timestamp": "", "type": ""}\n}': "invalid JSON in line 2: a brace closes the array",
     b'[{"timestamp": "", "type": ""},]': "invalid JSON",
-    b'{"timestamp": "", "type": ""}': "something that doesn't begin as an array",
-    b"\0\0\0\0": "nothing but NUL bytes",
+    b'{"timestamp": "", "type": ""}': "text that does not begin as an array",
+    b"\0\0\0\0": "only NUL bytes",
     b"": "an empty file",
-    b" \n": "nothing but white space",
+    b" \n": "only white space",
 }
 
 

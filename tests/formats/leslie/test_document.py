@@ -61,24 +61,24 @@ def history() -> dict[str, Any]:
 
 FIRST = "thread-00000000"
 WRONG: list[tuple[str, list[str | int], Any, str]] = [
-    ("tags that are null", ["threads", FIRST, "tags"], None, "found null, expected an array of texts"),
-    ("no executor", ["threads", FIRST, "executor"], ..., "found nothing, expected one of human, agent, system"),
-    ("an empty title", ["threads", FIRST, "title"], "", 'found the text "", expected a text that isn\'t empty'),
-    ("an unknown status", ["threads", FIRST, "status"], "paused", 'found the text "paused", expected one of active, '),
-    ("no parent", ["threads", FIRST, "parent_id"], ..., "found nothing, expected the id of a thread, or null"),
-    ("a session that is null", ["threads", FIRST, "session_id"], None, "found null, expected a text"),
-    ("a zone", ["operations", 0, "timestamp"], "2026-02-08T12:00:00+00:00", "expected a time in UTC such as"),
-    ("no parameters", ["operations", 1, "params"], [], "found a JSON array, expected an object"),
-    ("an operation that is none", ["operations", 1], 3, "found a number, expected an object"),
-    ("another operator", ["operations", 0, "operator"], True, "found true, expected one of user, system, agent"),
-    ("a number among children", ["relations", FIRST, "children"], ["a", 1], "[1]: found a number, expected a text"),
-    ("half of a thread", ["metadata", "thread_count"], 1.5, "found the number 1.5, expected a whole number from 0"),
-    ("less than none", ["metadata", "thread_count"], -1, "found the number -1, expected a whole number from 0"),
-    ("a count as text", ["metadata", "thread_count"], "2", 'found the text "2", expected a whole number from 0'),
-    ("no metadata", ["metadata"], ..., "found nothing, expected an object"),
-    ("no relations", ["relations"], ..., "found nothing, expected an object"),
-    ("operations as an object", ["operations"], {}, "found a JSON object, expected an array"),
-    ("an empty version", ["version"], "", 'found the text "", expected a text that isn\'t empty'),
+    ("tags that are null", ["threads", FIRST, "tags"], None, "null (expected an array of texts)"),
+    ("no executor", ["threads", FIRST, "executor"], ..., "missing (expected one of human, agent, system)"),
+    ("an empty title", ["threads", FIRST, "title"], "", 'the text "" (expected a text that isn\'t empty)'),
+    ("an unknown status", ["threads", FIRST, "status"], "paused", 'the text "paused" (expected one of active, '),
+    ("no parent", ["threads", FIRST, "parent_id"], ..., "missing (expected the id of a thread, or null)"),
+    ("a session that is null", ["threads", FIRST, "session_id"], None, "null (expected a text)"),
+    ("a zone", ["operations", 0, "timestamp"], "2026-02-08T12:00:00+00:00", "(expected a time in UTC such as"),
+    ("no parameters", ["operations", 1, "params"], [], "a JSON array (expected an object)"),
+    ("an operation that is none", ["operations", 1], 3, "a number (expected an object)"),
+    ("another operator", ["operations", 0, "operator"], True, "true (expected one of user, system, agent"),
+    ("a number among children", ["relations", FIRST, "children"], ["a", 1], "[1]: a number (expected a text)"),
+    ("half of a thread", ["metadata", "thread_count"], 1.5, "the number 1.5 (expected a whole number from 0)"),
+    ("less than none", ["metadata", "thread_count"], -1, "the number -1 (expected a whole number from 0)"),
+    ("a count as text", ["metadata", "thread_count"], "2", 'the text "2" (expected a whole number from 0)'),
+    ("no metadata", ["metadata"], ..., "missing (expected an object)"),
+    ("no relations", ["relations"], ..., "missing (expected an object)"),
+    ("operations as an object", ["operations"], {}, "a JSON object (expected an array)"),
+    ("an empty version", ["version"], "", 'the text "" (expected a text that isn\'t empty)'),
 ]
 
 
@@ -118,7 +118,7 @@ def test_every_violation_is_listed() -> None:
         "operations[0].timestamp",
         f"relations.{FIRST}.children",
     ]
-    assert [str(each) for each in relations_violations([])] == ["the file: found a JSON array, expected an object"]
+    assert [str(each) for each in relations_violations([])] == ["the file: a JSON array (expected an object)"]
 
 
 def test_case_27_keys_that_the_program_drops() -> None:
@@ -145,8 +145,8 @@ def test_objectives() -> None:
     value["objectives"]["obj-00000001"]["status"] = "cancelled"
     value["metadata"]["objective_count"] = None
     assert [str(each) for each in objectives_violations(value)] == [
-        'objectives.obj-00000001.status: found the text "cancelled", expected one of active, completed',
-        "metadata.objective_count: found null, expected a whole number from 0",
+        'objectives.obj-00000001.status: the text "cancelled" (expected one of active, completed)',
+        "metadata.objective_count: null (expected a whole number from 0)",
     ]
 
 
@@ -315,14 +315,14 @@ def test_an_update_moves_to_another_parent() -> None:
 
 
 NONSENSE = [
-    ("spawn", {"thread_id": FIRST, "parent_id": None}, "it spawns a thread that is there already"),
+    ("spawn", {"thread_id": FIRST, "parent_id": None}, "it spawns a thread that exists already"),
     ("spawn", {}, "it spawns no thread"),
-    ("lifecycle", {"thread_id": "thread-x", "action": "done"}, "it names the thread thread-x, which there isn't"),
-    ("reference", {"to_id": FIRST}, "it names no thread"),
-    ("lifecycle", {"thread_id": FIRST, "action": "frobnicate"}, "the action 'frobnicate' is not known"),
-    ("lifecycle", {"thread_id": FIRST}, "it says no action"),
-    ("transfer", {"thread_id": FIRST}, "it says no direction"),
-    ("transfer", {"thread_id": FIRST, "direction": "up"}, "the direction 'up' is not known"),
+    ("lifecycle", {"thread_id": "thread-x", "action": "done"}, "its thread thread-x does not exist at this point"),
+    ("reference", {"to_id": FIRST}, "it has no thread"),
+    ("lifecycle", {"thread_id": FIRST, "action": "frobnicate"}, "the action 'frobnicate' is unknown"),
+    ("lifecycle", {"thread_id": FIRST}, "it has no action"),
+    ("transfer", {"thread_id": FIRST}, "it has no direction"),
+    ("transfer", {"thread_id": FIRST, "direction": "up"}, "the direction 'up' is unknown"),
 ]
 
 
@@ -342,7 +342,7 @@ def test_a_thread_that_no_operation_spawned_and_that_some_changed() -> None:
     state = next(each for each in examine(read(played)) if each.kind is Kind.STATE)
     assert (state.found, state.repair and state.repair.on_request) == (
         f"{FIRST}: status suspended -> completed",
-        "the log doesn't cover the whole of it",
+        "the log has only a part of it",
     )
 
 

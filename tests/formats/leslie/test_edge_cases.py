@@ -120,10 +120,10 @@ def test_02_the_example_of_the_design_text() -> None:
             "F7:thread_xyz789",
             "thread_xyz789: + record (active); its tags, its session and an executor given at the spawn are lost",
         ),
-        ("unspawned:thread_relations.json", "found no spawn of thread_abc123"),
+        ("unspawned:thread_relations.json", "no operation spawns thread_abc123"),
         (
             "dialect:thread_relations.json",
-            "found records without executor and updated_at, in the design text's dialect, expected the program's",
+            "records without executor and updated_at, as in the design text's dialect (not the program's)",
         ),
     ]
     repairs, after = repair_all(found)
@@ -190,7 +190,7 @@ def test_06_two_references_that_go_round() -> None:
     played.relations[FIRST]["referenced_by"].append(SECOND)
     finding = only(read(played))
     assert (finding.id, finding.repair) == (f"F10:{FIRST}", None)
-    assert finding.found == f"found references that go round: {FIRST} > {SECOND} > {FIRST}, expected them to end"
+    assert finding.found == f"the references form a cycle: {FIRST} > {SECOND} > {FIRST}"
 
 
 def test_07_a_child_refers_to_its_parent() -> None:
@@ -202,7 +202,7 @@ def test_08_approval_of_an_archived_thread() -> None:
     assert played.threads[FIRST]["status"] == "waiting_human"
     finding = only(read(played))
     assert (finding.kind, finding.severity) == (Kind.LAG, Severity.NOTE)
-    assert finding.found == "obj-00000001: status completed, its threads make it active by now"
+    assert finding.found == "obj-00000001: status completed, but by its threads it is active"
 
 
 def test_09_a_state_that_could_not_be_reached() -> None:
@@ -266,7 +266,7 @@ def test_15_a_time_with_a_zone() -> None:
     played.operations[0]["timestamp"] = played.operations[0]["timestamp"].replace("Z", "+00:00")
     finding = only(read(played, backup=b""))
     assert (finding.id, finding.severity) == ("F1:thread_relations.json", Severity.ERROR)
-    assert finding.found.startswith('operations[0].timestamp: found the text "2026-02-08T12:00:00.035+00:00"')
+    assert finding.found.startswith('operations[0].timestamp: the text "2026-02-08T12:00:00.035+00:00"')
     assert main(repair_all(read(played))[1]) == content
 
 
@@ -278,8 +278,8 @@ def test_16_half_a_file_and_a_good_backup(kept: int) -> None:
     found = read(played, relations=played.relations_file()[:kept], backup=backup)
     finding = only(found)
     assert finding.id == "F1:thread_relations.json"
-    lost = f"what that loses: the record of {THIRD}, which is only known elsewhere"
-    assert finding.next == f"take thread_relations.json.bak, which is whole; {lost}"
+    lost = f"which loses the record of {THIRD}"
+    assert finding.next == f"restore it from thread_relations.json.bak, {lost}"
     repairs, after = repair_all(found)
     assert len(repairs) == 1
     assert main(after) == backup
@@ -293,7 +293,7 @@ def test_16_the_operations_that_a_torn_file_still_shows() -> None:
     content = played.relations_file()
     cut = content.index(b'"op-0003"')
     finding = only(read(played, relations=content[:cut], backup=backup))
-    assert finding.next.endswith("what that loses: the operations op-0002")
+    assert finding.next.endswith("restore it from thread_relations.json.bak, which loses the operations op-0002")
 
 
 def test_16_nothing_is_lost_where_only_derived_data_are_cut_off() -> None:
@@ -301,7 +301,7 @@ def test_16_nothing_is_lost_where_only_derived_data_are_cut_off() -> None:
     backup = Leslie().relations_file()
     content = played.relations_file()
     found = read(played, relations=content[: content.rindex(b'"depends_on"')], backup=backup)
-    assert only(found).next.startswith("mend it in place, nothing is lost: the relations, which were cut off")
+    assert only(found).next.startswith("repair it in place without loss: the truncated relations rebuilt from the log")
     assert main(repair_all(found)[1]) == content
 
 
@@ -312,8 +312,8 @@ def test_17_both_torn() -> None:
     found = read(played, relations=torn, backup=torn)
     finding = only(found)
     assert finding.id == "F2:thread_relations.json"
-    salvaged = f"the records of {FIRST}, {SECOND}; no operation; only the id of {THIRD}, by its directory or objective"
-    assert finding.next == f"run no Leslie command; what can be salvaged: {salvaged}"
+    salvaged = f"the records of {FIRST}, {SECOND}; no operation; only the id of {THIRD}"
+    assert finding.next == f"run no Leslie command; on request this is recovered: {salvaged}"
     assert repair_all(found) == ((), found)
     _, after = repair_all(found, {finding.id})
     made = json.loads(main(after) or b"")
@@ -327,8 +327,8 @@ def test_17_both_torn_by_the_real_program() -> None:
     found = corpus_found("clobbered-bak")
     finding = only(found)
     assert finding.next.endswith(
-        "what can be salvaged: the records of thread-6fefc192, thread-3777b6e5, thread-3fc3f6a6; no operation; "
-        "only the id of thread-ddd68a6a, by its directory or objective"
+        "on request this is recovered: the records of thread-6fefc192, thread-3777b6e5, thread-3fc3f6a6; no operation; "
+        "only the id of thread-ddd68a6a"
     )
     _, after = repair_all(found, {finding.id, "F3:thread-ddd68a6a"})
     assert ids(after, notes=False) == []
@@ -350,7 +350,7 @@ def conflict(ours: Leslie, theirs: Leslie) -> bytes:
 def test_18_conflict_markers() -> None:
     ours, theirs = marked()
     found = read(ours, relations=conflict(ours, theirs), backup=b"{")
-    assert only(found).next.endswith("both versions of the merge conflict united by their operations")
+    assert only(found).next.endswith("both versions of the merge conflict merged by their operations")
     _, after = repair_all(found)
     assert json.loads(main(after) or b"")["threads"].keys() == {*ours.threads, *theirs.threads}
 
@@ -361,29 +361,29 @@ def test_18_conflict_markers_about_a_title() -> None:
     found = read(ours, relations=conflict(ours, theirs), backup=ours.relations_file())
     finding = only(found)
     assert finding.repair is None
-    assert finding.next.startswith(f"decide in the file, then look again: {FIRST}: title ")
+    assert finding.next.startswith(f"resolve the conflict in the file, then run doctor again: {FIRST}: title ")
 
 
 def test_19_a_byte_order_mark() -> None:
     played = Leslie().play([ROOT])
     content = played.relations_file()
     found = read(played, relations=b"\xef\xbb\xbf" + content, backup=content)
-    assert only(found).found == "found a byte order mark, expected a JSON object"
+    assert only(found).found == "a byte order mark (expected a JSON object)"
     assert main(repair_all(found)[1]) == content
 
 
 @pytest.mark.parametrize(
     ("age", "severity", "words", "removed"),
     [
-        (3.0, Severity.NOTE, "found a lock that is held, 3.0 seconds old", False),
-        (-0.6, Severity.NOTE, "found a lock that is held, 0.6 seconds ahead of the clock", False),
+        (3.0, Severity.NOTE, "a lock that is held, 3.0 seconds old", False),
+        (-0.6, Severity.NOTE, "a lock that is held, 0.6 seconds ahead of the clock", False),
         (
             11.0,
             Severity.WARNING,
-            "found a lock, 11.0 seconds old and empty, expected one not older than 10 seconds",
+            "a stale lock, 11.0 seconds old (after 10 seconds a lock is stale)",
             True,
         ),
-        (-3600.0, Severity.WARNING, "found a lock that is 60 minutes ahead of the clock, expected at most", False),
+        (-3600.0, Severity.WARNING, "a lock that is 60 minutes ahead of the clock (at most", False),
     ],
 )
 def test_20_a_lock(age: float, severity: Severity, words: str, removed: bool) -> None:
@@ -394,7 +394,7 @@ def test_20_a_lock(age: float, severity: Severity, words: str, removed: bool) ->
     assert finding.found.startswith(words)
     steps = [step for repair in repair_all(locked)[0] for step in repair.steps]
     assert steps == ([RemoveLock(RELATIONS + ".lock")] if removed else [])
-    assert locked.busy == (f"{RELATIONS}.lock is held" if severity is Severity.NOTE else "")
+    assert locked.busy == (f"{RELATIONS}.lock is locked" if severity is Severity.NOTE else "")
 
 
 @pytest.mark.parametrize("lock", [Lock("a directory", 99.0, ("pid",)), Lock("a file", 99.0)])
@@ -449,7 +449,7 @@ def test_26_a_command_that_nobody_knows() -> None:
     played.log("pin", thread_id=FIRST, colour="red")
     found = read(played, relations=played.relations_file(relations={}))
     notes = [each for each in examine(found) if each.severity is Severity.NOTE]
-    assert [each.found for each in notes] == ["operation op-0002: the command 'pin' is not known, it is kept as it is"]
+    assert [each.found for each in notes] == ["operation op-0002: the command 'pin' is unknown; it is kept"]
     assert main(repair_all(found)[1]) == played.relations_file()
 
 
@@ -458,7 +458,7 @@ def test_27_keys_that_the_program_drops() -> None:
     played.threads[FIRST]["colour"] = "red"
     finding = only(read(played))
     assert (finding.kind, finding.severity) == (Kind.EXTRA, Severity.NOTE)
-    assert finding.found == f"found keys that Leslie doesn't know: threads.{FIRST}.colour"
+    assert finding.found == f"keys that Leslie does not know: threads.{FIRST}.colour"
     found = read(played, relations=played.relations_file(relations={}))
     assert json.loads(main(repair_all(found)[1]) or b"")["threads"][FIRST]["colour"] == "red"
 
@@ -484,7 +484,7 @@ def test_29_no_operations() -> None:
     played.operations.clear()
     found = read(played)
     assert ids(found) == ["unspawned:thread_relations.json"]
-    assert only(found).found == f"found no spawn of {FIRST}, {SECOND}"
+    assert only(found).found == f"no operation spawns {FIRST}, {SECOND}"
     played.relations[FIRST]["children"].clear()
     played.relations[FIRST]["referenced_by"].clear()
     words = [each.found for each in examine(read(played)) if each.kind is Kind.RELATIONS]
@@ -496,7 +496,7 @@ def test_30_a_symbolic_link() -> None:
     linked = LeslieTree({**found.files, RELATIONS: File(None, "a symbolic link")}, found.threads)
     finding = only(linked)
     assert (finding.kind, finding.repair, finding.severity) == (Kind.LINK, None, Severity.ERROR)
-    assert finding.found == "found a symbolic link, expected a file"
+    assert finding.found == "a symbolic link in the place of a file"
 
 
 def test_31_a_backup_that_is_the_same() -> None:

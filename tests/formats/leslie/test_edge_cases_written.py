@@ -198,7 +198,7 @@ def test_16_half_a_file_and_a_good_backup(kept: int) -> None:
     backup = Leslie().play([ROOT]).relations_file()
     done = made_of(FILE[:kept], backup)
     assert done.content == backup
-    assert done.words[0] == f"{RELATIONS} taken from {RELATIONS}.bak"
+    assert done.words[0] == f"{RELATIONS} restored from {RELATIONS}.bak"
     assert SECOND in done.words[-1]
 
 
@@ -251,7 +251,7 @@ def test_18_the_same_without_git() -> None:
     theirs.threads[FIRST]["status"] = "archived"
     found = LESLIE.merge(RELATIONS, theirs.relations_file(), ours.relations_file())
     assert isinstance(found, Fault)
-    assert found.found == f'in the workspace and in the store: {FIRST}: status "active" and "archived"'
+    assert found.found == f'both sides changed it: {FIRST}: status "active" and "archived"'
 
 
 def test_19_a_byte_order_mark() -> None:

@@ -62,18 +62,18 @@ def changed(found: LeslieTree, path: str, *keys: str, to: Any) -> LeslieTree:
 
 
 MINIMAL = [
-    ("tags that are null", ("threads", FIRST, "tags"), None, "tags: found null"),
-    ("no executor", ("threads", FIRST, "executor"), ..., "executor: found nothing"),
-    ("no updated_at", ("threads", FIRST, "updated_at"), ..., "updated_at: found nothing"),
-    ("no parent_id", ("threads", SECOND, "parent_id"), ..., "parent_id: found nothing"),
-    ("an empty title", ("threads", FIRST, "title"), "", "title: found the text"),
-    ("a blank for T", ("threads", FIRST, "created_at"), "2026-02-08 12:00:00.035Z", "created_at: found the text"),
-    ("a small z", ("threads", FIRST, "created_at"), "2026-02-08T12:00:00.035z", "created_at: found the text"),
-    ("another zone", ("threads", FIRST, "created_at"), "2026-02-08T14:00:00.035+02:00", "created_at: found the text"),
-    ("a broken entry", ("relations", FIRST, "children"), None, "children: found null"),
-    ("no relations", ("relations",), ..., "relations: found nothing"),
-    ("no version", ("version",), ..., "version: found nothing"),
-    ("no count", ("metadata", "thread_count"), "two", "thread_count: found the text"),
+    ("tags that are null", ("threads", FIRST, "tags"), None, "tags: null"),
+    ("no executor", ("threads", FIRST, "executor"), ..., "executor: missing"),
+    ("no updated_at", ("threads", FIRST, "updated_at"), ..., "updated_at: missing"),
+    ("no parent_id", ("threads", SECOND, "parent_id"), ..., "parent_id: missing"),
+    ("an empty title", ("threads", FIRST, "title"), "", "title: the text"),
+    ("a blank for T", ("threads", FIRST, "created_at"), "2026-02-08 12:00:00.035Z", "created_at: the text"),
+    ("a small z", ("threads", FIRST, "created_at"), "2026-02-08T12:00:00.035z", "created_at: the text"),
+    ("another zone", ("threads", FIRST, "created_at"), "2026-02-08T14:00:00.035+02:00", "created_at: the text"),
+    ("a broken entry", ("relations", FIRST, "children"), None, "children: null"),
+    ("no relations", ("relations",), ..., "relations: missing"),
+    ("no version", ("version",), ..., "version: missing"),
+    ("no count", ("metadata", "thread_count"), "two", "thread_count: the text"),
 ]
 
 
@@ -84,7 +84,7 @@ def test_f1_is_mended_in_place(keys: tuple[str, ...], to: Any, words: str) -> No
     finding = only(found)
     assert finding.id == "F1:thread_relations.json"
     assert words in finding.found
-    assert finding.next.startswith("mend it in place, nothing is lost: ")
+    assert finding.next.startswith("repair it in place without loss: ")
     _, whole = repair_all(found)
     assert examine(whole) == ()
     made, before = (json.loads(each) for each in (whole.file(RELATIONS).content or b"", played.relations_file()))
@@ -109,7 +109,7 @@ def test_f1_what_stands_behind_the_end() -> None:
     played = Leslie().play([ROOT])
     content = played.relations_file()
     found = read(played, relations=content + b"}\n", backup=b"")
-    assert "without what stands behind its end (1 characters)" in only(found).next
+    assert "without the text after its end (1 characters)" in only(found).next
     assert repair_all(found)[1].file(RELATIONS).content == content
 
 
@@ -117,7 +117,7 @@ def test_f1_no_file_but_a_backup() -> None:
     played = Leslie().play([ROOT])
     found = read(played, backup=played.relations_file())
     gone = replace(found, files={name: file for name, file in found.files.items() if name != RELATIONS})
-    assert only(gone).found == "found nothing, expected the file that its backup is of"
+    assert only(gone).found == "the file is missing, but it has a backup"
     assert repair_all(gone)[1].file(RELATIONS).content == played.relations_file()
 
 
@@ -128,7 +128,7 @@ def test_f1_a_temporary_file_may_be_the_best_copy() -> None:
     found = read(played, relations=b"", backup=backup)
     name = RELATIONS + ".tmp-1-00000000-0000-4000-8000-000000000000"
     found = replace(found, leftovers={name: Leftover(RELATIONS, 9999.0, File(played.relations_file()))})
-    assert only(found).next == f"take {name}, which is whole"
+    assert only(found).next == f"restore it from {name}, which is whole"
     _, whole = repair_all(found)
     assert whole.file(RELATIONS).content == played.relations_file()
     assert whole.leftovers == {}
@@ -177,11 +177,11 @@ def test_f1_objectives_with_conflict_markers() -> None:
     other = Leslie().play([ROOT])
     other.objectives["obj-new"] = {**other.objectives["obj-00000002"], "id": "obj-new"}
     found = read(played, objectives=conflict(played.objectives_file(), other.objectives_file()))
-    assert only(found).next.endswith("both versions of the merge conflict united")
+    assert only(found).next.endswith("both versions of the merge conflict merged")
     assert json.loads(repair_all(found)[1].file(OBJECTIVES).content or b"")["objectives"] == other.objectives
     other.objectives["obj-00000001"]["title"] = "Another"
     found = read(played, objectives=conflict(played.objectives_file(), other.objectives_file()))
-    assert only(found).next.startswith("decide in the file, then look again: obj-00000001: title ")
+    assert only(found).next.startswith("resolve the conflict in the file, then run doctor again: obj-00000001: title ")
     found = read(played, objectives=conflict(played.objectives_file(), b"{"))
     assert only(found).kind is Kind.LOST
 
@@ -190,7 +190,7 @@ def test_f1_objectives_from_their_backup() -> None:
     played = Leslie().play([ROOT])
     found = read(played, objectives=played.objectives_file()[:300])
     found = replace(found, files={**found.files, OBJECTIVES + ".bak": File(Leslie().objectives_file())})
-    assert only(found).next == "take objectives.json.bak, which is whole"
+    assert only(found).next == "restore it from objectives.json.bak, which is whole"
     assert json.loads(repair_all(found)[1].file(OBJECTIVES).content or b"")["objectives"] == played.objectives
 
 
@@ -200,7 +200,7 @@ def test_f2_objectives() -> None:
     finding = only(read(played, objectives=torn))
     assert (finding.id, finding.next) == (
         "F2:objectives.json",
-        "run no Leslie command; what can be salvaged: the objectives obj-00000001",
+        "run no Leslie command; on request this is recovered: the objectives obj-00000001",
     )
     _, after_all = repair_all(read(played, objectives=torn), {finding.id})
     assert list(json.loads(after_all.file(OBJECTIVES).content or b"")["objectives"]) == ["obj-00000001"]
@@ -211,7 +211,7 @@ def test_f2_nothing_is_left(name: str) -> None:
     found = read(Leslie().play([ROOT]), **{name: b"\0\0"}, backup=b"")
     finding = only(found)
     assert finding.repair is None
-    assert finding.next == "run no Leslie command; what can be salvaged: nothing"
+    assert finding.next == "run no Leslie command; on request this is recovered: nothing"
 
 
 def test_f2_the_longest_log_of_both() -> None:
@@ -257,17 +257,17 @@ def test_f1_what_nothing_tells_is_for_a_person() -> None:
     finding = only(found)
     assert (finding.id, finding.repair) == ("F1:thread_relations.json", None)
     assert finding.found.endswith(", and 1 more")
-    assert finding.next.startswith(f"correct it by hand: threads.{FIRST}.status: found ")
+    assert finding.next.startswith(f"correct it by hand: threads.{FIRST}.status: ")
     found = replace(found, files={**found.files, RELATIONS + ".bak": File(Leslie().relations_file())})
     assert repair_all(found) == ((), found)
     finding = only(found)
     assert finding.next.endswith(
-        "; or, on request, take thread_relations.json.bak, which is whole; what that loses: the operations op-0001; "
-        f"the record of {FIRST}, which is only known elsewhere"
+        "; or on request restore it from thread_relations.json.bak, which loses the operations op-0001 and "
+        f"the record of {FIRST}"
     )
     assert repair_all(found, {finding.id})[1].file(RELATIONS).content == Leslie().relations_file()
     found = changed(read(played), OBJECTIVES, "objectives", "obj-00000001", "title", to="")
-    assert only(found).next.startswith("correct it by hand: objectives.obj-00000001.title: found the text")
+    assert only(found).next.startswith("correct it by hand: objectives.obj-00000001.title: the text")
 
 
 @pytest.mark.parametrize("content", [b"[]", b'{"objectives": []}', b'{"objectives": {"a": 1}}', b"\xef\xbb\xbf"])
@@ -275,7 +275,7 @@ def test_f1_objectives_that_are_none(content: bytes) -> None:
     found = read(Leslie(), objectives=content)
     backup = {OBJECTIVES + ".bak": File(Leslie().objectives_file())}
     found = replace(found, files={**found.files, **backup})
-    assert only(found).next == "take objectives.json.bak, which is whole"
+    assert only(found).next == "restore it from objectives.json.bak, which is whole"
 
 
 def test_f1_a_conflict_of_which_one_side_is_torn() -> None:
@@ -283,7 +283,7 @@ def test_f1_a_conflict_of_which_one_side_is_torn() -> None:
     content = played.relations_file()
     torn = b"<<<<<<< a\n" + content + b"=======\n" + content[:300] + b"\n>>>>>>> b\n"
     finding = only(read(played, relations=torn, backup=content))
-    assert finding.next == "take thread_relations.json.bak, which is whole"
+    assert finding.next == "restore it from thread_relations.json.bak, which is whole"
 
 
 def test_f3_an_emptied_file_whose_backup_has_it_all() -> None:
@@ -291,7 +291,7 @@ def test_f3_an_emptied_file_whose_backup_has_it_all() -> None:
     found = read(played, relations=Leslie().relations_file(), backup=played.relations_file())
     assert [each.id for each in examine(found)] == [f"F3:{FIRST}", f"F3:{SECOND}"]
     assert examine(found)[0].next.startswith(
-        "take its record and operations from thread_relations.json.bak, on request"
+        "on request its record and operations are restored from thread_relations.json.bak"
     )
     assert repair_all(found) == ((), found)
     repairs, whole = repair_all(found, {f"F3:{SECOND}"})
@@ -306,7 +306,7 @@ def test_f3_a_backup_that_contradicts() -> None:
     other.operations[0]["params"]["intent"] = other.threads[FIRST]["title"] = "Another"
     found = read(played, relations=other.relations_file(), backup=played.relations_file())
     assert [each.id for each in examine(found)] == [f"F3:{SECOND}"]
-    assert "adopt it, on request" in only(found).next
+    assert "on request it is adopted" in only(found).next
 
 
 def test_f3_many_at_once() -> None:
@@ -330,8 +330,8 @@ def test_f3_is_adopted_on_request() -> None:
     found = changed(found, OBJECTIVES, "objectives", "obj-00000002", "thread_ids", to=["stray"])
     finding = only(found)
     assert finding.found == (
-        "found no record, but a directory with .meta/transcripts/20260208-1200-Fix-the-build.txt, plan.md and "
-        "the objective obj-00000002 lists it; expected a record, or nothing of it"
+        "no record of the thread, but a directory with .meta/transcripts/20260208-1200-Fix-the-build.txt, plan.md and "
+        "the objective obj-00000002 lists it"
     )
     assert repair_all(found) == ((), found)
     _, whole = repair_all(found, {"F3:stray"})
@@ -383,9 +383,9 @@ def test_f4_what_is_no_directory(what: str) -> None:
     found = replace(read(Leslie().play([ROOT])), threads={FIRST: ThreadDirectory(what)})
     finding = only(found)
     assert (finding.id, finding.severity, finding.repair) == (f"F4:{FIRST}", Severity.WARNING, None)
-    assert finding.found == f"found {what}, expected a directory"
+    assert finding.found == f"{what} in the place of a directory"
     found = replace(found, threads={}, blocked=what)
-    assert (only(found).id, only(found).found) == ("link:threads", f"found {what}, expected a directory")
+    assert (only(found).id, only(found).found) == ("link:threads", f"{what} in the place of a directory")
 
 
 def test_f5_in_words() -> None:
@@ -463,7 +463,7 @@ def test_f6_where_the_log_has_a_hole_nothing_is_done_by_itself() -> None:
     kinds = {each.id: each.repair for each in examine(read(played))}
     state = kinds[f"F6:{FIRST}"]
     assert state is not None
-    assert state.on_request == "the log doesn't cover the whole of it"
+    assert state.on_request == "the log has only a part of it"
 
 
 def test_f7_is_made_again_from_the_log() -> None:
@@ -511,7 +511,7 @@ def test_f9_an_objective_that_is_not_there() -> None:
     found = changed(found, OBJECTIVES, "metadata", "objective_count", to=1)
     finding = only(found)
     assert (finding.id, finding.repair) == ("F9:obj-00000001", None)
-    assert finding.found == f"found no objective obj-00000001, expected the one of {FIRST}"
+    assert finding.found == f"the objective obj-00000001 of {FIRST} is missing"
     gone = replace(found, files={RELATIONS: found.files[RELATIONS]})
     assert only(gone).id == "F9:obj-00000001"
 
@@ -522,10 +522,10 @@ def test_f10_parents() -> None:
     found = changed(read(played), RELATIONS, "threads", FIRST, "parent_id", to=SECOND)
     found = changed(found, RELATIONS, "threads", SECOND, "parent_id", to=FIRST)
     (finding,) = (each for each in examine(found) if each.kind is Kind.TREE)
-    assert finding.found == f"found parents that go round: {FIRST} > {SECOND} > {FIRST}, expected them to end"
+    assert finding.found == f"the parents form a cycle: {FIRST} > {SECOND} > {FIRST}"
     found = changed(found, RELATIONS, "threads", FIRST, "parent_id", to="thread-x")
     (finding,) = (each for each in examine(found) if each.kind is Kind.TREE)
-    assert finding.found == f"{FIRST}: found the parent thread-x, expected one that there is"
+    assert finding.found == f"{FIRST}: its parent thread-x does not exist"
 
 
 def test_f11_a_reference_to_what_never_was() -> None:
@@ -550,7 +550,7 @@ def test_f12_two_operations_with_one_id() -> None:
     played = Leslie().play([ROOT, ("inject", 0, 0, 0), ("inject", 0, 0, 0)])
     played.operations[-1]["id"] = "op-0002"
     finding = only(read(played))
-    assert (finding.repair, finding.found) == (None, "op-0002: found 2 operations with this id, expected one")
+    assert (finding.repair, finding.found) == (None, "op-0002: 2 operations have this id")
 
 
 @pytest.mark.parametrize(
@@ -623,7 +623,7 @@ def test_whatever_was_done_to_the_files_it_can_be_told_and_ends(steps: list[Step
     assert repair_all(whole) == ((), whole)
     assert whole.backup(RELATIONS) == found.backup(RELATIONS)
     left = [each for each in examine(whole) if each.kind is Kind.DAMAGED and each.place == RELATIONS]
-    assert all(each.next.startswith(("correct it by hand", "decide in the file")) for each in left)
+    assert all(each.next.startswith(("correct it by hand", "resolve the conflict in the file")) for each in left)
     wanted = {each.id for each in examine(whole)}
     repairs, asked = repair_all(whole, wanted)
     assert len(repairs) <= 60

@@ -296,8 +296,8 @@ def test_what_a_person_has_to_decide() -> None:
     found = LESLIE.merge(RELATIONS, theirs.relations_file(), ours.relations_file())
     assert found == Fault(
         RELATIONS,
-        f'in the workspace and in the store: {FIRST}: title "Here" and "By hand"',
-        "versions that agree there, or one of them decided for",
+        f'both sides changed it: {FIRST}: title "Here" and "By hand"',
+        "one version, chosen with resolve",
     )
 
 
@@ -375,7 +375,7 @@ def test_objectives() -> None:
     assert both(more.objectives_file(), ours.objectives_file(), OBJECTIVES) == more.objectives_file()
     found = both(more.objectives_file(), with_aim("obj-c", base=ours).objectives_file(), OBJECTIVES)
     assert isinstance(found, Fault)
-    assert found.found == 'in the workspace and in the store: obj-a: title "New" and "Another"'
+    assert found.found == 'both sides changed it: obj-a: title "New" and "Another"'
 
 
 def test_nothing_else_is_united() -> None:
@@ -556,7 +556,7 @@ def test_what_is_no_file_in_the_place_of_one_that_is_left_over() -> None:
     played = Leslie().play([ROOT])
     found = replace(read(played), leftovers={TEMPORARY: Leftover(RELATIONS, 9999.0, File(None, "a directory"))})
     assert LESLIE.mend(found, {}) == ()
-    assert examine(found)[0].found == "found a directory in the place of a temporary file, expected none"
+    assert examine(found)[0].found == "a directory in the place of a temporary file"
 
 
 def test_on_request() -> None:
@@ -622,5 +622,5 @@ def test_while_somebody_is_at_work_it_is_told_all_the_same() -> None:
     played = Leslie().play([ROOT, CHILD])
     found = replace(read(played, relations=b""), locks={RELATIONS + ".lock": Lock("a directory", 1.0)})
     found = replace(found, files={**found.files, RELATIONS + ".bak": File(played.relations_file())})
-    assert found.busy == f"{RELATIONS}.lock is held"
+    assert found.busy == f"{RELATIONS}.lock is locked"
     assert [each.path for each in LESLIE.mend(found, {})] == [RELATIONS]

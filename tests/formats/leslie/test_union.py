@@ -78,7 +78,7 @@ def test_the_same_id_with_another_content() -> None:
     ours, theirs = parted()
     theirs.operations[0]["params"]["intent"] = "Something else"
     result = merged(ours.relations_file(), theirs.relations_file())
-    assert result == Merged(None, ("operation op-0001: two that differ",))
+    assert result == Merged(None, ("operation op-0001: two different ones",))
 
 
 def test_another_order_of_the_same() -> None:
@@ -86,7 +86,7 @@ def test_another_order_of_the_same() -> None:
     ours.play([("inject", 0, 0, 0)] * 2)
     theirs.operations[:] = ours.operations[::-1]
     result = merged(ours.relations_file(), theirs.relations_file())
-    assert result.conflicts == ("operations: both versions have the same ones in another order",)
+    assert result.conflicts == ("operations: the same ones in a different order",)
 
 
 def test_a_title_that_no_operation_explains_is_for_a_person() -> None:

@@ -89,7 +89,7 @@ def test_the_next_run_says_why_it_does_what_waited() -> None:
     assert {action.kind for action in plan.actions} == {Kind.SET_PARENT, Kind.MOVE}
     (note,) = plan.notes
     assert (note.conversation, note.reason) == ("jp-c4", Reason.REQUESTED)
-    assert note.message == "`set-parent jp-c4 jp-c1` has waited since run r1: git"
+    assert note.message == "`set-parent jp-c4 jp-c1` waits since run r1: git"
 
 
 def test_a_parent_that_somebody_else_has_given_meanwhile_stays() -> None:
@@ -98,10 +98,10 @@ def test_a_parent_that_somebody_else_has_given_meanwhile_stays() -> None:
     plan = plan_of(stored(A, B, other, H), here(*THERE), baseline)
     assert plan.waiting == ((("jp-c4", Verb.REPARENT), None),)
     (note,) = [note for note in plan.notes if note.reason is Reason.REQUEST_DROPPED]
-    assert note.message == "it was to get the parent jp-c1, but its parent is jp-c8 by now: it stays as it is"
+    assert note.message == "the parent jp-c1 is not set, since its parent is jp-c8 now"
     gone = plan_of(stored(D, H), here(D, H), replace(baseline, agreed=agreed_on(D, H).agreed))
     (note,) = [note for note in gone.notes if note.reason is Reason.REQUEST_DROPPED]
-    assert note.message == "it was to get the parent jp-c1, but jp-c1 can't be its parent by now: it stays as it is"
+    assert note.message == "the parent jp-c1 is not set, since jp-c1 can't be its parent any more"
 
 
 def test_what_is_nowhere_any_more_ends() -> None:
@@ -130,7 +130,7 @@ def test_a_decision_about_two_versions_is_not_carried_out_on_others() -> None:
     plan = plan_of(*sides, decided())
     assert plan.waiting == ((("jp-c4", Verb.RESOLVE), None),)
     (note,) = [note for note in plan.notes if note.reason is Reason.REQUEST_DROPPED]
-    assert note.message.startswith("`resolve jp-c4 --take store` was asked for, but a side was changed since")
+    assert note.message.startswith("`resolve jp-c4 --take store` is dropped, since a side has changed; decide again")
     assert Reason.DECIDED not in {action.reason for action in plan.actions}
     settled = plan_of(stored(A, B, OURS, H), here(A, NESTED, OURS, H), decided())
     assert settled.waiting == ((("jp-c4", Verb.RESOLVE), None),)
@@ -165,7 +165,7 @@ def test_status_says_what_waits() -> None:
     baseline = remembering(Policy(request=LocalRequest(("jp-c4",))))
     context, plan = context_of(stored(*ALL), here(*THERE), baseline), plan_of(stored(*ALL), here(*THERE), baseline)
     found = {each.conversation: each for each in status_lines(context, plan, {}, {})}
-    words = "`local jp-c4` has waited since run r1: git"
+    words = "`local jp-c4` waits since run r1: git"
     assert (found["jp-c4"].word, found["jp-c4"].detail, found["jp-c4"].settled) == ("requested", words, False)
 
 
@@ -178,7 +178,7 @@ def test_status_says_that_an_old_copy_of_a_local_one_is_here() -> None:
         for each in status_lines(context_of(*sides, baseline), plan_of(*sides, baseline), {}, {})
     }
     assert (found["jp-c4"].word, found["jp-c4"].settled) == ("local-present", False)
-    assert "it is local, and a copy is in this checkout; the workspace has an older version" in found["jp-c4"].detail
+    assert "marked local, but this checkout has a copy; the workspace has an older version" in found["jp-c4"].detail
 
 
 def test_a_saved_plan_records_nothing_of_what_has_changed_since() -> None:
@@ -191,6 +191,4 @@ def test_a_saved_plan_records_nothing_of_what_has_changed_since() -> None:
     ):
         plan, _ = agreeing(saved, fresh)
         assert (plan.actions, plan.waiting) == ((), ())
-    assert [item.message for item in plan.held] == [
-        "a git operation is in progress in this checkout; apply the plan again at its end"
-    ]
+    assert [item.message for item in plan.held] == ["git is busy; apply the plan again when it is done"]

@@ -61,30 +61,30 @@ REMOVED = ran(stored(B), here(A, B), A, B)
 @pytest.mark.parametrize(
     ("past", "store", "workspace", "message"),
     [
-        (IMPORTED, stored(LONGER_A), here(A), "store:1-a: written since"),
-        (IMPORTED, stored('1-other  metadata 09:00 title "A"  stream 09:00 [1]'), here(A), "store:1-a: found nothing"),
+        (IMPORTED, stored(LONGER_A), here(A), "store:1-a: changed since"),
+        (IMPORTED, stored('1-other  metadata 09:00 title "A"  stream 09:00 [1]'), here(A), "store:1-a: deleted since"),
         (
             IMPORTED,
             stored(A, '1-a/conversations/3-c  metadata 09:00 title "C"  stream 09:00 [1]'),
             here(A),
-            "store:1-a: another conversation lies in it",
+            "store:1-a: contains another conversation now",
         ),
-        (IMPORTED, stored(A), here(B), "workspace:1-a: gone since; store:1-a is the only copy by now"),
-        (EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A), "written since"),
-        (EDITED, stored(), here(LONGER_A), "store:1-a: found nothing there"),
-        (REMOVED, stored(B), here('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]', B), "something is there again"),
-        (replace(REMOVED, kept={}), stored(B), here(B), "isn't in the vault any more"),
+        (IMPORTED, stored(A), here(B), "store:1-a: the only copy now, since workspace:1-a was deleted"),
+        (EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A), "changed since"),
+        (EDITED, stored(), here(LONGER_A), "store:1-a: deleted since"),
+        (REMOVED, stored(B), here('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]', B), "created again since"),
+        (replace(REMOVED, kept={}), stored(B), here(B), "the vault has no saved version of it any more"),
         (
             replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset())),
             stored(A),
             here(A),
-            "run later has changed it since; undo that one first",
+            "run later changed it since; undo that first: reconcile undo later",
         ),
         (
             replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset(), gone=frozenset({"later"}))),
             stored(A),
             here(A),
-            "run later has changed it since; its checkout is gone",
+            "run later changed it since; the checkout of that run is gone",
         ),
     ],
 )
@@ -94,7 +94,7 @@ def test_refused(past: PastRun, store: Snapshot, workspace: Snapshot, message: s
 
 def test_what_a_repository_lies_in_is_neither_removed_nor_moved_back() -> None:
     made = replace(stored(A, B), foreign=(nested_git("1-a/.git", directory=True),))
-    assert refusals(undo(IMPORTED, made, here(A, B)))["jp-c1"].startswith("store:1-a/.git: found a git repository")
+    assert refusals(undo(IMPORTED, made, here(A, B)))["jp-c1"].startswith("store:1-a/.git: a git repository")
     marker = nested_git("1-a/conversations/2-b/wt/.git", directory=False)
     moved = replace(here(A, NESTED_B), foreign=(marker,))
     assert refusals(undo(MOVED, stored(A, CHILD_B), moved))["jp-c2"] == f"workspace:{marker.path}: {marker.obstacle}"
@@ -116,8 +116,8 @@ def test_what_is_nowhere_afterwards_is_not_set_aside() -> None:
 
 def test_what_moved_on_is_refused() -> None:
     twice = here(A, NESTED_B, B)
-    assert "workspace:2-b: something is there again" in refusals(undo(MOVED, stored(A, CHILD_B), twice))["jp-c2"]
-    assert "found nothing there" in refusals(undo(MOVED, stored(A, CHILD_B), here(A)))["jp-c2"]
+    assert "workspace:2-b: created again since" in refusals(undo(MOVED, stored(A, CHILD_B), twice))["jp-c2"]
+    assert "deleted since" in refusals(undo(MOVED, stored(A, CHILD_B), here(A)))["jp-c2"]
 
 
 def test_what_builds_on_the_steps_of_a_refused_conversation_is_refused() -> None:
@@ -130,8 +130,8 @@ def test_what_builds_on_the_steps_of_a_refused_conversation_is_refused() -> None
     inside = "3-z/conversations/1-a"
     written_since = f'{inside}  metadata 11:00 title "A" parent 3 user="me"  stream 09:00 [1]'
     plan = undo(past, stored(top, moved, new), here(top, written_since, f"{inside}/conversations/{new}"))
-    assert "written since" in refusals(plan)["jp-c1"]
-    assert "lies in the directory of another conversation" in refusals(plan)["jp-c2"]
+    assert "changed since" in refusals(plan)["jp-c1"]
+    assert "it is in the directory of another conversation" in refusals(plan)["jp-c2"]
     assert plan.actions == ()
 
 
@@ -141,14 +141,14 @@ def test_a_time_that_somebody_has_changed_since_is_refused() -> None:
     aged = here('1-a  metadata 09:00 title "A"  stream 09:59:58 [1]')
     assert [action.kind for action in undo(past, stored(LONGER_A), aged).actions] == ["age"]
     since = here('1-a  metadata 09:00 title "A"  stream 12:00 [1]')
-    assert "written since" in refusals(undo(past, stored(LONGER_A), since))["jp-c1"]
+    assert "changed since" in refusals(undo(past, stored(LONGER_A), since))["jp-c1"]
     already = here('1-a  metadata 09:00 title "A"  stream 11:00 [1]')
     plan = undo(past, stored(LONGER_A), already)
     assert (plan.actions, plan.held) == ((), ())
     other = here('1-a  metadata 09:00 title "A"  stream 09:59:58 [1x]')
-    assert "written since" in refusals(undo(past, stored(LONGER_A), other))["jp-c1"]
+    assert "changed since" in refusals(undo(past, stored(LONGER_A), other))["jp-c1"]
     gone = here('1-a  metadata 09:00 title "A"')
-    assert "written since" in refusals(undo(past, stored(LONGER_A), gone))["jp-c1"]
+    assert "changed since" in refusals(undo(past, stored(LONGER_A), gone))["jp-c1"]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,10 @@ def test_only_the_store_says_that_it_is_local() -> None:
     past = ran(stored(LONGER_A), here(A), A)
     says_local = '1-a  metadata 09:00 title "A" local  stream 10:00 [1 2]'
     assert [action.kind for action in undo(past, stored(LONGER_A), here(says_local)).actions] == ["project"]
-    assert "it is local" in refusals(undo(past, stored(says_local), here(LONGER_A)))["jp-c1"]
+    assert (
+        "local, so it is not copied to the workspace"
+        in refusals(undo(past, stored(says_local), here(LONGER_A)))["jp-c1"]
+    )
 
 
 def test_a_run_and_its_undo_cancel_each_other_out() -> None:
@@ -297,7 +300,7 @@ def test_what_lay_in_a_directory_that_does_not_come_back_is_refused() -> None:
     other = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
     past = ran(stored(other), here(A, NESTED_B, other), A, CHILD_B, other)
     plan = undo(replace(past, since=LaterChanges({"jp-c1": "later"}, frozenset())), stored(other), here(other))
-    assert refusals(plan)["jp-c2"] == "workspace:1-a: found nothing there"
+    assert refusals(plan)["jp-c2"] == "workspace:1-a: deleted since"
 
 
 def step(kind: Kind, source: str, target: str) -> PastRun:
@@ -310,7 +313,7 @@ def step(kind: Kind, source: str, target: str) -> PastRun:
 def test_a_directory_that_is_in_neither_place_is_refused() -> None:
     nested = "1-a/conversations/2-b"
     past = step(Kind.MOVE, "2-b", nested)
-    assert "found nothing there" in refusals(undo(past, stored(A, CHILD_B), here(A)))["jp-c2"]
+    assert "deleted since" in refusals(undo(past, stored(A, CHILD_B), here(A)))["jp-c2"]
     back = undo(past, stored(A, CHILD_B), here(B))
     assert (back.actions, back.held) == ((), ())
 
@@ -455,7 +458,7 @@ def test_a_fixed_place_is_in_no_container_whatever_its_path_says() -> None:
 def test_a_note_that_was_copied_is_not_taken_away_where_it_is_the_only_one_by_now() -> None:
     note = '1-a/NOTE.md  09:00 "x"'
     past = ran(stored(A), here(A, note), A)
-    words = "NOTE.md is gone since from the workspace; store:1-a/NOTE.md is the only copy by now"
+    words = "store:1-a/NOTE.md: the only copy now, since the workspace's NOTE.md was deleted"
     assert refusals(undo(past, stored(A, note), here(A))) == {"jp-c1": words}
     assert undo(past, stored(A, note), here(A, note)).held == ()
     restored = replace(past, steps=tuple(replace(step, source=None) for step in past.steps))

@@ -89,7 +89,7 @@ def test_is_torn(one: str, other: str, torn: bool) -> None:
 
 
 def test_events_that_were_never_loaded_are_an_error_and_not_none() -> None:
-    with pytest.raises(ValueError, match="were not loaded"):
+    with pytest.raises(ValueError, match="are not loaded"):
         events(Stream(3, "c"), stream("a"))
 
 

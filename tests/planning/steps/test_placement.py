@@ -267,7 +267,7 @@ def test_a_place_with_somebody_elses_files_is_left_to_them() -> None:
     assert not of(plan, Kind.PROJECT)
     (held,) = plan.held
     assert (held.conversation, held.reason) == ("jp-c2", Reason.OBSTRUCTED)
-    assert held.message == "1-a/conversations/2-b is there already, with something else in it; move it away"
+    assert held.message == "1-a/conversations/2-b exists and has other files; move it away"
 
 
 def test_an_empty_directory_is_no_obstacle_and_one_with_children_is_filled() -> None:
@@ -332,7 +332,7 @@ def test_a_file_called_conversations_is_in_the_way() -> None:
     (held,) = plan.held
     assert (held.reason, held.message) == (
         Reason.OBSTRUCTED,
-        "1-a/conversations is no directory; move it away",
+        "1-a/conversations is not a directory; move it away",
     )
     assert not plan_of(stored(H), replace(here(A, H), copies=copies)).held[1:]
 
@@ -345,7 +345,7 @@ def test_a_directory_is_not_moved_into_itself() -> None:
     assert not of(plan, Kind.MOVE)
     (held,) = plan.held
     assert (held.conversation, held.unit, held.reason) == ("jp-c2", WHOLE, Reason.OBSTRUCTED)
-    assert held.message == "its new place lies inside itself, in 2-b/conversations/1-a"
+    assert held.message == "its new place 2-b/conversations/1-a is inside its own directory"
 
 
 def test_a_name_that_is_no_text_is_counted_in_bytes() -> None:
@@ -363,7 +363,9 @@ ROOM = len(b"1-a/conversations/2-b") + len("base_config.json") + 32
 def test_a_path_is_as_long_as_it_may_be(limit: int, fits: bool) -> None:
     plan = plan_of(stored(A, B, H), here(A, B, H), policy=Policy(path_limit=limit))
     assert bool(plan.actions) is fits
-    assert [item.message for item in plan.held] == ([] if fits else ["the path would have 21 characters"])
+    assert [item.message for item in plan.held] == (
+        [] if fits else ["the path in the workspace would have 21 characters; shorten the title, or use --layout flat"]
+    )
 
 
 def test_a_name_is_as_long_as_it_may_be() -> None:

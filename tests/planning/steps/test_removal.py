@@ -37,9 +37,9 @@ def test_what_the_vault_cannot_keep_holds_the_directory_that_it_lies_in_alone() 
         (
             "jp-c2",
             Reason.OBSTRUCTED,
-            f"workspace:{odd.path}: found a named pipe, which the vault can't keep; move it away, and run again",
+            f"workspace:{odd.path}: a named pipe can't be saved in the vault; move it away and run again",
         ),
-        ("jp-c1", Reason.SUBTREE_HELD, "its directory stays: jp-c2 below it can't be saved or moved now"),
+        ("jp-c1", Reason.SUBTREE_HELD, "its directory stays, since these in it can't be saved or moved now: jp-c2"),
     ]
     assert {note.reason for note in plan.notes if note.conversation is None} == {Reason.FOREIGN}
 
@@ -48,7 +48,7 @@ def test_what_a_repository_lies_in_is_neither_removed_nor_moved() -> None:
     marker = nested_git("1-a/conversations/2-b/wt/.git", directory=False)
     workspace = replace(here(A, NESTED_B, other), foreign=(marker,))
     stays = f"workspace:{marker.path}: {marker.obstacle}"
-    assert "found a git worktree, which isn't removed or moved" in stays
+    assert "a git worktree is not removed or moved" in stays
     baseline = agreed_on(A, NESTED_B, other)
     plan = plan_of(stored(A, B, other), workspace, baseline, Policy(request=LocalRequest(("jp-c1",))))
     assert not plan.actions
@@ -108,7 +108,7 @@ def test_a_removal_says_which_directories_keep_its_own() -> None:
     plan = plan_of(stored(A), here(A, STALE, *broken), agreed_on(A))
     (held,) = (item for item in plan.held if item.reason is Reason.SUBTREE_HELD)
     names = ", ".join(f"jp-c{number}" for number in range(2, 8))
-    assert held.message == f"its directory stays: {names} below it can't be saved or moved now"
+    assert held.message == f"its directory stays, since these in it can't be saved or moved now: {names}"
 
 
 def test_a_child_goes_before_its_parent_and_each_from_both_sides_at_once() -> None:
@@ -166,7 +166,7 @@ def test_what_nobody_can_read_stays_though_its_conversation_was_removed() -> Non
     assert steps(plan, Kind.REMOVE_STALE).keys() == {"workspace:1-a"}
     (held,) = plan.held
     assert (held.conversation, held.unit, held.reason) == ("jp-c1", STREAM, Reason.INVALID)
-    assert held.message.startswith("workspace:1-z/events.json: found a truncated file")
+    assert held.message.startswith("workspace:1-z/events.json: a truncated file")
     assert [f"{version.place}" for version in plan.preserve] == ["workspace:1-z/events.json"]
 
 

@@ -68,7 +68,7 @@ def forked(project: str) -> None:
     try:
         writing(project)
     except ReconcileError as error:
-        assert "forked" in str(error), error  # noqa: PT017 - the program has no pytest
+        assert "a fork" in str(error), error  # noqa: PT017 - the program has no pytest
         sys.exit(0)
     sys.exit(1)
 

@@ -98,7 +98,7 @@ def unreadable(snapshot: Snapshot, path: str) -> Snapshot:
 def _unreadable(copy: Copy, path: str) -> Copy:
     name = path.removeprefix(copy.path + "/")
     files = tuple(replace(file, digest=None) if file.name == name else file for file in copy.files)
-    fault = Unreadable(name, "a file that can't be read", "a readable file")
+    fault = Unreadable(name, "", "a readable file")
     unit = FORMAT.unit_of(name) if files != copy.files else None
     return replace(
         copy,

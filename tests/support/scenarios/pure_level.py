@@ -219,7 +219,7 @@ class PureLevel:
         self.now_ns += 10**9
         if command.workspace in self.wiped and not command.recovers:
             self.past.count += 1
-            return refusal("project: found no .jp, expected that of a checkout that was here", 2)
+            return refusal("project: the .jp directory of this checkout is missing", 2)
         own = baseline = self.memories.of(command.workspace)
         # Git is in the middle of something in the first checkout alone.
         policy = command.under(self.config, self.git_busy if command.workspace == "workspace" else None)

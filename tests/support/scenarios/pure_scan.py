@@ -121,4 +121,4 @@ def _read_stream(
 
 
 def _kind(entry: Entry | None) -> str:
-    return "a directory" if is_directory(entry) else "a symbolic link, never followed"
+    return "a directory" if is_directory(entry) else "a symbolic link, which is never followed"

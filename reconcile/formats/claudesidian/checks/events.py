@@ -54,15 +54,14 @@ def check_events(
     for kind in Kind:
         for name, content in sorted(nexus.events.get(kind, {}).items()):
             if isinstance(content, Fault):
-                problem = f"{content.found}, expected {content.expected}"
-                yield error("C12", place(kind, name), problem, "put a copy from elsewhere in its place")
+                yield error("C12", place(kind, name), content.words, "replace it with a copy from elsewhere")
             else:
                 yield from _Checking(place(kind, name), content, files[kind][name], older).findings()
     for remark in cache.remarks:
         where = f"line {', '.join(map(str, remark.lines))}"
-        mend = "nothing is lost in the file; write it again in the program, if it matters"
+        mend = "the file loses nothing; save the change again in the program if you need it"
         if remark.severity is Severity.NOTE:
-            mend = "nothing"
+            mend = "nothing to do"
         yield Finding("C12", remark.severity, place(remark.kind, remark.file), f"{remark.words} ({where})", mend)
     yield from _names(cache)
 
@@ -90,38 +89,38 @@ class _Checking:
         for unreadable in self._file.unreadable:
             yield self._unreadable(unreadable)
         if self._differing:
-            problem = f"events that share an id and differ: {some(str(event.id) for event in self._differing)}"
-            yield warning("C12", self._path, problem, "keep both, and see which is right")
+            problem = f"different events with the same id: {some(str(event.id) for event in self._differing)}"
+            yield warning("C12", self._path, problem, "compare them, and keep both until you know which is right")
         if self._same:
-            problem = f"events that are there already, in line {', '.join(str(event.number) for event in self._same)}"
-            yield warning("C12", self._path, problem, "keep the first of each", self._repair())
+            problem = f"repeated events in line {', '.join(str(event.number) for event in self._same)}"
+            yield warning("C12", self._path, problem, "keep only the first of each", self._repair())
 
     def _payloads(self) -> Finding:
         """Return a finding about states without content: a migration has copied only their names.
 
         The content was called `snapshot` then. See docs/design/formats/claudesidian.md#c11.
         """
-        problem = f"{counted(len(self._empty), 'state')} without content, which can't be opened: "
+        problem = f"{counted(len(self._empty), 'state')} without content, so they can't be opened: "
         problem += some(str(event.created_id) for event in self._empty)
         if not self._saved:
-            mend = "look for the .workspaces/ that they were migrated from: it has the content"
+            mend = "look for the .workspaces/ before the migration: it has the content"
             return error("C11", self._path, problem, mend)
         which = "them" if len(self._saved) == len(self._empty) else f"{len(self._saved)} of them"
         first, _ = self._saved[0]
         where = self._older[first.named("workspaceId")].path
-        mend = f"save {which} again with the content that {where} has"
+        mend = f"save {which} again with the content from {where}"
         return error("C11", self._path, problem, mend, self._repair())
 
     def _unreadable(self, line: Unreadable) -> Finding:
         if line.torn and not self._file.events:
-            problem = f"nothing but a torn line ({line.found}), which the program skips"
-            return error("C12", self._path, problem, "put a copy from elsewhere in its place")
+            problem = f"only a truncated line ({line.found}), which the program skips"
+            return error("C12", self._path, problem, "replace it with a copy from elsewhere")
         if line.torn:
-            problem = f"a torn last line ({line.found}), which the program skips"
-            mend = "set it aside: the next event would be written behind it"
+            problem = f"a truncated last line ({line.found}), which the program skips"
+            mend = "remove the line (the vault keeps it); the next event would be appended to it"
             return warning("C12", self._path, problem, mend, self._repair())
-        problem = f"no event in line {line.number} ({line.found}), which the program skips"
-        mend = "see what it should be: on request every such line is set aside"
+        problem = f"line {line.number} is not an event ({line.found}); the program skips it"
+        mend = "check the line; on request all such lines are removed (the vault keeps them)"
         return warning("C12", self._path, problem, mend, self._repair(broken=True), on_request=True)
 
     def _repair(self, *, broken: bool = False) -> Repair:
@@ -177,7 +176,7 @@ def _names(cache: Cache) -> Iterator[Finding]:
         by_name.setdefault(str(row.get("name") or "(unnamed)"), []).append(id_)
     for name, ids in by_name.items():
         if len(ids) > 1:
-            problem = f"{len(ids)} workspaces called {quoted(name)}, of which the program shows the last: {some(ids)}"
+            problem = f"{len(ids)} workspaces have the name {quoted(name)}, and the program shows the last: {some(ids)}"
             yield note("C12", f"{NEXUS}/workspaces", problem, "rename one of them")
 
 
@@ -204,11 +203,11 @@ def check_status(status: Content | None) -> Iterator[Finding]:
     """Yield a finding about a status that can't be read: the program migrates again, which skips existing files."""
     try:
         value = javascript.parse(status) if isinstance(status, bytes) else {}
-        problem = None if isinstance(value, dict) else "no JSON object"
+        problem = None if isinstance(value, dict) else "not a JSON object"
     except InvalidContentError as error:
         problem = error.found
     if problem is not None:
-        mend = "nothing: the program begins again, and leaves out what has a file already"
+        mend = "nothing to do: the program migrates again, and skips records that have a file already"
         yield note("migration", f"{NEXUS}/{STATUS}", problem, mend)
 
 
@@ -227,21 +226,19 @@ def check_migration(
             if file is None or missing:
                 yield _unfinished(item, name, missing, begun=file is not None, completed=completed)
             if file is not None and completed and (left := list(_left_out(item, file.events))):
-                words = f"left out by the migration: {', '.join(left)}"
-                yield note("migration", item.path, words, "keep this file: it is the only one that has them")
+                words = f"not migrated: {', '.join(left)}"
+                yield note("migration", item.path, words, "keep this file, the only one that has them")
 
 
 def _unfinished(item: Item, name: str, missing: Mapping[str, list[str]], *, begun: bool, completed: bool) -> Finding:
     lacks = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in missing.items())
     held = f", without {lacks}" if lacks else ""
     if begun:
-        problem = f"not migrated in whole: {NEXUS}/{item.kind}s/{name} is there{held}"
-        mend = (
-            "keep this file; the program takes what has an event file for done, so move that away to have it made anew"
-        )
+        problem = f"migrated only in part: {NEXUS}/{item.kind}s/{name} exists{held}"
+        mend = "keep this file; to migrate it again, move the event file away and start the program"
     else:
-        problem = f"not migrated: there is no {NEXUS}/{item.kind}s/{name}{held}"
-        mend = "keep this file" if completed else "start the program again: it goes on with what has no event file"
+        problem = f"not migrated: {NEXUS}/{item.kind}s/{name} is missing{held}"
+        mend = "keep this file" if completed else "start the program again: it migrates records without an event file"
     return warning("migration", item.path, problem, mend)
 
 

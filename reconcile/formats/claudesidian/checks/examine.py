@@ -53,7 +53,7 @@ def examine_read(vault: VaultFiles, records: Mapping[Kind, Records], now_ms: int
         error(
             "C2",
             fault.file,
-            f"{fault.found}, expected {fault.expected}",
+            fault.words,
             "put the directory itself there",
         )
         for fault in vault.faults
@@ -173,7 +173,7 @@ def _changes(contents: Mapping[str, Content], repair: Repair) -> bool:
 def _words(repair: Repair, findings: Sequence[Finding], records: Mapping[Kind, Records]) -> list[str]:
     """Return the changes of an index by record; for other files, what is done and why."""
     if repair.content is None:
-        return [f"goes: {findings[0].repairs[0].path} has what it holds"]
+        return [f"removed: {findings[0].repairs[0].path} has its content"]
     place = place_of(repair.path)
     if place is not None and place.role is Role.INDEX:
         before = records[place.kind]

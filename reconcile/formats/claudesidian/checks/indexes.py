@@ -127,7 +127,10 @@ def check_index(records: Records, now_ms: int) -> list[Finding]:
     differences = rebuild_.differences
     mend = "rebuild it from the files"
     if rebuild_.evidence:
-        mend = "look for what is lost (a backup, another device), then rebuild it: until then it is the only evidence"
+        mend = (
+            "look for the lost records first (a backup, another device), then rebuild the index from the files; "
+            "until then it is the only evidence"
+        )
     if rebuild_.problem is not None:
         problems = [("C1", Severity.ERROR, _unreadable(records)), *_spoken(differences)]
         mend = mend if rebuild_.evidence else "rebuild it from the files before the program writes it"
@@ -154,7 +157,7 @@ def _unreadable(records: Records) -> str:
     """
     ids = list(records.current)
     what = counted(len(ids), records.kind)
-    return f"{records.index_problem}: the program shows no {records.kind}, and there are {what} ({some(ids)})"
+    return f"{records.index_problem}: the program shows no {records.kind}, but {what} exist ({some(ids)})"
 
 
 def _few(records: Records, differences: Sequence[Difference]) -> tuple[str, Severity, str] | None:
@@ -165,7 +168,7 @@ def _few(records: Records, differences: Sequence[Difference]) -> tuple[str, Seve
     unindexed = [difference.id for difference in differences if difference.sort is Sort.UNINDEXED]
     if len((records.index or {})[BLOCKS[records.kind]]) != 1 or len(unindexed) < 2:
         return None
-    words = f"1 of {len(records.current)} {records.kind}s: it was begun anew, without {some(unindexed)}"
+    words = f"1 of {len(records.current)} {records.kind}s: the program started a new index, without {some(unindexed)}"
     return "C1", Severity.ERROR, words
 
 

@@ -82,30 +82,30 @@ def check_sessions(workspaces: Records, conversations: Records) -> Iterator[Find
             continue
         if workspace in workspaces.unread or (workspace in known and session in sessions_of(known[workspace])):
             continue
-        where = f"workspace {workspace}" if workspace in known else f"{workspace}, which is no workspace here"
-        problem = f"session {quoted(session)} in its chatSettings, unknown in {where}"
-        yield note("C14", item.path, problem, "nothing, if the session was deleted; else see what was lost")
+        where = f"workspace {workspace}" if workspace in known else f"{workspace}, which does not exist here"
+        problem = f"its chatSettings name session {quoted(session)}, which is not in {where}"
+        yield note("C14", item.path, problem, "nothing to do if the session was deleted; otherwise look for it")
 
 
 def _invalid(records: Records, fault: Fault, event_files: Collection[str]) -> Finding:
     place, id_ = records.place(fault.file), listed_id(fault.file)
-    problem = f"{fault.found}, expected {fault.expected}"
+    problem = fault.words
     if entry := _entry_of(records, id_):
-        problem += f"; the index calls it {entry}"
+        problem += f"; its name in the index is {entry}"
     for name, old, backup in _backups(records, fault.file):
-        mend = f"take the backup {records.kind.directory}/{BACKUPS}/{name} ({contents(backup)})"
+        mend = f"restore the backup {records.kind.directory}/{BACKUPS}/{name} ({contents(backup)})"
         return error("C2", place, problem, mend, Repair(place, old), on_request=True)
     if (other := records.current.get(id_)) is not None:
         repair = Repair(place, javascript.stringify(other.value))
-        return error("C2", place, problem, f"take {other.path} ({contents(other)})", repair, on_request=True)
-    mend = "put a copy from elsewhere in its place"
+        return error("C2", place, problem, f"copy {other.path} ({contents(other)})", repair, on_request=True)
+    mend = "replace it with a copy from elsewhere"
     if (events := event_file(records.kind, id_)) in event_files:
-        mend = f"read it in {NEXUS}/{records.kind}s/{events}, to which it was migrated, or {mend}"
+        mend = f"use its migrated form {NEXUS}/{records.kind}s/{events}, or {mend}"
     content = records.contents[fault.file]
     left = salvage(records.kind, fault.file, content) if isinstance(content, bytes) else None
     if left is None or not (sessions_of(left.value) or messages_of(left.value)):
         return error("C2", place, problem, mend)
-    mend += f"; of what is torn {contents(left)} can be read"
+    mend += f"; {contents(left)} of the truncated file can be saved"
     return error("C2", place, problem, mend, Repair(place, javascript.stringify(left.value)), on_request=True)
 
 
@@ -133,11 +133,11 @@ def _names(records: Records) -> Iterator[Finding]:
     """
     for name in sorted(records.contents):
         if is_listed(name) and not is_item(name):
-            problem = "a file that the program's own rebuild takes for a record, and fails at"
-            yield note("C13", records.place(name), problem, "nothing: reconcile leaves it out")
+            problem = "not a record, but the program's rebuild reads it as one and fails"
+            yield note("C13", records.place(name), problem, "nothing to do: reconcile skips it")
         elif is_item(name) and not is_listed(name):
-            problem = "a name that the program leaves out of its listings"
-            yield note("C4", records.place(name), problem, "nothing: the program can load it by its id")
+            problem = "the program does not list a file with this name"
+            yield note("C4", records.place(name), problem, "nothing to do: the program can load it by its id")
 
 
 def _versions(records: Records) -> Iterator[Finding]:
@@ -159,7 +159,7 @@ def _versions(records: Records) -> Iterator[Finding]:
         if all(item.value == last.value for item in others):
             problem = f"{len(items)} files of {id_} with the same content: {names}"
         else:
-            problem = f"{len(items)} versions of {id_}: {names}; the index has that of {last.name}"
+            problem = f"{len(items)} versions of {id_}: {names}; the index has the one in {last.name}"
         together = last.value
         for item in others:
             together = merged_values(records.kind, together, item.value)
@@ -168,15 +168,15 @@ def _versions(records: Records) -> Iterator[Finding]:
             continue
         whole = Repair(records.place(own), javascript.stringify(together))
         gone = [Repair(item.path, None) for item in items if item.name != own]
-        mend = f"keep both until you have looked; on request all that they hold goes into {own}"
+        mend = f"compare them first; on request they are merged into {own}"
         yield warning("C10", items[0].path, problem, mend, whole, *gone, on_request=True)
 
 
 def _misnamed(records: Records, item: Item, own: str) -> Finding:
-    problem = f"the id {quoted(item.id)} inside, which the program looks for in {quoted(own)}"
+    problem = f"it contains the id {quoted(item.id)}, which the program looks for in {quoted(own)}"
     content = records.contents[item.name]
     if own in records.contents or not _can_be_name(own) or not isinstance(content, bytes):
-        return warning("C10", item.path, problem, "give the file the name of its id, or another id")
+        return warning("C10", item.path, problem, "rename the file after its id, or change the id")
     repairs = Repair(records.place(own), content), Repair(item.path, None)
     return warning("C10", item.path, problem, f"rename it to {quoted(own)}", *repairs, on_request=True)
 
@@ -194,8 +194,8 @@ def _workspace(item: Item, content: bytes) -> Iterator[Finding]:
     smaller = javascript.stringify(pruned(item.value))
     share = 1 - len(smaller) / len(content)
     if share > 0.5:
-        problem = f"{len(content) / 1e6:.1f} MB, of which {share:.0%} are copies of itself inside its states"
-        mend = f"on request the copies are taken out, which leaves {len(smaller) / 1e6:.1f} MB; they are a backup too"
+        problem = f"{len(content) / 1e6:.1f} MB, of which {share:.0%} are copies of itself in its states"
+        mend = f"on request the copies are removed, which leaves {len(smaller) / 1e6:.1f} MB; they are also a backup"
         kept = rewritten(content, item.value, pruned(item.value))
         yield note("C7", item.path, problem, mend, *_repair(item, kept), on_request=True)
 
@@ -212,8 +212,8 @@ def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:
         ]
     if lacks:
         changed = rewritten(content, item.value, completed(item.value))
-        problem = f"no {', no '.join(lacks)}: the program's own rebuild fails at it"
-        yield note("C13", item.path, problem, "add what is missing, empty", *_repair(item, changed))
+        problem = f"{', '.join(lacks)} missing: the program's own rebuild fails"
+        yield note("C13", item.path, problem, "add the missing members, empty", *_repair(item, changed))
 
 
 def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
@@ -231,9 +231,9 @@ def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
             together = with_sessions_of(together, copy)
     if gone:
         lost = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in gone.items())
-        problem = f"states that hold what the workspace lacks: {lost}"
+        problem = f"its states have entries that the workspace lacks: {lost}"
         changed = rewritten(content, item.value, together)
-        mend = "nothing, if they were deleted; on request they are put back from the states"
+        mend = "nothing to do if you deleted them; on request they are restored from the states"
         yield warning("C6", item.path, problem, mend, *_repair(item, changed), on_request=True)
 
 
@@ -242,15 +242,15 @@ def _conversation(item: Item, content: bytes) -> Iterator[Finding]:
     if item.value.get("message_count") != len(messages):
         stored_count = item.value.get("message_count")
         changed = rewritten(content, item.value, with_count(item.value))
-        stored = "no" if stored_count is None else stored_count
-        problem = f"{stored} as message_count, and {counted(len(messages), 'message')}"
-        yield warning("C8", item.path, problem, "count them again", *_repair(item, changed))
+        stored = "missing" if stored_count is None else stored_count
+        problem = f"message_count is {stored}, but it has {counted(len(messages), 'message')}"
+        yield warning("C8", item.path, problem, "correct the count", *_repair(item, changed))
     for before, after in pairwise(messages):
         same = all(before.get(member) == after.get(member) for member in ("role", "content"))
         if same and after.get("content") and before.get("id") != after.get("id"):
-            ids = f"{before.get('id') or 'one without an id'} and {after.get('id') or 'one without an id'}"
+            ids = f"{before.get('id') or 'a message without id'} and {after.get('id') or 'a message without id'}"
             problem = f"the same message twice in a row: {ids}, {quoted(str(after['content']))}"
-            yield warning("C9", item.path, problem, "delete one, if it was sent twice by a retry; reconcile never does")
+            yield warning("C9", item.path, problem, "delete one if a retry sent it twice; reconcile never does")
 
 
 def _repair(item: Item, content: bytes | None) -> tuple[Repair, ...]:

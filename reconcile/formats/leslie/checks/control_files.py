@@ -48,8 +48,8 @@ def read_control(tree: LeslieTree, name: str) -> Control:
     """Read a control file with its backup and its temporary files."""
     file = tree.file(name)
     if file.instead:
-        words = f"found {file.instead}, expected a file"
-        advice = "put the file itself there" if "link" in file.instead else "see to what is there, then look again"
+        words = f"{file.instead} in the place of a file"
+        advice = "put the file itself there" if "link" in file.instead else "check it, then run doctor again"
         return Control(name, None, (Finding(Kind.LINK, Severity.ERROR, name, words, advice),))
     document = None if file.content is None else _sound(name, file.content)
     if document is not None:
@@ -67,8 +67,8 @@ def _sound(name: str, content: bytes) -> AnyDocument | None:
 
 def _dialect(document: AnyDocument) -> Iterator[Finding]:
     if isinstance(document, Document) and document.dialect is Dialect.TEXT:
-        words = f"found records without executor and updated_at, in {Dialect.TEXT} dialect, expected {Dialect.PROGRAM}"
-        yield Finding(Kind.DIALECT, Severity.NOTE, RELATIONS, words, "don't run a Leslie command on it as it is")
+        words = f"records without executor and updated_at, as in {Dialect.TEXT} dialect (not {Dialect.PROGRAM})"
+        yield Finding(Kind.DIALECT, Severity.NOTE, RELATIONS, words, "don't run a Leslie command on this file")
 
 
 def _temporary_files(tree: LeslieTree, name: str) -> Iterator[Finding]:
@@ -77,12 +77,12 @@ def _temporary_files(tree: LeslieTree, name: str) -> Iterator[Finding]:
         if leftover.target != name:
             continue
         if leftover.file.content is None:
-            words = f"found {leftover.file.instead or 'nothing'} in the place of a temporary file, expected none"
-            yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "see whose it is")
+            words = f"{leftover.file.instead or 'nothing'} in the place of a temporary file"
+            yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "check it, then move it away")
             continue
-        words = f"found a temporary file of {name}, {duration(leftover.age)} old, expected none"
+        words = f"a temporary file of {name}, {duration(leftover.age)} old"
         if leftover.age <= OLD:
-            yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "leave it: it may still be written")
+            yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "leave it: a program may still write it")
             continue
         repair = Repair.of(Remove(path, leftover.file.content, leftover.mtime_ns), f"{path} removed")
         yield Finding(Kind.LEFTOVER, Severity.WARNING, path, words, f"remove it: {name} is whole", repair=repair)
@@ -95,11 +95,11 @@ def _damaged(tree: LeslieTree, name: str, content: bytes | None) -> Finding:
     if content is not None:
         repaired = repair_relations(content) if name == RELATIONS else repair_objectives(content)
     if repaired is not None and repaired.content is None:
-        decide = f"decide in the file, then look again: {listed(repaired.conflicts, '; ')}"
+        decide = f"resolve the conflict in the file, then run doctor again: {listed(repaired.conflicts, '; ')}"
         return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, decide)
     if repaired is not None and repaired.content is not None:
         repair = Repair.of(Rewrite(name, content, repaired.content), *repaired.words)
-        advice = f"mend it in place, nothing is lost: {listed(repaired.words, '; ')}"
+        advice = f"repair it in place without loss: {listed(repaired.words, '; ')}"
         return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, advice, repair=repair)
     copies = list(_copies(tree, name))
     by_hand = _by_hand(name, content)
@@ -109,12 +109,12 @@ def _damaged(tree: LeslieTree, name: str, content: bytes | None) -> Finding:
         return _lost(tree, name, content, problem)
     place, best = max(copies, key=lambda copy: (_weight(copy[1]), copy[0].endswith(BACKUP)))
     loss = _loss(tree, content, best)
-    words = (f"{name} taken from {place}", *loss)
-    advice = f"take {place}, which is whole" + (f"; what that loses: {'; '.join(loss)}" if loss else "")
+    words = (f"{name} restored from {place}", *loss)
+    advice = f"restore it from {place}" + (f", which loses {' and '.join(loss)}" if loss else ", which is whole")
     repair = Repair.of(Rewrite(name, content, best.content), *words)
     if by_hand:
         repair = replace(repair, on_request="correcting the file by hand loses nothing")
-        advice = f"{by_hand}; or, on request, {advice}"
+        advice = f"{by_hand}; or on request {advice}"
     return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, advice, repair=repair)
 
 
@@ -128,10 +128,10 @@ def _by_hand(name: str, content: bytes | None) -> str:
 
 def _said(name: str, content: bytes | None) -> str:
     if content is None:
-        return "found nothing, expected the file that its backup is of"
+        return "the file is missing, but it has a backup"
     document = read(name, content)
     if isinstance(document, Fault):
-        return f"found {document.found}, expected {document.expected}"
+        return document.words
     return f"{document.damage[0]}" + (f", and {len(document.damage) - 1} more" if len(document.damage) > 1 else "")
 
 
@@ -164,7 +164,7 @@ def _loss(tree: LeslieTree, content: bytes | None, copy: AnyDocument) -> tuple[s
     lost = [Operation(entry).id for entry in left.operations if Operation(entry).id not in kept]
     threads = [thread for thread in known_elsewhere(tree) if thread not in copy.threads]
     words = (f"the operations {listed(lost)}",) if lost else ()
-    return (*words, f"the record of {listed(threads)}, which is only known elsewhere") if threads else words
+    return (*words, f"the record of {listed(threads)}") if threads else words
 
 
 def known_elsewhere(tree: LeslieTree) -> list[str]:
@@ -182,7 +182,7 @@ def known_elsewhere(tree: LeslieTree) -> list[str]:
 def _lost(tree: LeslieTree, name: str, content: bytes | None, words: str) -> Finding:
     contents = [content_left for content_left in (content, tree.backup(name).content) if content_left]
     backup = tree.backup(name)
-    words += f"; {name}{BACKUP} is no better" if backup.content is not None else f"; there is no {name}{BACKUP}"
+    words += f"; {name}{BACKUP} is damaged too" if backup.content is not None else f"; {name}{BACKUP} is missing"
     if name != RELATIONS:
         return _salvaged(name, content, words, *_lost_objectives(contents))
     after = proposal(*contents)
@@ -193,7 +193,7 @@ def _lost(tree: LeslieTree, name: str, content: bytes | None, words: str) -> Fin
     what = f"the records of {listed(document.threads)}" if document.threads else "no record"
     what += f"; {len(document.operations)} operations" if document.operations else "; no operation"
     if unrecorded:
-        what += f"; only the id of {listed(unrecorded)}, by its directory or objective"
+        what += f"; only the id of {listed(unrecorded)}"
     return _salvaged(name, content, words, after, what)
 
 
@@ -207,10 +207,10 @@ def _lost_objectives(contents: Iterable[bytes]) -> tuple[bytes | None, str]:
 
 
 def _salvaged(name: str, content: bytes | None, said: str, after: bytes | None, what: str) -> Finding:
-    advice = f"run no Leslie command; what can be salvaged: {what}"
+    advice = f"run no Leslie command; on request this is recovered: {what}"
     repair = None
     if after is not None:
-        asks = "what is put together from a torn file is a proposal"
+        asks = "a file that is rebuilt from damaged parts needs a check"
         repair = replace(Repair.of(Rewrite(name, content, after), what), on_request=asks)
     return Finding(Kind.LOST, Severity.ERROR, name, said, advice, repair=repair)
 

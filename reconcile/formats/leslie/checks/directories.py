@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from reconcile.formats.leslie.replay import Replayed
 
 _TRANSCRIPT = re.compile(r"\.meta/transcripts/[0-9]{8}-[0-9]{4}-(?P<query>.+)\.txt")
-_ASKS = "where it came from is not known, and a running scheduler starts an agent for it"
+_ASKS = "its origin is unknown, and a running scheduler starts an agent for it"
 
 
 def place_findings(
@@ -59,7 +59,7 @@ def place_findings(
     """Yield findings about directories without a record and records without a directory."""
     yield from _orphans(tree, document, replayed, objectives, wanted)
     if tree.blocked:
-        words = f"found {tree.blocked}, expected a directory"
+        words = f"{tree.blocked} in the place of a directory"
         yield Finding(Kind.LINK, Severity.ERROR, THREADS, words, "put the directory itself there")
         return
     for thread, record in document.threads.items():
@@ -67,15 +67,15 @@ def place_findings(
             continue
         what = tree.threads[thread].what if thread in tree.threads else None
         if what not in (None, "a directory"):
-            words, advice = f"found {what}, expected a directory", "put the directory itself there"
+            words, advice = f"{what} in the place of a directory", "put the directory itself there"
             yield Finding(Kind.NO_DIRECTORY, Severity.WARNING, f"{THREADS}/{thread}", words, advice, thread)
         elif what is not None:
             yield from _copies(tree.threads[thread], thread, replayed)
         elif str(record.get("storage_path")).removesuffix("/") not in tree.storage:
             step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
             repair = Repair.of(step, f"{THREADS}/{thread} made, empty")
-            words = "found no directory, expected that of a record"
-            advice = "make it, empty; what was in it comes from the durable copy (reconcile recover), or from git"
+            words = "the directory of a record is missing"
+            advice = "create it, empty; its files are in the durable copy (reconcile recover) or in git"
             yield Finding(Kind.NO_DIRECTORY, Severity.NOTE, f"{THREADS}/{thread}", words, advice, thread, repair)
 
 
@@ -88,19 +88,19 @@ def lock_findings(tree: LeslieTree) -> Iterator[Finding]:
         age = f"{duration(lock.age)} old" if lock.age >= 0 else f"{duration(-lock.age)} ahead of the clock"
         kind, severity = Kind.LOCK, Severity.WARNING
         if lock.what != "a directory":
-            words = f"found {lock.what} in the place of a lock, {age}, expected nothing or an empty directory"
-            yield Finding(kind, severity, place, words, "remove it by hand: Leslie can't")
+            words = f"{lock.what} in the place of a lock, {age}"
+            yield Finding(kind, severity, place, words, "check it, then remove it by hand; Leslie can't")
         elif lock.is_live and not lock.names:
-            words = f"found a lock that is held, {age}"
+            words = f"a lock that is held, {age}"
             yield Finding(kind, Severity.NOTE, place, words, "wait until the command that holds it is done")
         elif lock.names:
-            words = f"found a lock, {age}, with {listed(lock.names)} in it, expected it empty"
-            yield Finding(kind, severity, place, words, "see whose that is, and remove it by hand: Leslie can't")
+            words = f"a lock that contains {listed(lock.names)}, {age} (a lock must be empty)"
+            yield Finding(kind, severity, place, words, "check that, then remove it by hand; Leslie can't")
         elif lock.age < -LEAD:
-            words = f"found a lock that is {age}, expected at most {LEAD} seconds"
-            yield Finding(kind, severity, place, words, "see to the clock; nobody ever takes over such a lock")
+            words = f"a lock that is {age} (at most {LEAD} seconds are valid)"
+            yield Finding(kind, severity, place, words, "correct the clock; such a lock never becomes stale")
         else:
-            words = f"found a lock, {age} and empty, expected one not older than {STALE_AFTER:.0f} seconds"
+            words = f"a stale lock, {age} (after {STALE_AFTER:.0f} seconds a lock is stale)"
             repair = Repair.of(RemoveLock(place), f"{place} removed")
             yield Finding(kind, severity, place, words, "remove it: its holder is gone", repair=repair)
 
@@ -130,24 +130,24 @@ def _orphans(
         directory = tree.threads.get(thread)
         seen = [_content(directory)] if directory is not None else []
         seen += [f"the objective {aim} lists it" for aim in aims]
-        words = f"found no record, but {' and '.join(seen)}; expected a record, or nothing of it"
+        words = f"no record of the thread, but {' and '.join(seen)}"
         place = f"{THREADS}/{thread}"
         severity = Severity.NOTE if not aims and _is_transcripts(directory) else Severity.WARNING
-        repair, advice = None, "look at it, and move it away"
+        repair, advice = None, "check it, then move it away"
         if saved is not None and thread in saved.threads:
             step = Rewrite(RELATIONS, document.content, saved.content)
-            asks = "it has gone from the file at some time, and comes back as it was, active or not"
-            repair = replace(Repair.of(step, f"{RELATIONS} united with {RELATIONS}{BACKUP}"), on_request=asks)
-            advice = f"take its record and operations from {RELATIONS}{BACKUP}, on request: {asks}"
+            asks = "the file has lost it, and it returns with its old status, perhaps active"
+            repair = replace(Repair.of(step, f"{RELATIONS} merged with {RELATIONS}{BACKUP}"), on_request=asks)
+            advice = f"on request its record and operations are restored from {RELATIONS}{BACKUP}: {asks}"
         elif thread in adoptable:
             adopted = chosen if thread in chosen else {thread: adoptable[thread]}
             words_of_repair = tuple(
-                f"{adopted_thread}: adopted for {aim}, by a spawn of the system"
+                f"{adopted_thread}: adopted for {aim}, with a spawn by the system"
                 for adopted_thread, aim in adopted.items()
             )
             asks = "" if thread in chosen else _ASKS
             repair = Repair(partial(_adopted, tree, document, adopted), words_of_repair, on_request=asks)
-            advice = f"adopt it, on request: {_ASKS}"
+            advice = f"on request it is adopted: {_ASKS}"
         yield Finding(Kind.ORPHAN, severity, place, words, advice, thread, repair)
 
 
@@ -233,6 +233,6 @@ def _copies(directory: ThreadDirectory, thread: str, replayed: Replayed) -> Iter
     for target in replayed.frozen.get(thread, ()):
         copy = f"context/inherited/{target}"
         if is_safe(target) and not directory.has(copy):
-            words = f"found no {copy}, expected the frozen copy of a reference"
-            advice = f"leslie reference --from {thread} --target {target} copies what is there today"
+            words = f"{copy}, the frozen copy of a reference, is missing"
+            advice = f"copy the present content: leslie reference --from {thread} --target {target}"
             yield Finding(Kind.NO_COPY, severity, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")

@@ -94,9 +94,9 @@ class LeslieTree(Struct, frozen=True):
         """The reason why nothing may be written now, in words; empty if no process seems to be at work."""
         for place, lock in self.locks.items():
             if lock.is_live:
-                return f"{place} is held"
+                return f"{place} is locked"
         if self.run_age is not None and self.run_age <= RUNNING:
-            return f"a run was at work {max(0.0, self.run_age):.0f} seconds ago"
+            return f"a Leslie run was active {max(0.0, self.run_age):.0f} seconds ago"
         return ""
 
     def file(self, name: str) -> File:
@@ -227,31 +227,31 @@ _NUMBERS = {
     Kind.NO_COPY: "F16",
 }
 _MATTERS = {
-    Kind.DAMAGED: "Any Leslie command silently goes back to the backup, and a changing one destroys that first.",
-    Kind.LOST: "Every Leslie command fails; what is left can be put together again.",
-    Kind.ORPHAN: "No record knows the thread: Leslie doesn't show it, and its operation is lost.",
-    Kind.NO_DIRECTORY: "The thread has no directory; git keeps no empty ones.",
-    Kind.RELATIONS: "What is derived differs from the log that it follows from.",
-    Kind.STATE: "A record says something else than the log, which is the source of truth.",
+    Kind.DAMAGED: "Leslie silently uses the backup instead, and its next change overwrites that.",
+    Kind.LOST: "Every Leslie command fails; the rest of the file can be recovered.",
+    Kind.ORPHAN: "The thread has no record: Leslie does not show it, and its operation is lost.",
+    Kind.NO_DIRECTORY: "The thread has no directory; git keeps no empty directories.",
+    Kind.RELATIONS: "Derived data differs from the log.",
+    Kind.STATE: "A record differs from the log, which is the source of truth.",
     Kind.NO_RECORD: "The log spawns a thread that has no record any more.",
-    Kind.OBJECTIVE: "What an objective says of its threads isn't so.",
-    Kind.NO_OBJECTIVE: "Leslie reports a failure for such a thread, and changes it all the same.",
-    Kind.TREE: "The tree of threads, or their references, can't be walked as they should.",
-    Kind.TWICE: "An operation's id should be its own.",
-    Kind.LOCK: "While it is there no Leslie command can change anything.",
-    Kind.LEFTOVER: "An interrupted write has left it; it may hold the only copy of something.",
-    Kind.NO_COPY: "A frozen reference has no frozen copy; copying now would take today's content.",
-    Kind.LINK: "Leslie replaces a link by a file at its next write, and what it leads to grows old.",
-    Kind.UNSAFE: "Such a name leads out of the directory that it should be in.",
-    Kind.STORAGE: "Its record says that its directory is elsewhere.",
-    Kind.LAG: "Leslie doesn't look at the objective after a transfer; it does at the next change.",
-    Kind.HOLE: "The log has a hole, or two histories were united; what follows is replayed all the same.",
-    Kind.UNKNOWN: "Nobody knows the command; it is kept as it is and changes nothing.",
-    Kind.EXTRA: "Leslie drops keys that it doesn't know at its next change; only those in params survive.",
-    Kind.UNSPAWNED: "No operation spawns these threads; they are kept as they are.",
+    Kind.OBJECTIVE: "An objective's data on its threads is out of date.",
+    Kind.NO_OBJECTIVE: "Leslie reports a failure for such a thread, but changes it.",
+    Kind.TREE: "The tree of threads, or their references, is broken.",
+    Kind.TWICE: "An operation's id must be unique.",
+    Kind.LOCK: "While it exists, no Leslie command can change anything.",
+    Kind.LEFTOVER: "An interrupted write left it; it may be the only copy of a file.",
+    Kind.NO_COPY: "A frozen reference has no frozen copy, and a new copy would have the present content.",
+    Kind.LINK: "Leslie replaces the link by a file at its next write; its target is not updated any more.",
+    Kind.UNSAFE: "Such a name leads out of its directory.",
+    Kind.STORAGE: "Its record has another path for its directory.",
+    Kind.LAG: "Leslie updates the objective at its next change, not after a transfer.",
+    Kind.HOLE: "The log has a gap, or two histories were merged; the later operations still apply.",
+    Kind.UNKNOWN: "The command is unknown; it is kept and changes nothing.",
+    Kind.EXTRA: "Leslie drops unknown keys at its next change, except those in params.",
+    Kind.UNSPAWNED: "No operation spawns these threads; they are kept.",
     Kind.UNEXPLAINED: "No operation explains it; it is kept.",
-    Kind.CLOCK: "A record should be as new as the last operation on it.",
-    Kind.DIALECT: "Leslie's program can't read the older form; upgrading it is done on request.",
+    Kind.CLOCK: "A record must be as new as its last operation.",
+    Kind.DIALECT: "Leslie's program can't read the older form; it is upgraded on request.",
 }
 
 
@@ -279,7 +279,7 @@ class Repair(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One problem: the place, the words "found ..., expected ...", the next action (empty: none), and its repair."""
+    """One problem: the place, what is wrong there, the next action (empty: none), and its repair."""
 
     kind: Kind
     severity: Severity

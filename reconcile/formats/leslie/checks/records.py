@@ -99,7 +99,7 @@ def objective_findings(
         rebuilt = rebuild_objectives(objectives, document.threads, replayed.refreshed)
         repair = Repair.of(Rewrite(OBJECTIVES, objectives.content, rebuilt.content), *rebuilt.differences)
         for words in rebuilt.differences:
-            advice, subject = "work it out from the threads again", words.partition(":")[0]
+            advice, subject = "rebuild it from the threads", words.partition(":")[0]
             yield Finding(Kind.OBJECTIVE, Severity.WARNING, OBJECTIVES, words, advice, subject, repair)
         for words in rebuilt.lagging:
             yield Finding(Kind.LAG, Severity.NOTE, OBJECTIVES, words, "", words.partition(":")[0])
@@ -111,13 +111,13 @@ def objective_findings(
         if (objective := text(record.get("objective"))) is not None and objective not in known:
             missing.setdefault(objective, []).append(thread)
     for objective, threads in missing.items():
-        words = f"found no objective {objective}, expected the one of {listed(threads)}"
+        words = f"the objective {objective} of {listed(threads)} is missing"
         yield Finding(
             Kind.NO_OBJECTIVE,
             Severity.WARNING,
             OBJECTIVES,
             words,
-            f"put {OBJECTIVES} back, if there is a copy",
+            f"restore {OBJECTIVES}, if there is a copy",
             objective,
         )
 
@@ -136,7 +136,7 @@ def _derived(tree: LeslieTree, document: Document, replayed: Replayed, wanted: C
         if difference.asks and difference.thread is not None and difference.thread not in asked:
             alone = partial(_for_one, tree, document, replayed, difference.thread)
             repair = Repair(alone, (difference.words,), on_request=difference.asks)
-            advice = f"{_FROM_THE_LOG}, on request: {difference.asks}"
+            advice = f"{_FROM_THE_LOG} (on request: {difference.asks})"
         subject = difference.thread or difference.subject.value
         yield Finding(
             _KINDS[difference.subject], Severity.WARNING, RELATIONS, difference.words, advice, subject, repair
@@ -152,16 +152,14 @@ def _trees(document: Document, replayed: Replayed) -> Iterator[Finding]:
     parents = {thread: text(record.get("parent_id")) for thread, record in document.threads.items()}
     for thread, parent in parents.items():
         if parent is not None and parent not in parents and parent not in replayed.courses:
-            words = f"{thread}: found the parent {parent}, expected one that there is"
-            yield Finding(
-                Kind.TREE, Severity.WARNING, RELATIONS, words, "look for the lost thread; it stays as it is", thread
-            )
+            words = f"{thread}: its parent {parent} does not exist"
+            yield Finding(Kind.TREE, Severity.WARNING, RELATIONS, words, "look for the lost thread", thread)
     above = {thread: [parent] if parent is not None else [] for thread, parent in parents.items()}
     references = {thread: entry["references_to"] for thread, entry in replayed.relations.items()}
     for what, edges in (("parents", above), ("references", references)):
         for cycle in cycles(edges):
-            words = f"found {what} that go round: {' > '.join((*cycle, cycle[0]))}, expected them to end"
-            advice = "decide which of them is wrong; nothing is broken up by itself"
+            words = f"the {what} form a cycle: {' > '.join((*cycle, cycle[0]))}"
+            advice = "correct the wrong one by hand"
             yield Finding(Kind.TREE, Severity.WARNING, RELATIONS, words, advice, cycle[0])
 
 
@@ -171,21 +169,21 @@ def _twice(document: Document) -> Iterator[Finding]:
     for operation in (operation_id for operation_id, count in counts.items() if operation_id and count > 1):
         places = [number for number, entry in enumerate(entries) if Operation(entry).id == operation]
         same = all(entries[number] == entries[places[0]] for number in places)
-        words = f"{operation}: found {len(places)} operations with this id, expected one"
+        words = f"{operation}: {len(places)} operations have this id"
         if not same:
-            advice = "they differ: decide which is right, and give the other one an id of its own"
+            advice = "they differ: decide which is right, and give the other one a new id"
             yield Finding(Kind.TWICE, Severity.WARNING, RELATIONS, words, advice, operation)
             continue
         if places[-1] - places[0] + 1 != len(places):
-            advice = "they are the same but not neighbours; one counts, the others are left"
+            advice = "they are equal, but other operations are between them; only one counts"
             yield Finding(Kind.TWICE, Severity.WARNING, RELATIONS, words, advice, operation)
             continue
         kept = [entry for number, entry in enumerate(entries) if number not in places[1:]]
         step = Rewrite(RELATIONS, document.content, written({**document.value, "operations": kept}))
-        asks = "only a merge leaves copies, and nobody knows whether there was one"
+        asks = "only a merge leaves copies, and it is unknown whether there was one"
         repair = replace(Repair.of(step, f"{operation} once"), on_request=asks)
         yield Finding(
-            Kind.TWICE, Severity.WARNING, RELATIONS, words, f"keep one, on request: {asks}", operation, repair
+            Kind.TWICE, Severity.WARNING, RELATIONS, words, f"keep one (on request: {asks})", operation, repair
         )
 
 
@@ -196,15 +194,15 @@ def _places(tree: LeslieTree, document: Document) -> Iterator[Finding]:
     """
     for thread, record in document.threads.items():
         if not is_safe(thread):
-            words = f"found the thread id {thread!r}, expected one that can be the name of a directory"
-            yield Finding(Kind.UNSAFE, Severity.ERROR, RELATIONS, words, "it is not followed; rename it", thread)
+            words = f"the thread id {thread!r} can't be the name of a directory"
+            yield Finding(Kind.UNSAFE, Severity.ERROR, RELATIONS, words, "rename it; reconcile does not use it", thread)
             continue
         stored = text(record.get("storage_path")) or ""
         expected = storage_path(thread, document.dialect)
         if stored.removesuffix("/") != expected.removesuffix("/") and stored.removesuffix("/") not in tree.storage:
-            words = f"{thread}: found storage_path {stored}, which isn't there, expected {expected}"
+            words = f"{thread}: its storage_path {stored} does not exist (expected {expected})"
             yield Finding(
-                Kind.STORAGE, Severity.WARNING, RELATIONS, words, "set it right, or put the directory there", thread
+                Kind.STORAGE, Severity.WARNING, RELATIONS, words, "correct it, or put the directory there", thread
             )
 
 
@@ -219,14 +217,14 @@ def _notes(document: Document, replayed: Replayed) -> Iterator[Finding]:
         yield note(kind, f"operation {remark.operation}: {remark.words}", remark.operation)
     unspawned = [thread for thread, course in replayed.courses.items() if course.spawn is None]
     if unspawned:
-        yield note(Kind.UNSPAWNED, f"found no spawn of {listed(unspawned)}")
+        yield note(Kind.UNSPAWNED, f"no operation spawns {listed(unspawned)}")
     for thread, other in replayed.tolerated:
         yield note(Kind.UNEXPLAINED, f"{thread}: depends_on {other}", thread)
     if extra := unknown_keys(document.value):
-        yield note(Kind.EXTRA, f"found keys that Leslie doesn't know: {listed(extra)}", advice="move them into params")
+        yield note(Kind.EXTRA, f"keys that Leslie does not know: {listed(extra)}", advice="move them into params")
     for thread, record in document.threads.items():
         course, updated = replayed.courses[thread], text(record.get("updated_at"))
         last, stored = times.instant_ns(course.last), times.instant_ns(updated or "")
         if last is not None and stored is not None and stored < last - _SECOND:
-            words = f"{thread}: found updated_at {updated}, expected at least {course.last}, its last operation"
+            words = f"{thread}: its updated_at {updated} is older than its last operation, {course.last}"
             yield note(Kind.CLOCK, words, thread)
