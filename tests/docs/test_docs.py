@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -24,7 +23,7 @@ from tests.support.documents import (
     own_options,
     reason_groups,
 )
-from tests.support.pages import anchors, prose, text
+from tests.support.pages import anchors, pages, prose, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,20 +33,6 @@ README = PROJECT / "README.md"
 REMAKE = "out of date: run `.venv/bin/python -m tests.support.documents`"
 
 _LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
-
-
-def pages() -> list[Path]:
-    """Every page that git knows or would add; without git, those that a reader is sent to."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    names = listed.stdout.split() if listed.returncode == 0 else []
-    found = {PROJECT / name for name in names} | {README, PROJECT / "CHANGELOG.md", *DOCS.glob("*.md")}
-    return sorted(path for path in found if path.exists())
 
 
 def links(path: Path) -> Iterator[str]:

@@ -46,6 +46,7 @@ _SPOKEN_OF = "17780300000-release-notes"
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
 _PACKAGE = _SCRIPT.module.rpartition(".")[0]
 PROGRAM = cast("click.Group", importlib.import_module(f"{_PACKAGE}.app").main)
+_GROUPS: dict[str, dict[str, object]] = importlib.import_module(f"{_PACKAGE}.app").GROUPS
 _OPTIONS = importlib.import_module(f"{_PACKAGE}.options")
 
 
@@ -253,10 +254,15 @@ def _reasons(about: str) -> str:
 
 
 def _command_table() -> str:
-    rows = [("`reconcile`", "Sync both sides; with `--dry-run` show the plan and write nothing.")]
-    for name, command in commands().items():
-        rows.append((f"[`{_usage(name, command)}`](docs/commands.md#reconcile-{name})", _first_sentence(command)))
-    return _table("Command | Does", rows)
+    """Return a table of the commands for each group of the program's help."""
+    known = commands()
+    tables = {group: [_command_row(name, known[name]) for name in names] for group, names in _GROUPS.items()}
+    tables["Daily"].insert(0, ("`reconcile`", "Sync both sides; with `--dry-run` show the plan and write nothing."))
+    return "\n".join(f"**{group}**\n\n{_table('Command | Does', rows)}" for group, rows in tables.items())
+
+
+def _command_row(name: str, command: click.Command) -> tuple[str, str]:
+    return f"[`{_usage(name, command)}`](docs/commands.md#reconcile-{name})", _first_sentence(command)
 
 
 def _first_sentence(command: click.Command) -> str:

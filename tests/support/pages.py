@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import subprocess
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+PROJECT = Path(__file__).parents[2]
 
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -26,3 +26,17 @@ def anchors(path: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
     named = set(re.findall(r'<a (?:id|name)="([\w-]+)">', prose(path)))
     return named | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def pages() -> list[Path]:
+    """Every page that git knows or would add; without git, those that a reader is sent to."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = listed.stdout.split() if listed.returncode == 0 else []
+    found = {PROJECT / name for name in names} | {*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")}
+    return sorted(path for path in found if path.exists())
