@@ -109,6 +109,8 @@ class Injector:
                 level.invoke(command.plain())
                 _check_census(level, command, before)
                 end = self.end(level, command)
+        except _ReadError:
+            raise
         except Exception as error:
             raise AssertionError(f"{where}: {error}") from error
         differ = {side: (clean[side], lines) for side, lines in end.items() if lines != clean[side]}
@@ -141,6 +143,10 @@ class Injector:
         return found
 
 
+class _ReadError(Exception):
+    """The number of the call was that of another one, which only reads."""
+
+
 @dataclass(slots=True)
 class StraceInjector(Injector):
     """Real processes: each system call that changes something, one by one, after so many commands without faults."""
@@ -161,6 +167,8 @@ class StraceInjector(Injector):
                 _tolerant(level, command)
             finally:
                 level.command = usual
+            if straced.failed_to_read():
+                raise _ReadError
             return straced.was_hit()
 
         spoilt("")
@@ -181,7 +189,10 @@ class StraceInjector(Injector):
                 place = call.number
                 for _attempt in range(ATTEMPTS):
                     inject = f"{call.name}:{how}:when={place}"
-                    hit = self.one(level, command, before, clean, inject, partial(spoilt, inject))
+                    try:
+                        hit = self.one(level, command, before, clean, inject, partial(spoilt, inject))
+                    except _ReadError:
+                        hit = False
                     saved.restore()
                     if hit:
                         break

@@ -87,7 +87,7 @@ class Straced:
                 continue
             name, rest = match.groups()
             count[name] += 1
-            if f"{root}/" in rest and (name != "openat" or "O_CREAT" in rest):
+            if f"{root}/" in rest and _changes(name, rest):
                 changes[name] += 1
                 found.append(Call(name, count[name], changes[name]))
         return found
@@ -96,3 +96,12 @@ class Straced:
         """Tell whether the last run came to the call that it was to fail at."""
         text = self.log.read_text(errors="replace")
         return "(INJECTED)" in text or "killed by SIGKILL" in text
+
+    def failed_to_read(self) -> bool:
+        """Tell whether the fault befell a call that changes nothing, which no full disk makes fail."""
+        failed = (line for line in self.log.read_text(errors="replace").splitlines() if "(INJECTED)" in line)
+        return any(match is not None and not _changes(*match.groups()) for match in map(_CALL.match, failed))
+
+
+def _changes(name: str, rest: str) -> bool:
+    return name != "openat" or "O_CREAT" in rest
