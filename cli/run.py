@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
-    from reconcile.model.plan import Plan
+    from reconcile.model.plan import Conflict, Plan
     from reconcile.model.policy import Policy
 
     from .arguments import Options
@@ -157,7 +157,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         warn_of_new_workspace(options, engine, policy)
         if announce_new_store(options, roots) and is_interactive(options) and plan.actions:
             confirm = confirm or "Create the store?"
-        asks = is_interactive(options) and any(map(is_question, engine.completed(pass_).held))
+        asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
         confirms = confirm and (plan.actions or plan.put_off) and not options.yes
         if asks or confirms:
             import click  # here: most runs ask nothing
@@ -178,11 +178,31 @@ def _answers(engine: Engine, pass_: Pass, policy: Policy, options: Options, conf
         plan = engine.completed(pass_)
         report(options, roots, notices, plan, None)
         answered = ask_about(policy, plan.held)
+        if conflicts := _to_ask(plan, options):
+            from .output.conflict_questions import ask_about_conflicts  # here, as below: few runs meet conflicts
+            from .output.differences import print_differences
+
+            board = engine.decide(pass_, policy)
+            show_them = partial(print_differences, engine.session, board.views, options)
+            answered = ask_about_conflicts(answered, conflicts, show_them)
         pass_ = pass_ if answered == policy else engine.plan(answered)
     if confirm and (pass_.plan.actions or pass_.plan.put_off) and not options.yes:
         report(options, roots, notices, engine.completed(pass_), None)
         confirm_or_exit(options, confirm)
     return pass_
+
+
+def _has_questions(plan: Plan, options: Options) -> bool:
+    return any(map(is_question, plan.held)) or bool(_to_ask(plan, options))
+
+
+def _to_ask(plan: Plan, options: Options) -> list[Conflict]:
+    """Return the conflicts that a person may decide now; ``--yes`` leaves them to the rules."""
+    if options.yes or not plan.conflicts:
+        return []
+    from .output.conflict_questions import is_undecided  # here: few runs meet conflicts
+
+    return [conflict for conflict in plan.conflicts if is_undecided(conflict, plan.policy)]
 
 
 def apply_pass(engine: Engine, pass_: Pass, options: Options, command: str) -> int:

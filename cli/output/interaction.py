@@ -65,6 +65,8 @@ def confirm_or_exit(options: Options, question: str) -> None:
 
 def is_question(item: Item) -> bool:
     """Tell whether an answer resolves a held item."""
+    if item.reason is Reason.CONFLICT_HELD:
+        return False  # it is asked about as a conflict
     return item.reason in (Reason.BULK, Reason.ANCESTORS_ABSENT) or bool(_takes(item))
 
 
@@ -74,7 +76,7 @@ def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
 
     decisions = dict(policy.decisions)
     accept, request, private = policy.accept_bulk, policy.request, []
-    for item in held:
+    for item in filter(is_question, held):
         if item.reason is Reason.BULK:
             accept = click.confirm(f"\n{clean(item.message)}.\n  Do it (what goes stays in the vault)?")
         elif item.reason is Reason.ANCESTORS_ABSENT:

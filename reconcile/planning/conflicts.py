@@ -114,6 +114,11 @@ def _why(conflict: Conflict) -> str:
     return "newer" if newer is (conflict.takes is Side.STORE) else f"--prefer {conflict.takes}"
 
 
+def newer_side(conflict: Conflict) -> Side:
+    """Return the side with the newer version; at the same time the store."""
+    return Side.WORKSPACE if conflict.workspace.mtime_ns > conflict.store.mtime_ns else Side.STORE
+
+
 def commands(conflict: Conflict) -> tuple[str, ...]:
     """Return the commands that choose a side before a run does."""
     return tuple(f"reconcile resolve {conflict.conversation} --take {side}" for side in Side)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
 from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
 
@@ -208,3 +209,87 @@ def test_an_option_decides_what_the_configuration_holds(world: World, monkeypatc
     retitled(world)
     world.reconcile("--prefer", "workspace")
     assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+
+
+TAKE = "Take the [n]ewest"
+
+
+def test_at_a_terminal_each_conflict_is_asked_about_and_newest_is_the_default(world: World) -> None:
+    retitled(world)
+    code, shown = at_terminal("-w", world.project, answers="\n")
+    assert (code, shown.count(TAKE)) == (0, 1), shown
+    assert "store: metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z" in shown
+    assert "[n]ewest (the store's)" in shown
+    assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
+    assert f"reconcile restore {ID}@{newest(world)}:metadata" in shown
+
+
+def test_the_difference_is_shown_and_the_question_asked_again(world: World) -> None:
+    retitled(world)
+    code, shown = at_terminal("-w", world.project, answers="d\nw\n")
+    assert (code, shown.count(TAKE)) == (0, 2), shown
+    assert '- store      "store"' in shown
+    assert '+ workspace  "workspace"' in shown
+    assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+    world.check_settled()
+
+
+def test_an_answer_is_about_one_unit_alone(world: World) -> None:
+    """The events that only the workspace has go to the store, though the store's title was chosen."""
+    retitled(world, newer="workspace")
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    code, shown = at_terminal("-w", world.project, answers="s\n")
+    assert code == 0, shown
+    assert (title(world, "store"), title(world, "workspace"), world.event_count(FIRST)) == ("store", "store", 4)
+    world.check_settled()
+
+
+def test_what_is_skipped_stays_a_conflict(world: World) -> None:
+    retitled(world)
+    before = world.sides()
+    code, shown = at_terminal("-w", world.project, answers="k\n")
+    assert (code, world.sides()) == (4, before), shown
+    assert status(world)[ID]["word"] == "conflict"
+    assert "the store's is taken" in world.reconcile().stdout
+
+
+def test_one_answer_for_all_that_follow(world: World) -> None:
+    retitled(world)
+    for side, at in (("store", 4), ("workspace", 3)):
+        set_key(getattr(world, side) / f"{SECOND_ID}-it", "user", side, LONG_AGO + at * SECOND)
+    code, shown = at_terminal("-w", world.project, answers="a\nw\n")
+    assert (code, shown.count(TAKE)) == (0, 1), shown
+    described = json.loads((world.store / f"{SECOND_ID}-it" / "metadata.json").read_bytes())
+    assert (title(world, "store"), described["user"]) == ("workspace", "workspace")
+
+
+def test_both_continuations_stay_where_that_is_chosen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `resolve --take both`, whatever the configuration does with a losing continuation."""
+    three(world)
+    world.reconcile()
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    monkeypatch.setenv("RECONCILE_DIVERGED", "newest")
+    code, shown = at_terminal("-w", world.project, answers="b\n")
+    assert (code, world.event_count(FIRST)) == (0, 5), shown
+    assert [path.name for path in world.store.iterdir() if "diverged" in path.name] != []
+    world.check_settled()
+
+
+def test_yes_takes_the_newest_and_a_held_one_is_skipped_by_default(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retitled(world)
+    hold(monkeypatch)
+    code, shown = at_terminal("-w", world.project, answers="\n")
+    assert (code, title(world, "store"), title(world, "workspace")) == (4, "store", "workspace"), shown
+    code, shown = at_terminal("-w", world.project, answers="n\n")
+    assert (code, title(world, "store"), title(world, "workspace")) == (0, "store", "store"), shown
+    monkeypatch.delenv("RECONCILE_CONFLICT")
+    for side in ("store", "workspace"):
+        (directory,) = getattr(world, side).glob(f"{FIRST}-*")
+        set_key(directory, "user", side, LONG_AGO + (9 if side == "workspace" else 8) * SECOND)
+    code, shown = at_terminal("-w", world.project, "-y")
+    assert (code, TAKE in shown) == (0, False), shown
+    (directory,) = world.store.glob(f"{FIRST}-*")
+    assert json.loads((directory / "metadata.json").read_bytes())["user"] == "workspace"

@@ -255,7 +255,7 @@ def named_by(policy: Policy) -> frozenset[str] | None:
     A plan of the closure of these and of the due conversations equals the plan of everything (`SnapshotIndex.part`).
     For `undo`, `concerned_by_run` returns the conversations in the steps of the earlier run.
     """
-    chosen = policy.only | policy.below | policy.decisions.keys()
+    chosen = policy.only | policy.below | policy.decisions.keys() | {conversation for conversation, _ in policy.choices}
     match policy.request:
         case None | UndoRequest() | RestoreRequest():
             return chosen

@@ -231,6 +231,11 @@ def _unit_order(name: str) -> tuple[bool, str]:
 def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Verdict:
     """Decide one unit, or hold it if both sides have edited it, and the configuration leaves that to a person."""
     verdict = _decided(view, name, baseline, policy)
+    choice = policy.choices.get((view.id, name))
+    if choice is not None and is_conflict(verdict):
+        if choice is Take.KEEP:
+            return Verdict(name, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True)
+        return _taken(view, name, verdict.case or 0, choice)
     holds = policy.conflict is OnConflict.HOLD and policy.prefer is Prefer.NEWEST
     if holds and verdict.outcome is not Outcome.HELD and is_conflict(verdict):
         return Verdict(name, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True)
