@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.model.snapshot import EXTRA
-from reconcile.planning.conflicts import commands, described, taken
+from reconcile.planning.conflicts import commands, described, restore_command, taken
 
 from .screen import command_lines, wrap
 from .text import clean
@@ -39,8 +38,7 @@ def conflict_lines(
     for conflict in listed:
         yield from heading(conflict.conversation, conflict.title, "  ")
         if run:
-            unit = conflict.unit.removeprefix(EXTRA)
-            suggested: Iterable[str] = (f"reconcile restore {conflict.conversation}@{run}:{unit}",)
+            suggested: Iterable[str] = (restore_command(conflict, run),)
             words = [_decided(conflict)]
         else:
             suggested = commands(conflict)

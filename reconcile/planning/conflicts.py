@@ -124,6 +124,11 @@ def commands(conflict: Conflict) -> tuple[str, ...]:
     return tuple(f"reconcile resolve {conflict.conversation} --take {side}" for side in Side)
 
 
+def restore_command(conflict: Conflict, run: str) -> str:
+    """Return the command that brings the other version back after a run has decided the conflict."""
+    return f"reconcile restore {conflict.conversation}@{run}:{conflict.unit.removeprefix(EXTRA)}"
+
+
 def time_text(mtime_ns: int) -> str:
     """Return a time (ns since the epoch) in UTC, to the second; outside of the calendar, the number."""
     try:

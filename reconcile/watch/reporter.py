@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from reconcile.apply.executor import Result
 from reconcile.model.reasons import Reason
+from reconcile.planning.conflicts import restore_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -151,14 +152,21 @@ class Reporter:
                 self._delayed[key] = item, late_ns if item.reason is Reason.INVALID else 0
         self.report_delayed(1)
 
-    def report_notes(self, plan: Plan, is_about: About) -> None:
-        """Report items that are newly set aside, and new notes, of a run's conversations."""
+    def report_notes(self, plan: Plan, is_about: About, run: str | None) -> None:
+        """Report items that are newly set aside, and new notes, of a run's conversations.
+
+        A conflict that the run has decided comes with the command that brings the other version back.
+        """
+        conflicts = {(conflict.conversation, conflict.unit): conflict for conflict in plan.conflicts}
         events: dict[_Key, WatchEvent] = {}
         for item in plan.aside:
             events[item.conversation, item.unit, item.reason] = WatchEvent(kind=EventKind.NOTED, item=item)
         for note in plan.notes:
             if note.conversation is not None:
                 message = f"{note.conversation}: {note.message}"
+                conflict = conflicts.get((note.conversation, note.unit))
+                if note.reason is Reason.CONFLICT and conflict is not None and run is not None:
+                    message = f"{message}; the other version: {restore_command(conflict, run)}"
                 events[note.conversation, note.unit, note.reason] = WatchEvent(kind=EventKind.NOTED, message=message)
         for key, event in events.items():
             if key not in self._noted:

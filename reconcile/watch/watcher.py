@@ -371,7 +371,7 @@ class WatchLoop:
         self._reporter.report_actions(outcome, run.conversations)
         now = time.monotonic_ns()
         self._reporter.report_held(run.plan.held, run.is_about, now + self._timings.grace)
-        self._reporter.report_notes(run.plan, run.is_about)
+        self._reporter.report_notes(run.plan, run.is_about, outcome.run)
         for deed in outcome.results.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY:

@@ -621,6 +621,20 @@ def test_an_edit_in_the_workspace_meanwhile_is_kept(world: World, workspace: Wor
     check(world)
 
 
+def test_configured_to_hold_an_edit_in_the_workspace_meanwhile_stays_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setting `conflict` counts for a program, too: what it wrote is in the store, and neither side wins."""
+    monkeypatch.setenv("RECONCILE_CONFLICT", "hold")
+    with Workspace.open(world.project) as workspace, mutable(workspace) as mut:
+        say(mut, "hello")
+        append(directory(world.workspace, FIRST), 1, "h", LONG_AGO + SECOND)
+    assert texts(directory(world.store, FIRST))[-1] == "hello"
+    assert texts(directory(world.workspace, FIRST))[-1] == "h0"
+    assert not [path for path in world.store.iterdir() if "diverged" in path.name]
+    assert [item["reason"] for item in world.plan()["held"]] == ["conflict-held"]
+
+
 def test_a_conversation_that_is_removed_meanwhile(world: World, workspace: Workspace) -> None:
     """By JP's expiry, which takes no lock."""
     with mutable(workspace, THIRD) as mut:

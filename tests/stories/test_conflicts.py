@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.support.projects.terminal import at_terminal
+from tests.support.projects.terminal import at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
 from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
 
@@ -293,3 +293,14 @@ def test_yes_takes_the_newest_and_a_held_one_is_skipped_by_default(
     assert (code, TAKE in shown) == (0, False), shown
     (directory,) = world.store.glob(f"{FIRST}-*")
     assert json.loads((directory / "metadata.json").read_bytes())["user"] == "workspace"
+
+
+def test_a_watcher_says_which_side_won_and_the_way_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "300")
+    retitled(world)
+    code, shown = watched_at_terminal(world.project, "the other version: ")
+    assert code == 0
+    words = "metadata: both sides changed it; the store's is taken (newer); the other version: "
+    assert f"{words}reconcile restore {ID}@{newest(world)}:metadata" in shown
+    assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
