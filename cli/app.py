@@ -17,6 +17,8 @@ from .options import options_of, shared_options
 from .output.errors import FAILURES, ExitCode, report_failure
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from .arguments import Options
 
 
@@ -119,6 +121,14 @@ class Program(click.Group):
             hint = did_you_mean(f"`reconcile {name}`" for name in near) if near else "reconcile --help"
             raise Misuse(f"reconcile: there is no command {args[0]!r}", hint, ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that a word may be the beginning of."""
+        from click.shell_completion import CompletionItem  # here: commands don't need it
+
+        commands = [(name, entry.summary) for name, entry in COMMANDS.items() if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=summary) for name, summary in commands]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, one line each, then the examples and the options."""

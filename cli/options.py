@@ -14,7 +14,9 @@ import click
 from .arguments import Options, worded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
+
+    from click.shell_completion import CompletionItem
 
 _CONTENT = {"title"}
 """Options whose values are content of a conversation, which the journal never holds."""
@@ -42,6 +44,22 @@ def _store(context: click.Context, parameter: click.Parameter, value: Any) -> No
         context.find_root().color = context.color = value == "always"
 
 
+def completed_by(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return a completer for a parameter's ``shell_complete``; the kinds are those of `completion.candidates`."""
+
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from .completion import candidates  # here: commands don't need it
+
+        return candidates(kind, context, incomplete)
+
+    return complete
+
+
+IDS, RUNS, VERSIONS = completed_by("ids"), completed_by("runs"), completed_by("versions")
+"""Completers of ids, of runs, and of saved versions."""
+_FILE, _DIR, _FORMATS = completed_by("file"), completed_by("dir"), completed_by("formats")
+
+
 def _option(*names: str, **settings: Any) -> click.Option:
     return click.Option(names, callback=_store, expose_value=False, **settings)
 
@@ -65,10 +83,16 @@ def spelling(name: str) -> str:
 
 def _shared_options() -> Iterator[click.Option]:
     yield _option("-n", "--dry-run", is_flag=True, help="Show the plan, and write nothing.")
-    yield _option("--out", metavar="FILE", help="Dry run; save the plan for reconcile apply.")
+    yield _option("--out", metavar="FILE", shell_complete=_FILE, help="Dry run; save the plan for reconcile apply.")
     yield _option("--check", is_flag=True, help="Dry run; exit 3 if there are changes.")
-    yield _option("--only", metavar="ID", multiple=True, help="Only this conversation; repeatable.")
-    yield _option("--below", metavar="ID", multiple=True, help="Only this one and its descendants; repeatable.")
+    yield _option("--only", metavar="ID", shell_complete=IDS, multiple=True, help="Only this conversation; repeatable.")
+    yield _option(
+        "--below",
+        metavar="ID",
+        shell_complete=IDS,
+        multiple=True,
+        help="Only this one and its descendants; repeatable.",
+    )
     sides = click.Choice(["newest", "store", "workspace"])
     prefer = "The side that wins a conflict: newest (default), store or workspace."
     yield _option("--prefer", type=sides, metavar="SIDE", help=prefer)
@@ -78,10 +102,12 @@ def _shared_options() -> Iterator[click.Option]:
     yield _option("--json", is_flag=True, help="Print JSON.")
     yield _option("-v", "--verbose", is_flag=True, help="Show everything, and long plans in full.")
     yield _option("-q", "--quiet", is_flag=True, help="Show only what needs attention.")
-    yield _option("-w", "--workspace", metavar="DIR", help="The project, or its .jp directory.")
-    yield _option("-s", "--store", metavar="DIR", help="The store directory, which holds conversations/.")
+    yield _option("-w", "--workspace", metavar="DIR", shell_complete=_DIR, help="The project, or its .jp directory.")
+    yield _option(
+        "-s", "--store", metavar="DIR", shell_complete=_DIR, help="The store directory, which holds conversations/."
+    )
     formats = "jp, plain (needs --store), leslie or claudesidian (default: the format found)."
-    yield _option("--format", metavar="NAME", help=formats)
+    yield _option("--format", metavar="NAME", shell_complete=_FORMATS, help=formats)
     yield _option("--layout", type=click.Choice(["nested", "flat"]), metavar="LAYOUT", help="nested or flat.")
     colors = click.Choice(["auto", "always", "never"])
     yield _option("--color", type=colors, metavar="WHEN", help="Use colors: auto (default), always or never.")

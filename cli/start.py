@@ -44,10 +44,14 @@ def _code(words: list[str]) -> int:
 
         sys.stdout.write(f"reconcile, version {__version__}\n")
         return ExitCode.DONE
+    if instruction := os.environ.get("_RECONCILE_COMPLETE"):  # a shell asks how a command line may go on
+        from .completion import complete
+
+        complete(instruction)
+        return ExitCode.DONE
     from .arguments import read_plainly
 
-    # Of that variable, the parser makes what a shell completes words with.
-    options = None if "_RECONCILE_COMPLETE" in os.environ else read_plainly(words)
+    options = read_plainly(words)
     if options is not None:
         _begin(options)
     with Uninterrupted():

@@ -14,7 +14,7 @@ from reconcile.planning.conflicts import time_text
 
 from ..command import Command
 from ..context import find_ids, open_session, policy_of, settings_of
-from ..options import options_of
+from ..options import IDS, options_of
 from ..output.differences import SHOWN, compared, difference_lines
 from ..output.text import Style, clean, pad, title_and_id
 from ..output.words import unit_word
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         ("reconcile diff jp-c17780300000 --verbose", "List every event that differs."),
     ),
 )
-@click.argument("conversation", metavar="ID")
+@click.argument("conversation", metavar="ID", shell_complete=IDS)
 @click.pass_context
 def diff(context: click.Context, conversation: str) -> None:
     """Show the differences between store and workspace.

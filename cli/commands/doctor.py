@@ -24,7 +24,7 @@ from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
-from ..options import command_line, options_of
+from ..options import IDS, command_line, options_of
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
 from ..output.text import Style, clean, short_path, show
@@ -58,7 +58,9 @@ _RUN = (*PLANS, "only", "below", "prefer", "accept", "yes")
     ),
 )
 @click.option("--repair", is_flag=True, help="Fix what a normal run would fix; report the rest.")
-@click.option("--quarantine", metavar="ID", multiple=True, help="Move unreadable files of ID to .trash/.")
+@click.option(
+    "--quarantine", metavar="ID", shell_complete=IDS, multiple=True, help="Move unreadable files of ID to .trash/."
+)
 @click.option("--mend", metavar="FINDING", multiple=True, help="Also apply this optional fix.")
 @click.pass_context
 def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], mend: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from reconcile.model.snapshot import WHOLE
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
-from ..options import options_of
+from ..options import RUNS, options_of
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, pad, show, size
 from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, summed, unit_word, verb_of
@@ -40,7 +40,7 @@ _ENDING_COLOR = "yellow"
         ("reconcile log 20260515-100000-00", "List the steps of a run, and the versions it saved."),
     ),
 )
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=RUNS)
 @click.pass_context
 def log(context: click.Context, run: str | None) -> None:
     """List the runs, or the steps of one run.

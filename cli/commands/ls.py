@@ -14,7 +14,7 @@ from reconcile.inspect import listing
 
 from ..command import Command
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
-from ..options import options_of
+from ..options import IDS, options_of
 from ..output.errors import ExitCode
 from ..output.screen import show_paged
 from ..output.tables import Column, table
@@ -50,6 +50,7 @@ _FAR_MS = 1e14
     is_flag=False,
     flag_value="",
     metavar="[=ID]",
+    shell_complete=IDS,
     help="List roots only; with =ID, the descendants of ID.",
 )
 @click.option("--archived", is_flag=True, help="List archived conversations.")

@@ -30,7 +30,7 @@ from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command
 from ..context import find_ids
-from ..options import command_line, options_of, parse_time
+from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
 from ..output.interaction import is_interactive, print_message
 from ..output.plan_text import report
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         ),
     ),
 )
-@click.argument("conversation", metavar="ID")
+@click.argument("conversation", metavar="ID", shell_complete=IDS)
 @click.option("--from", "start", metavar="T", help="Copy events since T: 2026-01-31, 2026-01-31T12:00:00Z, 3d.")
 @click.option("--until", "end", metavar="T", help="Copy events up to T.")
 @click.option("--last", type=click.IntRange(min=0), metavar="N", help="Copy the last N turns; 0: none.")
@@ -125,7 +125,7 @@ def gc(context: click.Context) -> None:
         ("reconcile local jp-c17780300000", "Keep a conversation in the store only."),
     ),
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=IDS)
 @click.pass_context
 def local(context: click.Context, ids: tuple[str, ...]) -> None:
     """Remove conversations from the workspace, keep them local.
@@ -152,7 +152,7 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
         ("reconcile project --behind", "Update all outdated workspace copies from the store."),
     ),
 )
-@click.argument("ids", nargs=-1, metavar="ID...")
+@click.argument("ids", nargs=-1, metavar="ID...", shell_complete=IDS)
 @click.option("--all", "everything", is_flag=True, help="Everything that isn't local.")
 @click.option("--behind", is_flag=True, help="Update all outdated workspace copies from the store.")
 @click.option("--with-ancestors", is_flag=True, help="Also publish missing parents (needed for the nesting).")
@@ -184,7 +184,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
         ("reconcile resolve --all --take both", "Keep both versions of everything: the older one in a fork."),
     ),
 )
-@click.argument("ids", nargs=-1, metavar="ID...")
+@click.argument("ids", nargs=-1, metavar="ID...", shell_complete=IDS)
 @click.option("--all", "everything", is_flag=True, help="Every conversation that is blocked or left alone.")
 @click.option(
     "--take",
@@ -242,7 +242,7 @@ def _name_decided(
         ("reconcile restore jp-c17780300000@20260515-100000-00", "Restore the conversation as it was before this run."),
     ),
 )
-@click.argument("version")
+@click.argument("version", shell_complete=VERSIONS)
 @click.pass_context
 def restore(context: click.Context, version: str) -> None:
     """Restore a saved version on both sides.
@@ -267,7 +267,7 @@ def restore(context: click.Context, version: str) -> None:
         ("reconcile rm jp-c17780500000 --yes", "Remove a conversation, and do not ask."),
     ),
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=IDS)
 @click.option("--cascade", is_flag=True, help="Also remove their descendants.")
 @click.option("--promote", is_flag=True, help="Move their children up to the removed one's parent.")
 @click.pass_context
@@ -306,8 +306,8 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         ("reconcile set-parent jp-c17780300000 --none", "Make it a root."),
     ),
 )
-@click.argument("conversation", metavar="ID")
-@click.argument("parent", required=False)
+@click.argument("conversation", metavar="ID", shell_complete=IDS)
+@click.argument("parent", required=False, shell_complete=IDS)
 @click.option("--none", is_flag=True, help="Make it a root, without a parent.")
 @click.pass_context
 def set_parent(context: click.Context, conversation: str, parent: str | None, none: bool) -> None:
@@ -334,7 +334,7 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
         ("reconcile undo", "Undo the last run."),
     ),
 )
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=RUNS)
 @click.pass_context
 def undo(context: click.Context, run: str | None) -> None:
     """Undo a run.
@@ -375,7 +375,7 @@ def undo(context: click.Context, run: str | None) -> None:
         ("reconcile redo", "Repeat it after all."),
     ),
 )
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=RUNS)
 @click.pass_context
 def redo(context: click.Context, run: str | None) -> None:
     """Repeat a run that was undone.

@@ -17,7 +17,7 @@ from reconcile.planning.status_listing import StatusLine, status_lines
 
 from ..command import Command
 from ..context import find_ids, policy_of, settings_of
-from ..options import options_of
+from ..options import IDS, options_of
 from ..output.interaction import print_message
 from ..output.screen import command_lines, show_paged, wrap
 from ..output.text import (
@@ -73,7 +73,7 @@ COLORS = {
         ("reconcile status jp-c17780300000", "Show everything that is known of a conversation."),
     ),
 )
-@click.argument("conversation", required=False, metavar="[ID]")
+@click.argument("conversation", required=False, metavar="[ID]", shell_complete=IDS)
 @click.pass_context
 def status(context: click.Context, conversation: str | None) -> None:
     """Show the state of all conversations, or details of one.

@@ -15,7 +15,7 @@ from reconcile.planning.simulate import listing_of
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
-from ..options import command_line, options_of, parse_age
+from ..options import VERSIONS, command_line, options_of, parse_age
 from ..output.interaction import confirm_or_exit, waiting_callback
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, size
@@ -159,7 +159,7 @@ def _as_json(holding: Holding) -> dict[str, object]:
         ("reconcile show jp-c17780300000@20260515-100000-00:stream", "Print its events only."),
     ),
 )
-@click.argument("version")
+@click.argument("version", shell_complete=VERSIONS)
 @click.pass_context
 def show(context: click.Context, version: str) -> None:
     """Print a saved version.

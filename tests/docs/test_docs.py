@@ -22,7 +22,9 @@ from tests.support.documents import (
     options_of,
     own_options,
     reason_groups,
+    shared,
 )
+from tests.support.manual import SHARE
 from tests.support.pages import anchors, pages, prose, text
 
 if TYPE_CHECKING:
@@ -61,6 +63,12 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Documents]:
 @pytest.mark.parametrize("path", [*Documents().paths(), SCHEMA], ids=lambda path: str(path.relative_to(DOCS.parent)))
 def test_generated_parts_are_up_to_date(path: Path, documents: Documents) -> None:
     assert text(path) == documents.wanted(path), f"{path.name} is {REMAKE}"
+
+
+def test_manual_pages_and_completion_files_are_up_to_date() -> None:
+    files = shared()
+    assert {path for path in (PROJECT / SHARE).rglob("*") if path.is_file()} == files.keys(), f"share/ is {REMAKE}"
+    assert [path.name for path, wanted in files.items() if text(path) != wanted] == [], f"these are {REMAKE}"
 
 
 def test_the_readme_shows_a_plan_and_a_tree() -> None:

@@ -22,6 +22,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("source")
     for top in IMPORT_NAMES:
         shutil.copytree(PROJECT / top, source / top, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PROJECT / "share", source / "share")
     for name in FILES:
         if (PROJECT / name).exists():
             shutil.copy(PROJECT / name, source)
@@ -42,8 +43,21 @@ def wheel(built: Path) -> list[str]:
 
 def test_top_level_is_the_two_packages(wheel: list[str]) -> None:
     tops = {name.partition("/")[0] for name in wheel}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"reconcile", "reconcile_cli"}
-    assert len(tops) == 3
+    assert {top for top in tops if not top.endswith((".dist-info", ".data"))} == {"reconcile", "reconcile_cli"}
+    assert len(tops) == 4
+
+
+def test_manual_pages_and_completions_are_data_of_the_wheel(wheel: list[str]) -> None:
+    """They are installed below the environment's ``share``, where pipx and the shells look for them."""
+    files = {name.split("/data/", 1)[1] for name in wheel if ".data/data/" in name}
+    share = PROJECT / "share"
+    assert files == {f"share/{path.relative_to(share).as_posix()}" for path in share.rglob("*") if path.is_file()}
+    assert {"share/man/man1/reconcile.1", "share/man/man1/reconcile-undo.1"} <= files
+    assert {
+        "share/bash-completion/completions/reconcile",
+        "share/zsh/site-functions/_reconcile",
+        "share/fish/vendor_completions.d/reconcile.fish",
+    } <= files
 
 
 def test_wheel_holds_every_module(wheel: list[str]) -> None:
@@ -53,7 +67,7 @@ def test_wheel_holds_every_module(wheel: list[str]) -> None:
         for pattern in ("*.py", "py.typed")
         for file in (PROJECT / top).rglob(pattern)
     }
-    assert {name for name in wheel if ".dist-info/" not in name} == expected
+    assert {name for name in wheel if ".dist-info/" not in name and ".data/" not in name} == expected
 
 
 def test_wheel_carries_the_license(wheel: list[str]) -> None:

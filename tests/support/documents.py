@@ -26,6 +26,7 @@ import click
 import reconcile.library
 from reconcile.model.reasons import CASES, Reason
 from reconcile.serialization.plan_file import plan_schema
+from tests.support.manual import SHARE, shared_files
 from tests.support.scenarios.scenario import read_scenario
 from tests.support.sessions import PART as SESSION
 from tests.support.sessions import sessions_of
@@ -389,6 +390,11 @@ def _run(command: list[str], cwd: Path, environ: dict[str, str]) -> str:
     return ran.stdout + ran.stderr
 
 
+def shared() -> dict[Path, str]:
+    """Return the manual pages and completion files, with their content."""
+    return shared_files(PROGRAM, _PACKAGE, PROJECT)
+
+
 def main() -> None:
     """Rewrite what is out of date, and say what was."""
     documents = Documents()
@@ -397,6 +403,12 @@ def main() -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != wanted:
             path.write_text(wanted, encoding="utf-8")
             print(f"rewritten: {path.relative_to(PROJECT)}")
+    files = shared()
+    for path in {path for path in (PROJECT / SHARE).rglob("*") if path.is_file()} - files.keys():
+        path.unlink()
+    for path, wanted in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,279 @@
+"""Completion for bash, zsh and fish: the scripts, and the candidates that they ask for.
+
+The scripts set `VARIABLE` and start the program, which then prints candidates and does nothing else. It reads only the
+index of the last run, the names of directories, and the journal. Whatever goes wrong, it prints nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from click.shell_completion import CompletionItem, ShellComplete
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import click
+
+    from reconcile.adapters.roots import Roots
+    from reconcile.engine.session import Session
+    from reconcile.model.format import Format
+
+    from .arguments import Options
+
+VARIABLE = "_RECONCILE_COMPLETE"
+SCRIPTS = {
+    "bash": """\
+# bash completion for reconcile (bash 4.4 or newer)
+_reconcile_completion() {
+    local line
+    COMPREPLY=()
+    while IFS= read -r line; do
+        case $line in
+            :file) compopt -o default 2>/dev/null ;;
+            :dir) compopt -o dirnames 2>/dev/null ;;
+            *) COMPREPLY+=("$line") ;;
+        esac
+    done < <(COMP_LINE=$COMP_LINE COMP_POINT=$COMP_POINT _RECONCILE_COMPLETE=bash_complete "$1" 2>/dev/null)
+}
+complete -o nosort -F _reconcile_completion reconcile
+""",
+    "zsh": """\
+#compdef reconcile
+# zsh completion for reconcile
+_reconcile() {
+    local line value
+    local -a values shown
+    local typed=${(pj:\\n:)words[1,CURRENT]}
+    for line in "${(@f)$(COMP_WORDS=$typed _RECONCILE_COMPLETE=zsh_complete $words[1] 2>/dev/null)}"; do
+        case $line in
+            :file) _files ;;
+            :dir) _files -/ ;;
+            ?*)
+                value=${line%%$'\\t'*}
+                values+=("$value")
+                shown+=("${line/$'\\t'/  -- }")
+                ;;
+        esac
+    done
+    if (( $#values )); then
+        compadd -U -l -V reconcile -d shown -a values
+    fi
+}
+if [[ $funcstack[1] = _reconcile ]]; then
+    _reconcile "$@"
+else
+    compdef _reconcile reconcile
+fi
+""",
+    "fish": """\
+# fish completion for reconcile
+function __reconcile_complete
+    for line in (COMP_WORDS=(commandline -cp | string collect) _RECONCILE_COMPLETE=fish_complete reconcile 2>/dev/null)
+        switch $line
+            case ':file'
+                __fish_complete_path (commandline -ct)
+            case ':dir'
+                __fish_complete_directories (commandline -ct)
+            case '*'
+                printf '%s\\n' $line
+        end
+    end
+end
+complete -c reconcile -f -k -a '(__reconcile_complete)'
+""",
+}
+"""The script of each shell; the wheel has the same as files."""
+_BREAKS = re.compile(r".*[:=@]")
+"""The part of a word that bash has behind itself when it completes the rest (COMP_WORDBREAKS)."""
+_NEWEST = 50
+"""The runs that are searched for saved versions."""
+_MOST = 1000
+"""The candidates that are printed for ids."""
+
+
+def complete(instruction: str) -> None:
+    """Print the script of a shell, or the candidates for the command line in the environment; never raise."""
+    shell, _, what = instruction.partition("_")
+    if shell in SCRIPTS and what == "source":
+        sys.stdout.write(SCRIPTS[shell])
+        return
+    try:
+        printed = "".join(f"{line}\n" for line in _lines(shell, os.environ))
+    except BaseException:  # noqa: BLE001 - a message would stand in the middle of the user's command line
+        return
+    sys.stdout.write(printed)
+
+
+def _lines(shell: str, environ: Mapping[str, str]) -> Iterator[str]:
+    if shell == "bash":
+        typed = environ["COMP_LINE"].encode()[: int(environ["COMP_POINT"])].decode(errors="replace")
+        words = split(typed)
+    elif shell == "zsh":
+        words = [_unquoted(word) for word in environ["COMP_WORDS"].split("\n")]
+        typed = ""
+    else:
+        typed = environ["COMP_WORDS"]
+        words = split(typed)
+    found = _candidates(words[1:-1], words[-1])
+    for item in found:
+        if item.type in ("file", "dir"):
+            yield f":{item.type}"
+            continue
+        value = str(item.value)
+        if shell == "bash":
+            yield _for_bash(value, words[-1], typed)
+        else:
+            help_ = " ".join((item.help or "").split())
+            yield f"{value}\t{help_}" if help_ else value
+
+
+def _candidates(words: list[str], incomplete: str) -> list[CompletionItem]:
+    from .app import main
+
+    return ShellComplete(main, {}, "reconcile", VARIABLE).get_completions(words, incomplete)
+
+
+def _for_bash(value: str, word: str, typed: str) -> str:
+    """Return what bash has to insert: quoted, unless a quote is open, and without the part before a word break."""
+    import shlex
+
+    raw = re.split(r"(?<!\\)\s", typed)[-1]
+    if (before := _BREAKS.match(word)) and value.startswith(before[0]):
+        value = value[len(before[0]) :]
+    return value if _open_quote(typed) or (raw[:1] in "'\"" and raw) else shlex.quote(value)
+
+
+def split(line: str) -> list[str]:
+    """Split a command line that may end within quotes; the last word is empty after white space."""
+    words, word, begun, quote, escaped = [], "", False, "", False
+    for char in line:
+        if escaped:
+            word, escaped = word + char, False
+        elif char == "\\" and quote != "'":
+            begun = escaped = True
+        elif quote:
+            word, quote = (word, "") if char == quote else (word + char, quote)
+        elif char in "'\"":
+            begun, quote = True, char
+        elif char.isspace():
+            words += [word] if begun or word else []
+            word, begun = "", False
+        else:
+            word += char
+    return [*words, word]
+
+
+def _open_quote(line: str) -> bool:
+    quote = ""
+    for char in re.sub(r"\\.", "", line):
+        quote = "" if char == quote else quote or (char if char in "'\"" else "")
+    return bool(quote)
+
+
+def _unquoted(word: str) -> str:
+    return split(word)[-1] if word else ""
+
+
+# What commands take.
+
+
+def candidates(kind: str, context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """Return the candidates of a kind: ``ids``, ``runs``, ``versions``, ``formats``, ``file`` or ``dir``."""
+    from .options import options_of
+
+    kinds: dict[str, Callable[[Options, str], Iterable[CompletionItem]]] = {
+        "ids": _ids,
+        "runs": _runs,
+        "versions": _versions,
+        "formats": lambda _, text: map(CompletionItem, (name for name in _FORMATS if name.startswith(text))),
+        "file": lambda _, text: [CompletionItem(text, type="file")],
+        "dir": lambda _, text: [CompletionItem(text, type="dir")],
+    }
+    return list(kinds[kind](options_of(context), incomplete))
+
+
+_FORMATS = ("jp", "plain", "leslie", "claudesidian")
+
+
+def _ids(options: Options, text: str) -> Iterator[CompletionItem]:
+    """Yield ids with titles, the newest first; or titles, where the text is the beginning of one and of no id."""
+    from .context import find_roots
+    from .output.text import clean
+
+    roots = find_roots(options)
+    titles = _titles(roots)
+    fitting = [id_ for id_, (title, name) in titles.items() if id_.startswith(text) or name.startswith(text)]
+    if fitting:
+        for id_ in sorted(fitting, reverse=True)[:_MOST]:
+            title, name = titles[id_]
+            value = id_ if id_.startswith(text) else name
+            yield CompletionItem(value, help=clean(title or ""))
+        return
+    wanted = text.casefold()
+    for id_, (title, _) in titles.items():
+        if title and title.casefold().startswith(wanted):
+            is_only = sum(other == title for other, _ in titles.values()) == 1
+            shown = title.isprintable() and is_only
+            yield CompletionItem(title if shown else id_, help=id_ if shown else clean(title))
+
+
+def _titles(roots: Roots) -> dict[str, tuple[str | None, str]]:
+    """Return title and directory name of each conversation, as the last run has saved them, or else without titles."""
+    from reconcile.formats import get_format
+    from reconcile.index.file import IndexFile
+    from reconcile.state.directory import state_directory
+
+    fmt = get_format(roots.format)
+    directory = state_directory(roots.key, os.environ, sys.platform)
+    found: dict[str, tuple[str | None, str]] = {}
+    for index in IndexFile(directory, roots.workspace_identity).load_indexes()[1]:
+        for path, row in index.rows.items():
+            _add(found, fmt, path, row.title)
+    if not found:
+        for side in (roots.store_conversations, roots.workspace_conversations):
+            for path in _directories(side) if fmt.places is None else ():
+                _add(found, fmt, path, None)
+    return found
+
+
+def _add(found: dict[str, tuple[str | None, str]], fmt: Format, path: str, title: str | None) -> None:
+    name = path if fmt.places is not None else path.rpartition("/")[2]
+    conversation = path if fmt.places is not None else fmt.parse_id(name)
+    if conversation is not None and not path.startswith(".trash/"):
+        found[conversation] = (title, name)
+
+
+def _directories(side: str) -> Iterator[str]:
+    with suppress(OSError), os.scandir(side) as entries:
+        yield from (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+
+
+def _runs(options: Options, text: str) -> Iterator[CompletionItem]:
+    from .output.text import clean, format_time
+
+    with _session(options) as session:
+        for run in session.state.journal.runs():
+            if run.id.startswith(text):
+                yield CompletionItem(run.id, help=f"{format_time(run.started_ns)}  {clean(run.command)}")
+
+
+def _versions(options: Options, text: str) -> Iterator[CompletionItem]:
+    """Yield the conversations that the newest runs have replaced or removed, each with its run."""
+    with _session(options) as session:
+        for run in session.state.journal.runs()[:_NEWEST]:
+            names = {f"{version.conversation}@{run.id}" for version in session.state.versions.of_run(run.id)}
+            for name in sorted(names):
+                if name.startswith(text):
+                    yield CompletionItem(name, help=run.command)
+
+
+def _session(options: Options) -> Session:
+    from .context import find_roots, open_session, settings_of
+
+    roots = find_roots(options)
+    return open_session(roots, settings_of(roots), readonly=True)
