@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -214,12 +215,12 @@ def _ids(options: Options, text: str) -> Iterator[CompletionItem]:
             value = id_ if id_.startswith(text) else name
             yield CompletionItem(value, help=clean(title or ""))
         return
-    wanted = text.casefold()
-    for id_, (title, _) in titles.items():
-        if title and title.casefold().startswith(wanted):
-            is_only = sum(other == title for other, _ in titles.values()) == 1
-            shown = title.isprintable() and is_only
-            yield CompletionItem(title if shown else id_, help=id_ if shown else clean(title))
+    wanted, counts = text.casefold(), Counter(title for title, _ in titles.values())
+    begun = [id_ for id_, (title, _) in titles.items() if title and title.casefold().startswith(wanted)]
+    for id_ in sorted(begun, reverse=True)[:_MOST]:
+        title = titles[id_][0] or ""
+        shown = title.isprintable() and counts[title] == 1
+        yield CompletionItem(title if shown else id_, help=id_ if shown else clean(title))
 
 
 def _titles(roots: Roots) -> dict[str, tuple[str | None, str]]:
