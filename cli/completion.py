@@ -9,22 +9,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from click.shell_completion import CompletionItem, ShellComplete
+from click.shell_completion import ShellComplete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    import click
-
-    from reconcile.adapters.roots import Roots
-    from reconcile.engine.session import Session
-    from reconcile.model.format import Format
-
-    from .arguments import Options
+    from click.shell_completion import CompletionItem
 
 VARIABLE = "_RECONCILE_COMPLETE"
 SCRIPTS = {
@@ -91,10 +83,6 @@ complete -c reconcile -f -k -a '(__reconcile_complete)'
 """The script of each shell; the wheel has the same as files."""
 _BREAKS = re.compile(r".*[:=@]")
 """The part of a word that bash has behind itself when it completes the rest (COMP_WORDBREAKS)."""
-_NEWEST = 50
-"""The runs that are searched for saved versions."""
-_MOST = 1000
-"""The candidates that are printed for ids."""
 
 
 def complete(instruction: str) -> None:
@@ -178,103 +166,3 @@ def _open_quote(line: str) -> bool:
 
 def _unquoted(word: str) -> str:
     return split(word)[-1] if word else ""
-
-
-# What commands take.
-
-
-def candidates(kind: str, context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Return the candidates of a kind: ``ids``, ``runs``, ``versions``, ``formats``, ``file`` or ``dir``."""
-    from .options import options_of
-
-    kinds: dict[str, Callable[[Options, str], Iterable[CompletionItem]]] = {
-        "ids": _ids,
-        "runs": _runs,
-        "versions": _versions,
-        "formats": lambda _, text: map(CompletionItem, (name for name in _FORMATS if name.startswith(text))),
-        "file": lambda _, text: [CompletionItem(text, type="file")],
-        "dir": lambda _, text: [CompletionItem(text, type="dir")],
-    }
-    return list(kinds[kind](options_of(context), incomplete))
-
-
-_FORMATS = ("jp", "plain", "leslie", "claudesidian")
-
-
-def _ids(options: Options, text: str) -> Iterator[CompletionItem]:
-    """Yield ids with titles, the newest first; or titles, where the text is the beginning of one and of no id."""
-    from .context import find_roots
-    from .output.text import clean
-
-    roots = find_roots(options)
-    titles = _titles(roots)
-    fitting = [id_ for id_, (title, name) in titles.items() if id_.startswith(text) or name.startswith(text)]
-    if fitting:
-        for id_ in sorted(fitting, reverse=True)[:_MOST]:
-            title, name = titles[id_]
-            value = id_ if id_.startswith(text) else name
-            yield CompletionItem(value, help=clean(title or ""))
-        return
-    wanted, counts = text.casefold(), Counter(title for title, _ in titles.values())
-    begun = [id_ for id_, (title, _) in titles.items() if title and title.casefold().startswith(wanted)]
-    for id_ in sorted(begun, reverse=True)[:_MOST]:
-        title = titles[id_][0] or ""
-        shown = title.isprintable() and counts[title] == 1
-        yield CompletionItem(title if shown else id_, help=id_ if shown else clean(title))
-
-
-def _titles(roots: Roots) -> dict[str, tuple[str | None, str]]:
-    """Return title and directory name of each conversation, as the last run has saved them, or else without titles."""
-    from reconcile.formats import get_format
-    from reconcile.index.file import IndexFile
-    from reconcile.state.directory import state_directory
-
-    fmt = get_format(roots.format)
-    directory = state_directory(roots.key, os.environ, sys.platform)
-    found: dict[str, tuple[str | None, str]] = {}
-    for index in IndexFile(directory, roots.workspace_identity).load_indexes()[1]:
-        for path, row in index.rows.items():
-            _add(found, fmt, path, row.title)
-    if not found:
-        for side in (roots.store_conversations, roots.workspace_conversations):
-            for path in _directories(side) if fmt.places is None else ():
-                _add(found, fmt, path, None)
-    return found
-
-
-def _add(found: dict[str, tuple[str | None, str]], fmt: Format, path: str, title: str | None) -> None:
-    name = path if fmt.places is not None else path.rpartition("/")[2]
-    conversation = path if fmt.places is not None else fmt.parse_id(name)
-    if conversation is not None and not path.startswith(".trash/"):
-        found[conversation] = (title, name)
-
-
-def _directories(side: str) -> Iterator[str]:
-    with suppress(OSError), os.scandir(side) as entries:
-        yield from (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-def _runs(options: Options, text: str) -> Iterator[CompletionItem]:
-    from .output.text import clean, format_time
-
-    with _session(options) as session:
-        for run in session.state.journal.runs():
-            if run.id.startswith(text):
-                yield CompletionItem(run.id, help=f"{format_time(run.started_ns)}  {clean(run.command)}")
-
-
-def _versions(options: Options, text: str) -> Iterator[CompletionItem]:
-    """Yield the conversations that the newest runs have replaced or removed, each with its run."""
-    with _session(options) as session:
-        for run in session.state.journal.runs()[:_NEWEST]:
-            names = {f"{version.conversation}@{run.id}" for version in session.state.versions.of_run(run.id)}
-            for name in sorted(names):
-                if name.startswith(text):
-                    yield CompletionItem(name, help=run.command)
-
-
-def _session(options: Options) -> Session:
-    from .context import find_roots, open_session, settings_of
-
-    roots = find_roots(options)
-    return open_session(roots, settings_of(roots), readonly=True)

@@ -45,12 +45,12 @@ def _store(context: click.Context, parameter: click.Parameter, value: Any) -> No
 
 
 def completed_by(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return a completer for a parameter's ``shell_complete``; the kinds are those of `completion.candidates`."""
+    """Return a completer for a parameter's ``shell_complete``; the kinds are those of `candidates.candidates`."""
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from .completion import candidates  # here: commands don't need it
+        from .candidates import candidates  # here: commands don't need it
 
-        return candidates(kind, context, incomplete)
+        return candidates(kind, options_of(context), incomplete)
 
     return complete
 
