@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .misuse import Misuse
 from .options import EVERYWHERE, options_of, shared_options, spelling
 from .output.errors import ExitCode, print_error
 
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
 PLANS = ("dry_run", "out", "check", "json", "verbose", "quiet")
 """The shared options of a command that plans a run."""
 _IN_FULL = "reconcile.in_full"
-
-
-class Misuse(click.UsageError):
-    """Wrong usage, with a hint: the command or action that comes next."""
-
-    def __init__(self, message: str, hint: str | None, context: click.Context | None = None) -> None:
-        """Create the error."""
-        super().__init__(message, context)
-        self.hint = hint
 
 
 class Command(click.Command):

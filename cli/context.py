@@ -112,7 +112,7 @@ def _find_id(engine: Engine, text: str) -> str:
     matches = _ids_that_begin(engine, text) or find_titles(engine, text)
     if len(matches) == 1:
         return matches[0]
-    from .command import Misuse  # here: most runs name no conversation
+    from .misuse import Misuse  # here: most runs name no conversation
 
     if not matches:
         words = "id" if _is_id(engine, text) else "id or title"
