@@ -71,22 +71,22 @@ def _titles(roots: Roots) -> dict[str, tuple[str | None, str]]:
     """Return title and directory name of each conversation, as the last run has saved them, or else without titles."""
     fmt = get_format(roots.format)
     directory = state_directory(roots.key, os.environ, sys.platform)
-    found: dict[str, tuple[str | None, str]] = {}
+    known: dict[str, tuple[str | None, str]] = {}
     for index in IndexFile(directory, roots.workspace_identity).load_indexes()[1]:
         for path, row in index.rows.items():
-            _add(found, fmt, path, row.title)
-    if not found:
+            _add(known, fmt, path, row.title)
+    if not known:
         for side in (roots.store_conversations, roots.workspace_conversations):
             for path in _directories(side) if fmt.places is None else ():
-                _add(found, fmt, path, None)
-    return found
+                _add(known, fmt, path, None)
+    return known
 
 
-def _add(found: dict[str, tuple[str | None, str]], fmt: Format, path: str, title: str | None) -> None:
+def _add(known: dict[str, tuple[str | None, str]], fmt: Format, path: str, title: str | None) -> None:
     name = path if fmt.places is not None else path.rpartition("/")[2]
     conversation = path if fmt.places is not None else fmt.parse_id(name)
     if conversation is not None and not path.startswith(".trash/"):
-        found[conversation] = (title, name)
+        known[conversation] = (title, name)
 
 
 def _directories(side: str) -> Iterator[str]:

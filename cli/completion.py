@@ -108,8 +108,8 @@ def _lines(shell: str, environ: Mapping[str, str]) -> Iterator[str]:
     else:
         typed = environ["COMP_WORDS"]
         words = split(typed)
-    found = _candidates(words[1:-1], words[-1])
-    for item in found:
+    items = _candidates(words[1:-1], words[-1])
+    for item in items:
         if item.type in ("file", "dir"):
             yield f":{item.type}"
             continue
