@@ -1,5 +1,5 @@
-# Two commands do all the set-up on a fresh machine: `make demo` to see it work, `make test` to test it.
-# Everything is installed into .venv, and again whenever pyproject.toml changes.
+# Two commands set up a fresh machine: `make demo` shows the program, `make test` tests it.
+# Both install into .venv, and again after a change of pyproject.toml.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -10,24 +10,24 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 JOBS ?= auto
 ARGS ?=
 
-# How many seconds `make stories` tells stories in memory, and as many on disk.
+# The seconds of `make stories`, in memory and again on disk.
 STORIES_FOR ?= 300
-# How many seconds `make soak` has everybody write at once.
+# The seconds of `make soak`, in which all programs write at once.
 SOAK_FOR ?= 600
-# How many steps `make walk` takes through JP's own history, where RECONCILE_JP_MIRROR names a clone of its repository.
+# The steps of `make walk` through JP's own history; RECONCILE_JP_MIRROR names a clone of its repository.
 WALK_STEPS ?= 500
 WALK_SEED ?= 1
 # How many events each process of `make race` appends to each conversation.
 RACE_EVENTS ?= 200
 
-# How long `make fuzz` looks for inputs.
+# The time of `make fuzz`.
 MINUTES ?= 60
 
-# Which pure modules `make mutants` changes (all), one in how many changes it tries, and for how long.
+# The modules of `make mutants` (all), one in how many changes it tries, and its time in seconds.
 MODULES ?=
 MUTANTS_EVERY ?= 1
 MUTANTS_FOR ?= inf
-# A part of the description of the mutants to try, as `make mutants` prints it; all by default.
+# A part of the description of the mutants to try, as `make mutants` prints it (default: all).
 MUTANT ?=
 
 DEMO := fixtures/demo/run
@@ -36,14 +36,14 @@ DEMO := fixtures/demo/run
 .DELETE_ON_ERROR:
 
 help:
-	@echo 'make demo      a small store and workspace: dry run, apply, and the second, empty plan'
+	@echo 'make demo      a small store and workspace: dry run, apply, and the second run with nothing to do'
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
 	@echo 'make walk      through the history of a clone of JP (RECONCILE_JP_MIRROR=DIR), WALK_STEPS=500 steps from WALK_SEED=1'
 	@echo 'make race      eight programs that use the library, and a watcher, killed at random, RACE_EVENTS=200 events each'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
-	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; what fails is kept as a test'
+	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; a failing input is kept as a test'
 	@echo 'make coverage  the tests, with every branch of reconcile/model and reconcile/planning required'
 	@echo 'make faults    every command of every scenario killed and refused space at each step: an hour or two'
 	@echo 'make mutants   small mistakes in pure modules that no test notices (MODULES="planning.context", MUTANTS_FOR=600 seconds)'
@@ -53,7 +53,7 @@ help:
 	@echo 'make map       draws the packages and their imports, docs/map.svg'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
 	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'
-	@echo 'make clean     remove .venv and everything that was made'
+	@echo 'make clean     remove .venv and all generated files'
 
 demo: $(VENV)/.installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)
@@ -74,7 +74,7 @@ soak: $(VENV)/.installed-dev
 walk: $(VENV)/.installed-dev
 	RECONCILE_WALK_STEPS=$(WALK_STEPS) RECONCILE_WALK_SEED=$(WALK_SEED) $(BIN)/pytest -m slow -rsP tests/stories/test_git_walk.py::test_jps_own_history $(ARGS)
 
-# atheris is not built for every system and Python; without it Hypothesis looks alone, and says so.
+# atheris is not built for every system and Python; without it, only Hypothesis searches, and prints that.
 fuzz: $(VENV)/.installed-dev
 	@$(PIP) install --editable '.[dev,fuzz]' || echo 'atheris could not be installed into $(VENV): see above'
 	$(BIN)/python -m tests.fuzz.run --minutes $(MINUTES) $(ARGS)
@@ -127,7 +127,7 @@ clean:
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# An environment without a working pip (none, half made, or its Python went) is made anew.
+# An environment without a working pip (missing, incomplete, or its Python was removed) is created again.
 define make-venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo 'reconcile needs Python 3.11 or newer, and $(PYTHON) is not.' \
@@ -144,11 +144,11 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-dev: pyproject.toml
 	$(make-venv)
-	@echo 'Installing reconcile and what its tests need into $(VENV)'
+	@echo 'Installing reconcile and the packages of its tests into $(VENV)'
 	@$(PIP) install --editable '.[dev]'
 	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed-dev
-	@echo 'Installing what builds the documentation into $(VENV)'
+	@echo 'Installing the packages of the documentation into $(VENV)'
 	@$(PIP) install --editable '.[docs]'
 	@touch $@
