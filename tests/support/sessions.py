@@ -25,6 +25,13 @@ _MARK = "\x1e"
 _TIME = 1778839200
 _COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)$", re.MULTILINE)
 _RUN = re.compile(r"\b\d{8}-\d{6}-\d\d\b")
+_KEEP_INODE = """
+git() {
+  if [ "$1 $2" = "worktree remove" ]; then exec 9<"${!#}/.jp"; fi
+  command git "$@"
+}
+"""
+"""An open directory keeps its inode: a file system may give that to the next `.jp`, which then counts as the same one."""
 _PLACE = """
 mkdir -p ~/project/.jp ~/.local/share/jp/workspace/project-demo1
 cp -R ~/reconcile/fixtures/demo/workspace ~/project/.jp/conversations
@@ -56,7 +63,12 @@ def _run(commands: list[str], environ: dict[str, str], *, demo: bool) -> Iterato
         shutil.copytree(PROJECT / "fixtures" / "demo", home / "reconcile" / "fixtures" / "demo")
         for path in home.rglob("*.json"):
             os.utime(path, (_TIME, _TIME))
-        script = "cd\n" + (_PLACE if demo else "") + "".join(f"printf '{_MARK}'\n{command}\n" for command in commands)
+        script = (
+            "cd\n"
+            + _KEEP_INODE
+            + (_PLACE if demo else "")
+            + "".join(f"printf '{_MARK}'\n{command}\n" for command in commands)
+        )
         git = {"GIT_CONFIG_NOSYSTEM": "1"} | {
             f"GIT_{role}_{what}": value
             for role in ("AUTHOR", "COMMITTER")
