@@ -31,7 +31,7 @@ git() {
   command git "$@"
 }
 """
-"""An open directory keeps its inode: a file system may give that to the next `.jp`, which then counts as the same one."""
+"""An open directory keeps its inode. Otherwise the next `.jp` may get it, and count as the same one."""
 _PLACE = """
 mkdir -p ~/project/.jp ~/.local/share/jp/workspace/project-demo1
 cp -R ~/reconcile/fixtures/demo/workspace ~/project/.jp/conversations
