@@ -71,7 +71,7 @@ FAULTS = [
         Kind.WORKSPACE,
         {"id": "w", "sessions": {"s": {"states": 1}}},
         'a number as states of session "s"',
-        "a JSON object as states",
+        "a JSON object",
     ),
     (Kind.CONVERSATION, {"id": "c", "messages": {}}, "a JSON object as messages", "a JSON array"),
     (Kind.CONVERSATION, {"id": "c", "messages": ["x"]}, 'the text "x" in messages', "JSON objects"),
