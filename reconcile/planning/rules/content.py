@@ -233,13 +233,27 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
     verdict = _decided(view, name, baseline, policy)
     choice = policy.choices.get((view.id, name))
     if choice is not None and is_conflict(verdict):
-        if choice is Take.KEEP:
-            return Verdict(name, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True)
-        return _taken(view, name, verdict.case or 0, choice)
+        return _answered(view, verdict, choice, baseline, policy)
     holds = policy.conflict is OnConflict.HOLD and policy.prefer is Prefer.NEWEST
     if holds and verdict.outcome is not Outcome.HELD and is_conflict(verdict):
         return Verdict(name, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True)
     return verdict
+
+
+def _answered(view: View, verdict: Verdict, choice: Take, baseline: Baseline, policy: Policy) -> Verdict:
+    """Decide a conflict as a person has answered; what can be merged still is, and a losing continuation forked."""
+    if choice is Take.KEEP:
+        return Verdict(verdict.unit, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True)
+    if choice is Take.BOTH:
+        return _taken(view, verdict.unit, verdict.case or 0, choice)
+    preferred = replace(policy, prefer=Prefer(choice.value), diverged=_without_hold(policy.diverged))
+    chosen = _decided(view, verdict.unit, baseline, preferred)
+    reason = Reason.DECIDED if chosen.reason is Reason.PREFERRED else chosen.reason
+    return replace(chosen, reason=reason, conflict=False)
+
+
+def _without_hold(diverged: Diverged) -> Diverged:
+    return Diverged.FORK if diverged is Diverged.HOLD else diverged
 
 
 def is_conflict(verdict: Verdict) -> bool:

@@ -52,6 +52,10 @@ def take(decision: Take) -> Policy:
     return Policy(decisions={"jp-c1": decision})
 
 
+def answer(choice: Take) -> Policy:
+    return Policy(choices={("jp-c1", STREAM): choice})
+
+
 def lines(unit: str, text: str) -> list[str]:
     if not text:
         return ["1-a  metadata 07:00"] if unit != METADATA else ["1-a  stream 07:00 [1]"]
@@ -242,6 +246,21 @@ STREAMS = {
         Reason.NEWER_WORKSPACE,
         conflict=True,
         policy=Policy(stream=StreamRule.NEWEST),
+    ),
+    "15: answered for the store": Row(
+        "[1]", "09:00 [1] b2", "10:00 [1] b3", 15, OUT, Reason.DECIDED, policy=answer(Take.STORE)
+    ),
+    "15: diverged, answered for the store: the other one lives on": Row(
+        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, OUT, Reason.DIVERGED, Side.WORKSPACE, policy=answer(Take.STORE)
+    ),
+    "15: diverged, answered for both": Row(
+        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, IN, Reason.DECIDED, Side.STORE, policy=answer(Take.BOTH)
+    ),
+    "15: skipped": Row(
+        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, HELD, Reason.CONFLICT_HELD, conflict=True, policy=answer(Take.KEEP)
+    ),
+    "11: an answer about a conflict that is none any more": Row(
+        "[1]", "09:00 [1]", "10:00 [1] b3", 11, IN, Reason.EDITED_WORKSPACE, policy=answer(Take.STORE)
     ),
     "15: configured to be held": Row(
         "[1]", "09:00 [1] b2", "10:00 [1] b3", 15, HELD, Reason.CONFLICT_HELD, conflict=True, policy=HOLD
