@@ -172,7 +172,7 @@ def test_a_parent_that_is_no_id_leads_nowhere(world: World) -> None:
 @pytest.mark.parametrize(
     "words", [["status"], ["diff"], ["resolve", "--take", "store"], ["show"], ["--only"], ["undo"]]
 )
-def test_an_argument_that_is_no_id_is_one_line(world: World, words: list[str]) -> None:
+def test_an_argument_that_is_no_id_and_in_no_title_is_one_line(world: World, words: list[str]) -> None:
     world.run("--workspace", world.project)
     odd = (
         "../x",
@@ -183,9 +183,9 @@ def test_an_argument_that_is_no_id_is_one_line(world: World, words: list[str]) -
         "\ud800",
         "-",
         "jp-c" + "9" * 5000,
-        "%s",
+        "%d",
         "a" * 100_000,
-        "\u202e",
+        "\u2066",
         "a\x00b",
     )
     for text in odd:

@@ -126,7 +126,7 @@ def test_what_is_held_is_said_every_time(known: World) -> None:
     for _ in range(3):
         result = known.run("--workspace", known.project)
         assert result.exit_code == 4
-        assert "metadata.json: found" in result.stdout
+        assert "metadata.json: a truncated file" in result.stdout
         assert "1 blocked" in result.stdout
     dry = known.run("--workspace", known.project, "--dry-run")
     assert (dry.exit_code, "1 blocked" in dry.stdout) == (4, True)
@@ -203,6 +203,7 @@ def test_a_state_that_decays_without_a_trace_is_moved_aside(world: World) -> Non
         state.write_bytes(whole[:16384] + b"\xff" * (len(whole) - 16384))
         append(world.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
         result = world.run("--workspace", world.project)
-    assert "it was moved to" in result.output
+    assert "state.sqlite: damaged" in result.output
+    assert "; moved to " in result.output
     assert state.with_name("state.sqlite.damaged-1").exists()
     assert world.event_count(ONE) == 3

@@ -127,7 +127,7 @@ except reconcile.errors.ReconcileError as error:
 """
     code, _, errors = ran(locale, [sys.executable, "-c", script, str(world.project)])
     assert code == 1
-    assert b"expected UTF-8" in errors
+    assert b"reconcile needs UTF-8" in errors
     assert b"PYTHONUTF8=1" in errors
     code, _, errors = ran(locale, [sys.executable, "-X", "utf8", "-c", script, str(world.project)])
     assert (code, errors) == (0, b"")
@@ -141,5 +141,5 @@ def test_a_title_that_is_no_utf_8_is_refused(world: World) -> None:
     words = command("fork", "17528832001", "--workspace", world.project)
     code, output, errors = ran({}, [*words, "--title", b"caf\xe9"])
     assert code == 2, output
-    assert b"--title: found bytes that are no UTF-8" in errors
+    assert b"--title: the title is not UTF-8" in errors
     assert contents(world.store) == before
