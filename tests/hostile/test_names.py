@@ -185,8 +185,8 @@ def test_an_argument_that_is_no_id_and_in_no_title_is_one_line(world: World, wor
         "jp-c" + "9" * 5000,
         "%d",
         "a" * 100_000,
-        "\u2066",
-        "a\x00b",
+        "\u2067",
+        "a\x00c",
     )
     for text in odd:
         last = [text] if words == ["--only"] else ["--", text]
