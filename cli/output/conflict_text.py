@@ -52,4 +52,6 @@ def conflict_lines(
 
 def _decided(conflict: Conflict) -> str:
     assert conflict.takes is not None  # noqa: S101 - the caller lists no others
+    if conflict.merges:
+        return f"{unit_word(conflict.unit)} ({', '.join(conflict.keys)}): {taken(conflict)}; both versions are saved:"
     return f"{unit_word(conflict.unit)}: {taken(conflict)}; to bring the {conflict.takes.other}'s back:"

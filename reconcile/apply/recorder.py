@@ -166,6 +166,7 @@ def achieved_update(changes: Changes, run: str | None, asides: Mapping[tuple[str
         store_identity=changes.store_identity,
         store_lost=changes.store_lost,
         layout=changes.layout,
+        contents=changes.contents,
     )
 
 

@@ -26,7 +26,7 @@ from reconcile.fs.posix import process_lives
 from reconcile.index.file import IndexFile, cache_path
 from reconcile.model.baseline import WorldState
 from reconcile.model.policy import UndoRequest
-from reconcile.model.snapshot import Fault, Side, Unreadable
+from reconcile.model.snapshot import METADATA, Fault, Side, Unreadable
 from reconcile.model.units import Rules
 from reconcile.planning.decide import decide
 from reconcile.planning.planner import needs_contents, needs_events
@@ -163,13 +163,13 @@ class Session:
     def with_events(self, world: WorldState) -> WorldState:
         """Return a world state with the data that planning needs for differing contents.
 
-        These are the events of streams that differ, the bytes of streams that may be merged, and git's order of
-        contents in doubt.
+        These are the events of streams that differ, and the bytes of streams that may be merged. Of contents in doubt,
+        they are git's order, and the agreed metadata.
         """
         if differ := needs_events(world.store, world.workspace, self.rules):
             world = self._inspected(world, differ)
             world = self._inspected(world, needs_contents(world.store, world.workspace), contents=True)
-        return replace(world, baseline=self._with_git_order(world.store, world.workspace, world.baseline))
+        return replace(world, baseline=self._with_facts_in_doubt(world.store, world.workspace, world.baseline))
 
     def _inspected(self, world: WorldState, ids: Collection[str], *, contents: bool = False) -> WorldState:
         store, workspace = (
@@ -178,7 +178,7 @@ class Session:
         )
         return WorldState(store, workspace, world.baseline)
 
-    def _with_git_order(self, store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Baseline:
+    def _with_facts_in_doubt(self, store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Baseline:
         doubts = doubts_of(store, workspace, baseline, self.rules)
         split = split_archives(store, workspace, baseline, self.rules)
         if not doubts and not split:
@@ -188,7 +188,9 @@ class Session:
         places = {side: self.site.conversations(side) for side in Side}
         committed = committed_of(split, places[Side.WORKSPACE], self.format, self._history)
         outdated = outdated_of(doubts, places, self.format, self._history)
-        return replace(baseline, outdated=outdated, committed=committed)
+        edited = [(doubt.key[0], doubt.edited) for doubt in doubts if doubt.edited and doubt.key[1] == METADATA]
+        contents = self.state.agreed_contents(edited) if edited else {}
+        return replace(baseline, outdated=outdated, committed=committed, contents=contents)
 
     @cached_property
     def _history(self) -> KeptHistory:

@@ -20,7 +20,15 @@ from reconcile.model.snapshot import EXTRA, METADATA, Fault, Metadata, ParentKin
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from reconcile.model.format import DerivedRepair, Entry, EventSelection, Places, StreamContent, Summary
+    from reconcile.model.format import (
+        DerivedRepair,
+        Entry,
+        EventSelection,
+        MergedMetadata,
+        Places,
+        StreamContent,
+        Summary,
+    )
     from reconcile.model.snapshot import Stream
 
 _ROOT = ParentRef(ParentKind.ROOT)
@@ -150,6 +158,10 @@ class FixedPlaces(ABC):
 
     def merge_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:  # noqa: ARG002
         """Return None: there are no streams."""
+        return None
+
+    def merge_metadata(self, base: bytes, winner: bytes, other: bytes) -> MergedMetadata | None:  # noqa: ARG002
+        """Return None: the records of each program have their own merge (`Places.merge`)."""
         return None
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:  # noqa: ARG002

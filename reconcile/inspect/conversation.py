@@ -266,7 +266,7 @@ def _members(value: Any) -> dict[str, Any] | None:
 class Decided(Struct, frozen=True):
     """A conflict that a run has decided: the side whose version it took, and the other side's, which the vault has.
 
-    ``chosen``: a person has chosen the side, by `resolve`.
+    ``chosen``: a person has chosen the side, by `resolve`. ``merged``: the run has replaced both versions by a merge.
     """
 
     conversation: str
@@ -276,11 +276,15 @@ class Decided(Struct, frozen=True):
     lost: tuple[Version, ...]
     is_seen: bool = False
     chosen: bool = False
+    merged: bool = False
 
     @property
     def version(self) -> str:
-        """The name of the other side's version for `reconcile show` and `restore`."""
-        return self.lost[0].name
+        """The name of the other side's version for `reconcile show` and `restore`.
+
+        After a merge, the name by the run stands for both versions.
+        """
+        return self.lost[0].digest[:16] if self.merged else self.lost[0].name
 
     @property
     def words(self) -> str:
@@ -332,7 +336,8 @@ def _decided(session: Session, row: Conflict, run: str, *, chosen: bool = False)
     times = {side: max((v.mtime_ns for v in kept if v.side == side), default=None) for side in Side}
     loser = min(Side, key=lambda side: (times[side] is None, times[side] or 0, side is Side.STORE))
     lost = tuple(version for version in kept if version.side == loser)
-    return Decided(row.conversation, row.unit, run, loser.other, lost, row.seen, chosen)
+    merged = None not in times.values()
+    return Decided(row.conversation, row.unit, run, loser.other, lost, row.seen, chosen, merged)
 
 
 def _chosen(session: Session, row: Conflict, undone: Mapping[str, Mapping[str, str | None]]) -> Decided | None:

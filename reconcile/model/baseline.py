@@ -150,6 +150,7 @@ class Baseline(Struct, frozen=True):
     ``former``: for `recover`, intents from earlier records of this checkout for conversations without one here.
     ``outdated``: by id and unit, the order of commits for contents in doubt (`reconcile.planning.rules.commit_order`).
     ``committed``: the commits of directories in another partition than the store's.
+    ``contents``: by id and digest, the agreed metadata that may be merged; loaded for edits on both sides alone.
     """
 
     checkout_known: bool = False
@@ -166,6 +167,7 @@ class Baseline(Struct, frozen=True):
     former: Mapping[str, Intent] = field(default_factory=dict)
     outdated: Mapping[tuple[str, str], OutdatedContent] = field(default_factory=dict)
     committed: Mapping[str, CommittedPlace] = field(default_factory=dict)
+    contents: Mapping[tuple[str, Digest], bytes] = field(default_factory=dict)
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
         """Return whether the history has a newer content of the unit.

@@ -42,6 +42,13 @@ class Summary(Struct, frozen=True):
     events: tuple[Event, ...] | None
 
 
+class MergedMetadata(Struct, frozen=True):
+    """Two edits of a metadata file in one. ``conflicts`` are the keys that both have edited, each in its own way."""
+
+    content: bytes
+    conflicts: tuple[str, ...] = ()
+
+
 class Entry(Enum):
     """The kinds of directory entries for a format with fixed places."""
 
@@ -185,6 +192,12 @@ class Format(Protocol):
 
         ``was`` returns whether both sides once had a content. ``continued`` must extend such a content, and ``edited``
         must change it without appending events.
+        """
+
+    def merge_metadata(self, base: bytes, winner: bytes, other: bytes) -> MergedMetadata | None:
+        """Merge two edits of ``base`` key by key; the ``winner`` has the say on keys that both have edited.
+
+        The result has the form of the winner's file. None if it can't be merged without changing other bytes.
         """
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:

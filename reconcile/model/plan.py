@@ -149,7 +149,8 @@ class Rival(Struct, frozen=True, gc=False):
 class Conflict(Struct, frozen=True, kw_only=True):
     """Both sides have edited one unit, and nothing merges the edits (docs/concepts.md#conflicts).
 
-    ``keys`` are the keys of metadata that differ. ``takes`` is the side whose version a run takes, for ``reason``;
+    ``keys`` are the keys of metadata that both sides have edited; if the version before is unknown, all that differ.
+    ``merges``: the edits of all other keys are merged. ``takes`` is the side whose version a run takes, for ``reason``;
     None: the unit is held. ``forks``: the other side's stream continues as a child.
     """
 
@@ -163,6 +164,7 @@ class Conflict(Struct, frozen=True, kw_only=True):
     takes: Side | None
     reason: Reason
     forks: bool = False
+    merges: bool = False
 
     def rival(self, side: Side) -> Rival:
         """Return the version of a side."""

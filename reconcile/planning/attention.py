@@ -188,7 +188,8 @@ def _note_conflict(context: PlanningContext, view: View, verdict: Verdict) -> No
     if verdict.outcome is not Outcome.HELD:
         what = "both sides changed it" if verdict.case == 15 else "both sides differ"
         way = f"; {taken(conflict)}" if conflict is not None else ""
-        context.note(view.id, Reason.CONFLICT, f"{unit_words(verdict.unit)}: {what}{way}", verdict.unit)
+        keys = f" ({', '.join(verdict.keys)})" if verdict.keys else ""
+        context.note(view.id, Reason.CONFLICT, f"{unit_words(verdict.unit)}{keys}: {what}{way}", verdict.unit)
 
 
 def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None:

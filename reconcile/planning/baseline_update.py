@@ -48,6 +48,12 @@ class Changes(Struct):
     layout: str | None = None
     known_clean: set[str] = field(default_factory=set)
     """The conversations that are clean after these changes (`reconcile.planning.incremental.status`)."""
+    contents: dict[tuple[str, Digest], bytes] = field(default_factory=dict)
+    """By id and digest, the metadata that was agreed on: a later merge needs it."""
+
+
+LARGEST_KEPT = 64 << 10
+"""The greatest size in bytes of metadata that is kept for a merge."""
 
 
 def update_baseline(
@@ -295,6 +301,8 @@ class _Run(Struct, frozen=True, kw_only=True):
     """Conversations whose directory was to get the name of another title."""
     carried: frozenset[str]
     """Conversations with a directory that was to be moved, written or removed, alone or with its container."""
+    touched: frozenset[str]
+    """Conversations with an action: an undo restores their entry before its steps, and the metadata after them."""
     renewed: bool
     """The store isn't the one of the baseline: a unit that it lacks was never agreed on."""
 
@@ -332,6 +340,7 @@ def _run_of(plan: Plan, undone: Collection[str], baseline: Baseline, rules: Rule
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         carried=frozenset(conversation for action in plan.actions for conversation in action.touches),
         unnamed=frozenset(action.conversation for action in left if action.kind is Kind.MOVE and _is_rename(action)),
+        touched=frozenset(action.conversation for action in plan.actions),
         renewed=sides.store_renewed,
     )
 
@@ -362,6 +371,9 @@ def _adopt(
             changes.known_clean.add(conversation)
         if run.baseline.parents.get(conversation) != agreed.parent:
             changes.parents[conversation] = agreed.parent
+        metadata = stored[0].metadata
+        if isinstance(metadata, Metadata) and len(metadata.content) <= LARGEST_KEPT:
+            changes.contents[conversation, agreed.units[METADATA]] = metadata.content
         for unit, digest in agreed.units.items():
             if run.becomes_newest(conversation, unit, digest):
                 changes.history[conversation, unit] = digest
@@ -384,10 +396,24 @@ def _record_conversation(view: View, run: _Run, changes: Changes) -> None:
         _remember_saved(view, run, changes)
         return
     agreed = _entry_of(view, workspace, parent, run, changes)
-    if agreed is not None and agreed != view.agreed:
-        changes.agreed[view.id] = agreed
+    if agreed is not None:
+        if agreed != view.agreed:
+            changes.agreed[view.id] = agreed
+        if view.id in run.touched or agreed.units.get(METADATA) != _units_before(view).get(METADATA):
+            _keep_content(agreed, view.store.main, run, changes)
+            _keep_content(agreed, workspace, run, changes)
     if view.intent is not None and not legacy and _is_back(view):
         changes.intents[view.id] = None
+
+
+def _keep_content(agreed: BaselineEntry, copy: Copy | None, run: _Run, changes: Changes) -> None:
+    """Keep the metadata of a copy, if it is the one that was agreed on."""
+    digest, metadata = agreed.units.get(METADATA), copy.metadata if copy is not None else None
+    if copy is None or digest is None or run.rules.format.places is not None or not isinstance(metadata, Metadata):
+        return
+    name, is_small = run.rules.format.metadata_file, len(metadata.content) <= LARGEST_KEPT
+    if is_small and any(file.name == name and file.digest == digest for file in copy.files):
+        changes.contents[copy.conversation, digest] = metadata.content
 
 
 def _is_back(view: View) -> bool:

@@ -39,10 +39,11 @@ def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None
         case=verdict.case,
         store=_rival(sides[Side.STORE]),
         workspace=_rival(sides[Side.WORKSPACE]),
-        keys=differing_keys(*metadata),
+        keys=verdict.keys or differing_keys(*metadata),
         takes=winner,
         reason=verdict.reason or Reason.CONFLICT,
         forks=verdict.forks is not None,
+        merges=verdict.outcome is Outcome.MERGED,
     )
 
 
@@ -102,6 +103,7 @@ def taken(conflict: Conflict) -> str:
         return "blocked, choose a side"
     other = conflict.takes.other
     more = f"; the {other}'s becomes a child" if conflict.forks else ""
+    more = "; other keys are merged" if conflict.merges else more
     return f"the {conflict.takes}'s is taken ({_why(conflict)}){more}"
 
 
@@ -125,7 +127,9 @@ def commands(conflict: Conflict) -> tuple[str, ...]:
 
 
 def restore_command(conflict: Conflict, run: str) -> str:
-    """Return the command that brings the other version back after a run has decided the conflict."""
+    """Return the command that brings the other version back; of a merge, the one that names both versions."""
+    if conflict.merges:
+        return f"reconcile diff {conflict.conversation}"
     return f"reconcile restore {conflict.conversation}@{run}:{conflict.unit.removeprefix(EXTRA)}"
 
 

@@ -22,7 +22,7 @@ from reconcile.planning.rules.guards import whole_of
 from reconcile.planning.rules.presence import Goal, Presence, decide_presence, missing_side
 from reconcile.planning.rules.tree import Parentage, TreeIndex, decide_parent, states
 from reconcile.planning.rules.views import Lead, views_of, without_speakers
-from reconcile.planning.steps.content import final_metadata, keeps_directories, stated_content
+from reconcile.planning.steps.content import final_metadata, keeps_directories, merged_metadata, stated_content
 from reconcile.planning.steps.derived import due_first, rebuild_first, with_repairs
 from reconcile.planning.steps.placement import choose_directories
 
@@ -132,6 +132,8 @@ def _decide_one(context: PlanningContext, view: View) -> None:
         units = context.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     metadata, stream = units.get(METADATA), units.get(STREAM)
     context.parentage[view.id] = decide_parent(view, metadata)
+    if metadata is not None and metadata.outcome is Outcome.MERGED and view.format.places is None:
+        metadata = units[METADATA] = _with_parent(view, metadata, context.parentage[view.id].parent)
     if view.id in context.edits.parents:
         _reparent(context, view)
     if is_unchanged(context, view):
@@ -232,6 +234,14 @@ def _with_metadata(view: View, verdict: Verdict) -> Verdict:
     if verdict.forks is None or view.store.metadata or view.workspace.metadata:
         return verdict
     return replace(verdict, outcome=Outcome.HELD, reason=Reason.DIVERGED_HELD, forks=None)
+
+
+def _with_parent(view: View, verdict: Verdict, parent: str | None) -> Verdict:
+    """Return a verdict whose merged metadata states the decided parent: after a kill, no other one is written."""
+    merged = merged_metadata(view, verdict)
+    if states(merged, parent):
+        return verdict
+    return replace(verdict, content=view.format.with_parent(merged.content, parent) or merged.content)
 
 
 def _waiting(verdict: Verdict) -> Verdict:

@@ -148,6 +148,7 @@ class ConflictModel(_Model):
     takes: Literal["store", "workspace"] | None
     reason: str
     forks: bool
+    merges: bool = False
     resolve: list[str]
 
 
@@ -487,6 +488,7 @@ def _conflict(model: ConflictModel) -> Conflict:
         takes=None if model.takes is None else Side(model.takes),
         reason=reason_of(model.reason),
         forks=model.forks,
+        merges=model.merges,
     )
 
 

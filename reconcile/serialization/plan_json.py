@@ -149,6 +149,7 @@ def conflict_to_json(conflict: Conflict) -> Json:
         "takes": None if conflict.takes is None else conflict.takes.value,
         "reason": conflict.reason.value,
         "forks": conflict.forks,
+        "merges": conflict.merges,
         "resolve": [f"reconcile resolve {conflict.conversation} --take {side}" for side in Side],
     }
 

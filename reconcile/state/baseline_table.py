@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Digest
 
 
+_BYTES = ("utf-8", "surrogateescape")
+"""The encoding of the content of files in the database, valid text or not."""
 MAX_NAMES = 500
 """Conversations that one query names; every build of SQLite takes a thousand parameters."""
 
@@ -44,7 +46,7 @@ class BaselineUpdate(Struct, frozen=True, kw_only=True):
     become the newest entries, oldest first; a known one moves to the end. ``parents``: None is a root. ``tombstones``
     are added, with ``run``. ``store_identity``, ``layout``: None keeps the value. ``store_lost``: the other checkouts
     stop to rely on their knowledge of the store. They do so, too, if one of ``brought``, which are saved into a store
-    that lacks them, was agreed on in another checkout.
+    that lacks them, was agreed on in another checkout. ``contents``: by id and digest, metadata that is agreed on.
     """
 
     agreed: Mapping[str, BaselineEntry | None] = field(default_factory=dict)
@@ -59,6 +61,7 @@ class BaselineUpdate(Struct, frozen=True, kw_only=True):
     store_lost: bool = False
     brought: Collection[str] = ()
     layout: str | None = None
+    contents: Mapping[tuple[str, Digest], bytes] = field(default_factory=dict)
 
     def without(self, conversations: Collection[str]) -> BaselineUpdate:
         """Return the changes without those of these conversations."""
@@ -73,6 +76,7 @@ class BaselineUpdate(Struct, frozen=True, kw_only=True):
             asides={key: value for key, value in self.asides.items() if key[0] not in conversations},
             tombstones={key: value for key, value in self.tombstones.items() if key not in conversations},
             waiting={key: value for key, value in self.waiting.items() if key[0] not in conversations},
+            contents={key: value for key, value in self.contents.items() if key[0] not in conversations},
         )
 
     @property
@@ -92,6 +96,7 @@ class BaselineUpdate(Struct, frozen=True, kw_only=True):
             self.asides,
             self.tombstones,
             self.waiting,
+            self.contents,
         )
         lost = self.store_lost or self.brought
         return not (any(changes) or lost) and self.store_identity is None and self.layout is None
@@ -205,6 +210,20 @@ def _load_entries(
     return {row[0]: BaselineEntry(units.get(row[0], {}), row[1], row[2], row[3], row[4]) for row in rows}
 
 
+def load_contents(
+    connection: sqlite3.Connection, wanted: Iterable[tuple[str, Digest]]
+) -> dict[tuple[str, Digest], bytes]:
+    """Return the agreed metadata by conversation and digest, as far as it is kept."""
+    by = dict(wanted)
+    sql = "SELECT conversation, digest, content FROM agreed_content WHERE 1"
+    return {
+        (conversation, digest): content.encode(*_BYTES)
+        for batch in _batches(by)
+        for conversation, digest, content in _select_for(connection, batch, sql)
+        if by[conversation] == digest
+    }
+
+
 def load_intents(
     connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None = None
 ) -> dict[str, Intent]:
@@ -256,6 +275,12 @@ def save(connection: sqlite3.Connection, checkout: int, update: BaselineUpdate) 
             (LOST, checkout),
         )
     _save_entries(connection, checkout, update.agreed)
+    _prune_contents(connection, update.agreed)
+    write_rows(
+        connection,
+        "INSERT INTO agreed_content VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        ((*key, content.decode(*_BYTES)) for key, content in sorted(update.contents.items())),
+    )
     _save_history(connection, update.history)
     write_rows(
         connection,
@@ -361,6 +386,21 @@ def _save_entries(connection: sqlite3.Connection, checkout: int, entries: Mappin
         WHERE digest IS NOT excluded.digest""",
         ((checkout, key, unit, digest) for key, now in there.items() for unit, digest in now.units.items()),
     )
+
+
+def _prune_contents(connection: sqlite3.Connection, conversations: Iterable[str]) -> None:
+    """Delete the metadata of these conversations that no checkout agrees on any more."""
+    if not select(connection, "SELECT 1 FROM agreed_content LIMIT 1"):
+        return
+    for batch in encoded_rows(_batches(conversations)):
+        places = ", ".join("?" * len(batch))
+        connection.execute(
+            f"""DELETE FROM agreed_content WHERE conversation IN ({places})
+                AND NOT EXISTS (SELECT 1 FROM checkout JOIN agreed_unit AS entry ON entry.checkout = checkout.id
+                    WHERE entry.conversation = agreed_content.conversation AND entry.unit = 'metadata'
+                    AND entry.digest = agreed_content.digest)""",  # noqa: S608 - no values in it
+            batch,
+        )
 
 
 def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, str], tuple[Digest, ...]]) -> None:

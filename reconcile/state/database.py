@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from reconcile.model.baseline import Baseline
+    from reconcile.model.snapshot import Digest
     from reconcile.state.directory import Generation
 
 __all__ = ["BaselineUpdate", "Checkout", "Conflict", "State", "StateError"]
@@ -167,6 +168,11 @@ class State:
         """
         with state_errors(self._path):
             return baseline_table.load(self._connection, checkout, only)
+
+    def agreed_contents(self, wanted: Iterable[tuple[str, Digest]]) -> dict[tuple[str, Digest], bytes]:
+        """Return the agreed metadata of some conversations, each with its digest, as far as it is kept."""
+        with state_errors(self._path):
+            return baseline_table.load_contents(self._connection, wanted)
 
     def has_requests(self, checkout: int | None) -> bool:
         """Tell whether a checkout has a request that no run has carried out yet."""

@@ -50,7 +50,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             checkout INTEGER NOT NULL REFERENCES checkout ON DELETE CASCADE, conversation TEXT NOT NULL,
             unit TEXT NOT NULL, run TEXT NOT NULL, seen INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (checkout, conversation, unit, run)) WITHOUT ROWID""",
-        "CREATE TABLE stat_index (root TEXT PRIMARY KEY, content BLOB NOT NULL)",
+        "CREATE TABLE stat_index (root TEXT PRIMARY KEY, content TEXT NOT NULL)",
         """CREATE TABLE run (
             id TEXT PRIMARY KEY, checkout INTEGER REFERENCES checkout ON DELETE SET NULL,
             command TEXT NOT NULL, started_ns INTEGER NOT NULL,
@@ -133,6 +133,18 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 WHERE id = old.checkout;
         END""",
         "UPDATE local_list SET number = number + (SELECT count(*) FROM intent WHERE kind = 'removed')",
+    ),
+    # The metadata that was agreed on, for merges. What no checkout agrees on any more goes with its last entry.
+    # `baseline_table.save` takes care of changed entries: a trigger would slow down every update.
+    (
+        """CREATE TABLE agreed_content (
+            conversation TEXT NOT NULL, digest TEXT NOT NULL, content TEXT NOT NULL,
+            PRIMARY KEY (conversation, digest)) WITHOUT ROWID""",
+        """CREATE TRIGGER agreed_content_ended AFTER DELETE ON agreed_unit WHEN old.unit = 'metadata' BEGIN
+            DELETE FROM agreed_content WHERE conversation = old.conversation AND digest = old.digest
+                AND NOT EXISTS (SELECT 1 FROM checkout JOIN agreed_unit AS other ON other.checkout = checkout.id
+                    WHERE conversation = old.conversation AND unit = 'metadata' AND digest = old.digest);
+        END""",
     ),
 )
 """Entry n migrates a database from version n to n + 1. A released entry never changes."""

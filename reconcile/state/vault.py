@@ -312,8 +312,13 @@ class Versions:
         return self._select("1")
 
     def forget(self, digest: str) -> None:
-        """Remove the versions of a purged object."""
+        """Remove the versions of a purged object, and the content that the baseline keeps of them."""
         with transaction(self._connection, self._path):
+            self._connection.execute(
+                """DELETE FROM agreed_content
+                WHERE (conversation, digest) IN (SELECT conversation, xxh3 FROM version WHERE digest = ?)""",
+                (digest,),
+            )
             self._connection.execute("DELETE FROM version WHERE digest = ?", (digest,))
 
     def _select(self, condition: str, *values: str) -> tuple[Version, ...]:

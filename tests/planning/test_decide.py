@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
-from reconcile.model.options import Take
-from reconcile.model.policy import Children, Policy, ProjectRequest, RemoveRequest
+from reconcile.model.options import Prefer, Take
+from reconcile.model.plan import Kind
+from reconcile.model.policy import Children, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.rules.content import Outcome, Verdict
@@ -192,3 +193,36 @@ def test_metadata_that_cannot_be_edited_is_held_under_its_case_and_what_is_held_
     broken = '9-z/conversations/1-a/metadata.json  10:00 "{"'
     context = context_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}", broken), baseline)
     assert context.verdicts["jp-c1"][METADATA].reason is Reason.INVALID
+
+
+def merged(store: str, workspace: str, baseline: Baseline, policy: Policy | None = None) -> dict[str, object]:
+    """Return the merge of a child's metadata, whose parent was A."""
+    lines = [f"1-a/conversations/3-c  metadata {text}  stream 09:00 [1]" for text in (store, workspace)]
+    found = context_of(stored(A, Z, lines[0].rpartition("/")[2]), here(A, Z, lines[1]), baseline, policy)
+    verdict = found.verdicts["jp-c3"][METADATA]
+    assert (verdict.outcome, verdict.case) == (Outcome.MERGED, 15)
+    value: dict[str, object] = json.loads(verdict.content or b"")
+    return value
+
+
+def test_merged_metadata_states_the_parent_that_the_tree_decides() -> None:
+    child = '1-a/conversations/3-c  metadata 08:00 title "C" parent 1  stream 09:00 [1]'
+    baseline = agreed_on(A, Z, child)
+    value = merged('09:00 title "D" parent 1', '08:00 title "C" parent 9 x=1', baseline)
+    assert (value["title"], value["x"], value["parent_id"]) == ("D", 1, "jp-c9")
+    # Another checkout has made it a root, so that the key is absent in the store.
+    rooted = replace(baseline, parents={**baseline.parents, "jp-c3": None})
+    assert "parent_id" not in merged('09:00 title "D"', '08:00 title "C" parent 1 x=1', rooted)
+    # --prefer is about content; the later parent counts.
+    policy = Policy(prefer=Prefer.STORE)
+    value = merged('08:00 title "D" parent null', '09:00 title "C" parent 9 x=1', baseline, policy)
+    assert (value["title"], value["parent_id"]) == ("D", "jp-c9")
+
+
+def test_a_requested_parent_has_a_step_of_its_own() -> None:
+    child = '1-a/conversations/3-c  metadata 08:00 title "C" parent 1  stream 09:00 [1]'
+    request = Policy(request=SetParentRequest("jp-c3", "jp-c9"))
+    store, workspace = child.replace('"C"', '"D"').rpartition("/")[2], child.replace("parent", "x=1 parent")
+    plan = plan_of(stored(A, Z, store), here(A, Z, workspace), agreed_on(A, Z, child), request)
+    kinds = [(action.kind, action.target.side) for action in plan.actions if action.unit == METADATA]
+    assert kinds == [(Kind.COPY, Side.STORE), (Kind.SET_PARENT, Side.STORE), (Kind.PROJECT, Side.WORKSPACE)]

@@ -44,6 +44,16 @@ STREAM = st.builds("stream {} {}".format, TIME, st.sampled_from(STREAMS))
 TITLE = st.sampled_from(("A", "B", "A B"))
 LOCAL = st.sampled_from((*[""] * 15, "local"))
 EXPIRES = st.sampled_from((*[""] * 15, 'expires_at="2000-01-01 00:00:00.0"'))
+EDIT = st.sampled_from(
+    (
+        *(("title", text) for text in ("A", "B", "A B")),
+        *(("colour", text) for text in ("red", "blue", None)),
+        *(("labels", value) for value in ({"a": "b"}, {"a": "c"}, None)),
+        ("last_activated_at", "2026-02-01 00:00:00.0"),
+        ("last_activated_at", "2026-03-01 00:00:00.0"),
+    )
+)
+"""A key of the metadata and its new value; None removes it."""
 DESCRIBED = st.builds('metadata {} title "{}" {} {} {}'.format, TIME, TITLE, st.sampled_from(PARENTS), LOCAL, EXPIRES)
 TREE = st.sampled_from(
     (
@@ -122,6 +132,31 @@ class Stories(RuleBasedStateMachine):
             if unit.startswith("stream"):
                 self.changed(side).pop(f"{path}/{BASE}", None)
             self.changed(side).update(read_tree([f"{path} {unit}"]))
+
+    @rule(side=SIDE, pick=PICK, edit=EDIT, minutes=st.integers(0, 2))
+    def edit_key(self, side: str, pick: int, edit: tuple[str, object], minutes: int) -> None:
+        """One key of the metadata gets another value, or goes; the others stay as they are."""
+        if path := self.picked(side, pick):
+            self._edit(side, path, edit, minutes)
+
+    def _edit(self, side: str, path: str, edit: tuple[str, object], minutes: int) -> None:
+        key, value = edit
+        found = self._metadata(side, f"{path}/{METADATA}")
+        if found is not None:
+            edited = {name: each for name, each in (found | {key: value}).items() if each is not None}
+            self._write_metadata(side, f"{path}/{METADATA}", edited, minutes)
+
+    @rule(checkout=st.sampled_from((1, 1, 2)), one=EDIT, other=EDIT, minutes=st.integers(0, 2))
+    def edit_both_sides(self, checkout: int, one: tuple[str, object], other: tuple[str, object], minutes: int) -> None:
+        """What both sides had the same after a run is edited on each of them."""
+        side, at = WORKSPACES[checkout - 1], f" @{checkout}" if checkout > 1 else ""
+        if not any("8-" in path for path in self.changed(side)):
+            self.changed(side).update(read_tree(['8-a  metadata 10:00 title "A" colour="red"  stream 10:00 [1 2]']))
+        self._run(f"reconcile{at}")
+        for name, edit, later in (("store", other, 1), (side, one, minutes)):
+            for path in [path for path in self.trees[name] or {} if "8-" in path and path.endswith(f"/{METADATA}")]:
+                self._edit(name, path.rpartition("/")[0], edit, later)
+        self._run(f"reconcile{at}")
 
     @rule(
         side=SIDE, pick=PICK, name=st.sampled_from(("NOTE.md", "QUERY_MESSAGE.md", "sub/x.txt")), time=TIME, text=SUFFIX
@@ -211,14 +246,24 @@ class Stories(RuleBasedStateMachine):
     def jp_writes(self, side: str, pick: int, minutes: int) -> None:
         """JP writes the metadata without the keys that it doesn't know."""
         path = f"{self.picked(side, pick)}/{METADATA}"
+        found = self._metadata(side, path)
+        if found is not None:
+            kept = {key: value for key, value in found.items() if key not in ("parent_id", "local", "colour")}
+            self._write_metadata(side, path, kept, minutes)
+
+    def _metadata(self, side: str, path: str) -> dict[str, object] | None:
         blob = (self.trees[side] or {}).get(path)
         try:
             found = json.loads(blob.content) if isinstance(blob, Blob) else None
         except ValueError:
-            return
-        if isinstance(blob, Blob) and isinstance(found, dict):
-            kept = {key: value for key, value in found.items() if key not in ("parent_id", "local")}
-            self.changed(side)[path] = Blob(written(kept), blob.mtime_ns + minutes * MINUTE_NS)
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _write_metadata(self, side: str, path: str, value: dict[str, object], minutes: int) -> None:
+        tree = self.changed(side)
+        before = tree[path]
+        assert isinstance(before, Blob)
+        tree[path] = Blob(written(value), before.mtime_ns + minutes * MINUTE_NS)
 
     @rule(side=SIDE, pick=PICK)
     def jp_removes(self, side: str, pick: int) -> None:

@@ -36,7 +36,7 @@ from reconcile.state.database import BaselineUpdate, Checkout, Conflict, State, 
 from reconcile.state.database_file import connect_to_file_alone
 from reconcile.state.directory import generation, state_directory
 from reconcile.state.journal import IntentChange, Step, StepState
-from reconcile.state.schema import LIBRARY, VERSION, migrate, version_of
+from reconcile.state.schema import LIBRARY, MIGRATIONS, VERSION, migrate, version_of
 from reconcile.state.vault import Version, VersionKind
 
 if TYPE_CHECKING:
@@ -951,3 +951,67 @@ def test_rows_with_text_that_is_not_utf8_are_written_in_their_order() -> None:
     with pytest.raises(UnicodeEncodeError):
         write_rows(connection, "INSERT INTO told VALUES (?, ?)", ((11, text) for text in ["\udc80".encode()]))
     assert select(connection, "SELECT number FROM told WHERE number > 9") == [(10,)]
+
+
+# The agreed metadata
+
+
+KEPT = {("2", "m1"): b"one\xff\n"}
+
+
+def of_database(state: State) -> list[tuple[str, str]]:
+    return state._connection.execute("SELECT conversation, digest FROM agreed_content").fetchall()
+
+
+def test_agreed_metadata_is_kept_as_it_is(state: State, here: int) -> None:
+    update = BaselineUpdate(agreed={"2": AGREED}, contents={**KEPT, ("3", "m3"): b"three"})
+    state.save_update(here, update)
+    state.save_update(here, update)
+    assert state.agreed_contents([("2", "m1"), ("4", "m4")]) == KEPT
+    assert state.agreed_contents([("2", "m2"), ("3", "m3")]) == {("3", "m3"): b"three"}
+    assert not BaselineUpdate(contents=KEPT).empty
+    assert BaselineUpdate(contents=KEPT).without({"2"}).empty
+    assert state.load(here).contents == {}
+
+
+def test_agreed_metadata_goes_with_the_last_entry_that_names_it(state: State, here: int) -> None:
+    there = state.checkout("/elsewhere", "9:9", NOW)
+    assert there is not None
+    for checkout in (here, there):
+        state.save_update(checkout, BaselineUpdate(agreed={"2": AGREED}, contents=KEPT))
+    newer = replace(AGREED, units={**AGREED.units, "metadata": "m2"})
+    state.save_update(here, BaselineUpdate(agreed={"2": newer}, contents={("2", "m2"): b"two"}))
+    assert of_database(state) == [("2", "m1"), ("2", "m2")]
+    state.save_update(there, BaselineUpdate(agreed={"2": replace(newer, units={"metadata": "m2"})}))
+    assert of_database(state) == [("2", "m2")]
+    state.save_update(here, BaselineUpdate(agreed={"2": replace(AGREED, units={"stream": "e"})}))
+    assert of_database(state) == [("2", "m2")]
+    state.forget_checkout(there)
+    assert of_database(state) == []
+    state.save_update(here, BaselineUpdate(agreed={"2": AGREED}, contents=KEPT))
+    state.save_update(here, BaselineUpdate(agreed={"2": None}))
+    assert of_database(state) == []
+
+
+def test_what_is_purged_is_not_kept_either(state: State, here: int) -> None:
+    state.save_update(here, BaselineUpdate(agreed={"2": AGREED}, contents=KEPT))
+    version = Version("abc", "m1", 1, "2", "metadata", "metadata.json", Side.STORE, "2/metadata.json", 1, None, "kept")
+    state.versions.add([version, replace(version, digest="abd", conversation="3")])
+    state.versions.forget("abd")
+    assert of_database(state) == [("2", "m1")]
+    state.versions.forget("abc")
+    assert of_database(state) == []
+
+
+def test_an_older_state_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as old:
+        migrate(old, str(path), MIGRATIONS[:9])
+        old.execute("INSERT INTO checkout VALUES (1, '/p', '8:1', 1, 1, 'nested', 'x')")
+        old.execute("INSERT INTO agreed VALUES (1, '2', NULL, 'A', NULL, '2-a')")
+        old.execute("INSERT INTO agreed_unit VALUES (1, '2', 'metadata', 'm1')")
+    with State.open(str(tmp_path)) as state:
+        assert state.load(1).agreed["2"].units == {"metadata": "m1"}
+        assert state.agreed_contents([("2", "m1")]) == {}
+        state.save_update(1, BaselineUpdate(agreed={"2": AGREED}, contents=KEPT))
+        assert state.agreed_contents([("2", "m1")]) == KEPT

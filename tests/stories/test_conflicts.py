@@ -73,6 +73,7 @@ def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: W
         "takes": "store",
         "reason": "newer-store",
         "forks": False,
+        "merges": False,
         "resolve": [f"reconcile resolve {ID} --take store", f"reconcile resolve {ID} --take workspace"],
     }
 
@@ -301,6 +302,45 @@ def test_a_watcher_says_which_side_won_and_the_way_back(world: World, monkeypatc
     retitled(world)
     code, shown = watched_at_terminal(world.project, "the other version: ")
     assert code == 0
-    words = "metadata: both sides changed it; the store's is taken (newer); the other version: "
+    words = "metadata (title): both sides changed it; the store's is taken (newer); the other version: "
     assert f"{words}reconcile restore {ID}@{newest(world)}:metadata" in shown
     assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
+
+
+def test_of_a_merge_the_keys_are_named_and_each_version_can_be_brought_back(world: World) -> None:
+    retitled(world)
+    set_key(world.workspace / f"{FIRST}-it", "colour", "red", LONG_AGO + SECOND)
+    (conflict,) = world.plan()["conflicts"]
+    assert (conflict["keys"], conflict["takes"], conflict["merges"]) == (["title"], "store", True)
+    text = said(world, "-n")
+    assert "metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z" in text
+    assert "the store's is taken (newer); other keys are merged; to decide now:" in text
+    done = " ".join(world.reconcile().stdout.split())
+    assert "metadata (title): the store's is taken (newer); other keys are merged; both versions are saved:" in done
+    assert f"reconcile diff {ID}" in done
+    for side in (world.store, world.workspace):
+        described = json.loads((side / f"{FIRST}-store" / "metadata.json").read_bytes())
+        assert (described["title"], described["colour"]) == ("store", "red")
+    detail = status(world)[ID]["detail"]
+    shown = said(world, "diff", str(FIRST), "--json")
+    (decided,) = json.loads(shown)["decided"]
+    assert (decided["unit"], decided["winner"]) == ("metadata", "store")
+    assert f"`reconcile restore {decided['lost']}` brings the workspace's back" in detail
+    world.reconcile("restore", decided["lost"], settled=False)
+    world.reconcile()
+    assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+
+
+def test_configured_to_hold_only_the_same_key_is_a_conflict(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(monkeypatch)
+    three(world)
+    world.reconcile()
+    set_key(world.store / f"{FIRST}-it", "title", "store", LONG_AGO + SECOND)
+    set_key(world.workspace / f"{FIRST}-it", "colour", "red", LONG_AGO + SECOND)
+    set_key(world.store / f"{SECOND_ID}-it", "colour", "red", LONG_AGO + SECOND)
+    set_key(world.workspace / f"{SECOND_ID}-it", "colour", "blue", LONG_AGO + SECOND)
+    planned = world.plan()
+    assert [each["conversation"] for each in planned["held"]] == [f"jp-c{SECOND_ID}"]
+    assert [each["keys"] for each in planned["conflicts"]] == [["colour"]]
+    world.reconcile(code=4, settled=False)
+    assert title(world, "workspace") == "store"

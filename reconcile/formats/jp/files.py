@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
+from enum import Enum, auto
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from hashlib import blake2b
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from reconcile.formats.jp import times
 from reconcile.formats.json import strict
 from reconcile.formats.json.strict import fragments
-from reconcile.model.format import Summary
+from reconcile.model.format import MergedMetadata, Summary
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Event, Fault, Metadata, ParentKind, ParentRef, Stream
 
@@ -44,7 +45,10 @@ EDITOR_FILES = (
 )
 """Swap and backup files of editors; files that begin with a dot are ignored anyway."""
 
+Element = dict[str, Any]
+
 _PARENT = "parent_id"
+_ACTIVATED = "last_activated_at"
 _ENDED_WITH_THE_SOURCE = ("pinned_at", "archived_at", "expires_at")
 """Fields of a conversation that a fork does not inherit."""
 _LEADING_BASE = "config_delta"
@@ -83,6 +87,9 @@ class ManagedFiles(ABC):
         self.ignore = ignore
         # One pattern, because every file of a scan is matched.
         self._ignored = re.compile("|".join(map(translate, (*EDITOR_FILES, "*.tmp", *ignore))))
+
+    written_keys: frozenset[str] | None = None
+    """The keys of metadata that the program writes: it drops all others at its next write. None: it drops none."""
 
     @abstractmethod
     def parent_of(self, value: object) -> str | None:
@@ -238,6 +245,56 @@ class ManagedFiles(ABC):
                 return edited[:end] + continued[at:]
         return None
 
+    def merge_metadata(self, base: bytes, winner: bytes, other: bytes) -> MergedMetadata | None:
+        """Merge as `Format.merge_metadata`; the later time of activation stays.
+
+        An absent parent states nothing (docs/design/placement.md#rule-2). A key that the program drops was not removed
+        by a person, so that an edit of it stays.
+        """
+        try:
+            before, kept, there = (strict.load_object(content) for content in (base, winner, other))
+        except strict.InvalidContentError:
+            return None
+        taken: dict[str, Any] = {}
+        conflicts = []
+        for key in dict.fromkeys((*kept, *there, *before)):
+            who = self._edited_by(key, before, kept, there)
+            if who is _Editor.OTHER:
+                taken[key] = there.get(key, _ABSENT)
+            elif who is _Editor.BOTH:
+                conflicts.append(key)
+        if not taken:
+            return MergedMetadata(winner, tuple(conflicts))
+        if serialised(kept) != winner or serialised(there) != other:
+            return None
+        return MergedMetadata(serialised(_with_values(kept, there, taken)), tuple(conflicts))
+
+    def _edited_by(self, key: str, before: Element, kept: Element, there: Element) -> _Editor:
+        """Tell whose value of a key stays, or that both have edited it."""
+        was, now, beside = (self._comparable(key, value) for value in (before, kept, there))
+        if key == _PARENT and (key not in kept or key not in there):
+            return _Editor.OTHER if key in there else _Editor.WINNER
+        if beside in (was, now):
+            return _Editor.WINNER
+        if now == was:
+            return _Editor.OTHER
+        if key == _ACTIVATED and (later := _later(now, beside)) is not None:
+            return later
+        if self.written_keys is not None and key not in self.written_keys and None in (now, beside):
+            return _Editor.OTHER if now is None else _Editor.WINNER
+        return _Editor.BOTH
+
+    def _comparable(self, key: str, metadata: Element) -> object:
+        """Return a value in a form that is equal for equal values, however they are written; None: there is none."""
+        if key not in metadata:
+            return None
+        if key == _PARENT and (parent := self._parent_ref(metadata)).kind is not ParentKind.UNREADABLE:
+            return parent
+        value = metadata[key]
+        if key == _ACTIVATED and isinstance(value, str) and (instant := times.instant_ns(value)) is not None:
+            return instant
+        return json.dumps(value, sort_keys=True)
+
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
         """Return new metadata as `Format.forked_metadata`, serialised as by JP, whatever the form of the source.
 
@@ -261,8 +318,45 @@ class ManagedFiles(ABC):
         return ParentRef(ParentKind.UNREADABLE if parent is None else ParentKind.ID, parent)
 
 
+class _Editor(Enum):
+    """Whose value of a key stays in a merge."""
+
+    WINNER = auto()
+    OTHER = auto()
+    BOTH = auto()
+    """Both have edited it: a conflict, and the winner's value stays."""
+
+
+_ABSENT: Final = object()
+
+
+def _later(winner: object, other: object) -> _Editor | None:
+    """Tell which of two times is later; None if one of them is no time."""
+    if not (isinstance(winner, int) and isinstance(other, int)):
+        return None
+    return _Editor.OTHER if other > winner else _Editor.WINNER
+
+
+def _with_values(kept: Element, there: Element, taken: Element) -> Element:
+    """Return an object with some values of another one.
+
+    A new key comes after the one that it follows there, and a new parent at the end, as in `with_parent`.
+    """
+    order = list(kept)
+    last = -1
+    for key in there:
+        if key in kept:
+            last = order.index(key)
+        elif key in taken and key != _PARENT:
+            last += 1
+            order.insert(last, key)
+    order += [key for key in taken if key not in order]
+    values = kept | taken
+    return {key: values[key] for key in order if values[key] is not _ABSENT}
+
+
 def _activation_fault(metadata: dict[str, Any]) -> Fault | None:
-    key, expected = "last_activated_at", "a time such as 2026-01-31 12:00:00.0"
+    key, expected = _ACTIVATED, "a time such as 2026-01-31 12:00:00.0"
     if key not in metadata:
         return Fault(METADATA_FILE, f"no {key}", expected)
     value = metadata[key]
@@ -451,8 +545,6 @@ def _as_rust_writes(number: re.Match[str]) -> str:
 _PAIRS: Final = {"tool_call_request": "tool_call_response", "inquiry_request": "inquiry_response"}
 _CONFIG: Final = "config_delta"
 _COMPACTION: Final = "compaction"
-
-Element = dict[str, Any]
 
 
 def cut(elements: Sequence[Element], part: EventSelection) -> list[Element]:

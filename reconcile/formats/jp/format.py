@@ -143,6 +143,9 @@ _WHOLE_DIGITS = 10
 class JpFormat(ManagedFiles):
     """The format of JP. A conversation is ``jp-c<decimal>`` everywhere inside reconcile."""
 
+    written_keys = frozenset(("title", "last_activated_at", "pinned_at", "archived_at", "expires_at", "labels"))
+    """See docs/design/formats/jp.md#fields."""
+
     @property
     def name(self) -> str:
         """The name that ``--format`` takes."""

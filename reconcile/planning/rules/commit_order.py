@@ -28,13 +28,14 @@ class Doubt(Struct, frozen=True):
     """Two valid versions of one unit.
 
     ``past`` are those that were in sync before, oldest first. ``at_rest``: the workspace has the version of the
-    baseline.
+    baseline. ``edited``: the version of the baseline, if both sides have edited it.
     """
 
     store: Unit
     workspace: Unit
     past: tuple[Digest, ...]
     at_rest: bool = False
+    edited: Digest | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -58,7 +59,8 @@ def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: R
             case = doubtful_case(view, name, baseline)
             if case is not None:
                 past = baseline.history.get((view.id, name), ())
-                doubts.append(Doubt(view.store.units[name], view.workspace.units[name], past, at_rest=case == 13))
+                edited = view.agreed.units[name] if view.agreed is not None and case == 15 else None
+                doubts.append(Doubt(view.store.units[name], view.workspace.units[name], past, case == 13, edited))
     return tuple(doubts)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconcile.model.baseline import Baseline
+    from reconcile.model.format import Places
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, Event, Stream
     from reconcile.model.units import Unit
@@ -81,6 +82,8 @@ class Verdict(Struct, frozen=True, gc=False):
     """For a merged stream: the side that its other files come from."""
     words: str = ""
     """The decision that a person has to make."""
+    keys: tuple[str, ...] = ()
+    """For a conflict in metadata: the keys that both sides have edited; empty if the files were not merged."""
     noted: Reason | None = None
     """The reason why a person should know of it, though no decision is needed."""
 
@@ -236,7 +239,7 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
         return _answered(view, verdict, choice, baseline, policy)
     holds = policy.conflict is OnConflict.HOLD and policy.prefer is Prefer.NEWEST
     if holds and verdict.outcome is not Outcome.HELD and is_conflict(verdict):
-        return Verdict(name, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True)
+        return Verdict(name, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True, keys=verdict.keys)
     return verdict
 
 
@@ -289,11 +292,9 @@ def _decided(view: View, name: str, baseline: Baseline, policy: Policy) -> Verdi
         return _won_by(Side.WORKSPACE, name, case, Reason.LATER_COMMIT)
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not store_is_newest:
         return _directed(view, case, baseline, policy)
-    if (
-        name == METADATA
-        and (merged := _merged_metadata(view, case, policy, store_is_newest=store_is_newest)) is not None
-    ):
-        return merged
+    if name == METADATA:
+        merged = _merged_metadata(view, case, baseline, policy, store_is_newest=store_is_newest)
+        return merged or _by_case(view, name, case, policy)
     return _by_case(view, name, case, policy)
 
 
@@ -328,41 +329,75 @@ def _outdated(view: View, name: str, baseline: Baseline) -> Side | None:
     return outdated.side
 
 
-def _loses(view: View, case: int) -> bool:
+def _contents(view: View) -> tuple[bytes, bytes]:
+    """Return the metadata of the store and of the workspace, which are both valid."""
+    store, workspace = view.store.metadata, view.workspace.metadata
+    assert store is not None  # noqa: S101 - see above
+    assert workspace is not None  # noqa: S101 - as above
+    return store.content, workspace.content
+
+
+def _loses(view: View, places: Places, case: int) -> bool:
     """Tell whether the only edit has lost data that its program never removes, so that it isn't simply newer."""
-    sides = view.store.metadata, view.workspace.metadata
-    before, after = sides if case == 11 else sides[::-1]
+    contents = _contents(view)
+    before, after = contents if case == 11 else contents[::-1]
+    return places.loses(view.id, before, after)
+
+
+def _merged_metadata(
+    view: View, case: int, baseline: Baseline, policy: Policy, *, store_is_newest: bool
+) -> Verdict | None:
+    """Return the merge of two versions of the metadata; None if it isn't needed, or impossible."""
     places = view.format.places
-    if places is None or before is None or after is None:
-        return False
-    return places.loses(view.id, before.content, after.content)
-
-
-def _merged_metadata(view: View, case: int, policy: Policy, *, store_is_newest: bool) -> Verdict | None:
-    """Return the merge of two edits, or of an edit that has lost data with the version before; None if not needed."""
-    lost = case in (11, 13) and not store_is_newest and _loses(view, case)
+    if places is None:
+        return _merged_keys(view, case, baseline, policy)
+    lost = case in (11, 13) and not store_is_newest and _loses(view, places, case)
     judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
-    return _merged_verdict(view, case, lost=lost) if lost or judged else None
+    return _merged_record(view, places, case, lost=lost) if lost or judged else None
 
 
-def _merged_verdict(view: View, case: int, *, lost: bool) -> Verdict | None:
-    """Merge two versions, if the format can; a version that contains the other wins whatever the mtimes are.
+def _merged_keys(view: View, case: int, baseline: Baseline, policy: Policy) -> Verdict | None:
+    """Merge two edits of metadata key by key; None if there are none, or the content before them isn't known.
+
+    The file of the side that would win as a whole wins the keys that both have edited.
+    """
+    agreed = view.agreed.units.get(METADATA) if view.agreed else None
+    before = baseline.contents.get((view.id, agreed)) if agreed else None
+    if case != 15 or before is None:
+        return None
+    winner, reason = judge(view, METADATA, policy.prefer)
+    contents = _contents(view)
+    winning, losing = contents if winner is Side.STORE else contents[::-1]
+    merged = view.format.merge_metadata(before, winning, losing)
+    if merged is None:
+        return None
+    keys = merged.conflicts
+    if merged.content == winning:
+        reason = reason if keys else Reason.UNITED
+        return replace(_won_by(winner, METADATA, case, reason, conflict=bool(keys)), keys=keys)
+    if merged.content == losing:
+        return _won_by(winner.other, METADATA, case, Reason.UNITED)
+    return Verdict(
+        METADATA, case, Outcome.MERGED, Reason.UNITED, content=merged.content, conflict=bool(keys), keys=keys
+    )
+
+
+def _merged_record(view: View, places: Places, case: int, *, lost: bool) -> Verdict | None:
+    """Merge two versions of a record, if the format can; a version that contains the other wins, whatever the mtimes.
 
     ``lost``: the only edit has lost data. If that can't be restored, a person decides.
     """
-    store, workspace = view.store.metadata, view.workspace.metadata
-    if view.format.places is None or store is None or workspace is None:
-        return None
-    merged = view.format.places.merge(view.id, store.content, workspace.content)
+    store, workspace = _contents(view)
+    merged = places.merge(view.id, store, workspace)
     if merged is None:
         words = "an edit removed entries that the other side has, and the two versions can't be merged"
         return Verdict(METADATA, case, Outcome.HELD, Reason.LOSING, words=words) if lost else None
     if isinstance(merged, Fault):
         words = merged.words
         return Verdict(METADATA, case, Outcome.HELD, Reason.CONTRADICTING, words=words)
-    if merged == store.content:
+    if merged == store:
         return _won_by(Side.STORE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_STORE)
-    if merged == workspace.content:
+    if merged == workspace:
         return _won_by(Side.WORKSPACE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_WORKSPACE)
     return Verdict(METADATA, case, Outcome.MERGED, Reason.PUT_BACK if lost else Reason.UNITED, content=merged)
 

@@ -249,9 +249,19 @@ def _keeps_parent(view: View, verdict: Verdict | None, final: Metadata, parent: 
 
 def final_metadata(view: View, verdict: Verdict | None) -> Metadata | None:
     """Return the metadata that the store has once everything is saved."""
+    if verdict is not None and verdict.outcome is Outcome.MERGED and view.format.places is None:
+        return merged_metadata(view, verdict)
     if view.store.main is None or (verdict is not None and verdict.outcome is Outcome.TO_STORE):
         return view.workspace.metadata
     return view.store.metadata
+
+
+def merged_metadata(view: View, verdict: Verdict) -> Metadata:
+    """Return the metadata of a merge."""
+    assert verdict.content is not None  # noqa: S101 - that is what the verdict says
+    metadata = view.format.read_metadata(verdict.content)
+    assert isinstance(metadata, Metadata)  # noqa: S101 - it is made of two valid versions
+    return metadata
 
 
 def stated_content(context: PlanningContext, view: View, metadata: Metadata) -> bytes | None:

@@ -90,3 +90,14 @@ def test_what_one_side_has_archived_and_the_other_live_is_in_doubt_until_that_is
             stored(*ours), here(*theirs), Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)}), RULES
         )
         assert not split_archives(stored(*ours), here(*theirs), Baseline(), FIXED)
+
+
+def test_the_version_before_two_edits_is_given() -> None:
+    baseline = agreed_on(A)
+    old = str(view_of(stored(A), here()).store.digest(STREAM))
+    (doubt,) = doubts_of(stored(EDITED), here(A.replace("[1", "[3")), baseline, RULES)
+    assert doubt.edited == old
+    (doubt,) = doubts_of(stored(EDITED), here(A), baseline, RULES)
+    assert doubt.edited is None
+    (doubt,) = doubts_of(stored(EDITED), here(A), Baseline(), RULES)
+    assert doubt.edited is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -22,7 +23,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.rules.content import Outcome, Verdict, decide_carried, decide_unit, decide_units
 from reconcile.planning.rules.guards import Sides
-from tests.support.scenarios.building import here, stored, view_of
+from tests.support.scenarios.building import agreed_on, here, stored, view_of
 from tests.support.scenarios.notation import StreamText
 
 NOTE = "extra:NOTE.md"
@@ -90,6 +91,7 @@ def check(unit: str, row: Row, outdated: Side | None = None) -> None:
 IN, OUT, NO, BACK = Outcome.TO_STORE, Outcome.TO_WORKSPACE, Outcome.NOTHING, Outcome.BEHIND
 HELD = Outcome.HELD
 HOLD = Policy(conflict=OnConflict.HOLD)
+MERGED = Outcome.MERGED
 
 STREAMS = {
     "4: equal": Row("", "09:00 [1]", "08:00 [1]", 4, NO),
@@ -723,3 +725,61 @@ def test_what_git_is_in_the_middle_of_replaces_nothing(
     assert (verdict.reason is Reason.GIT_BUSY) == (expected is Outcome.HELD)
     decided = replace(policy, decisions={"jp-c1": Take.WORKSPACE})
     assert Outcome.TO_STORE in {each.outcome for each in decide_units(view, Baseline(), decided, CLEAR)}
+
+
+def judged(base: str | None, store: str, workspace: str, policy: Policy | None = None) -> Verdict:
+    """Decide metadata whose content before is known, or not (None)."""
+    baseline = agreed_on(f"1-a  metadata 07:00 {base or BEFORE}  stream 07:00 [1]")
+    baseline = baseline if base is not None else replace(baseline, contents={})
+    lines = [f"1-a  metadata {text}  stream 07:00 [1]" for text in (store, workspace)]
+    view = view_of(stored(lines[0]), here(lines[1]), baseline)
+    return decide_unit(view, METADATA, baseline, policy or Policy())
+
+
+BEFORE = 'title "A"'
+PREFERRED = Policy(prefer=Prefer.WORKSPACE)
+MERGES = {
+    "each another key": (BEFORE, '09:00 title "B"', '08:00 title "A" x=1', MERGED, Reason.UNITED, ()),
+    "the store has both edits": (BEFORE, '08:00 title "B" x=1', '09:00 title "A" x=1', OUT, Reason.UNITED, ()),
+    "the workspace has both edits": (BEFORE, '09:00 title "B"', '08:00 title "B" x=1', IN, Reason.UNITED, ()),
+    "one key, the store's is newer": (
+        *(BEFORE, '09:00 title "B"', '08:00 title "C"', OUT, Reason.NEWER_STORE, ("title",)),
+    ),
+    "one key, the workspace's is newer": (
+        *(BEFORE, '08:00 title "B"', '09:00 title "C"', IN, Reason.NEWER_WORKSPACE, ("title",)),
+    ),
+    "one key, a tie": (BEFORE, '09:00 title "B"', '09:00 title "C"', OUT, Reason.TIE, ("title",)),
+    "one key and another": (BEFORE, '09:00 title "B"', '08:00 title "C" x=1', MERGED, Reason.UNITED, ("title",)),
+    "the content before is unknown": (None, '09:00 title "B"', '08:00 title "A" x=1', OUT, Reason.NEWER_STORE, ()),
+}
+
+
+@pytest.mark.parametrize(("base", "store", "workspace", "outcome", "reason", "keys"), MERGES.values(), ids=MERGES)
+def test_metadata_is_merged_key_by_key(
+    base: str | None, store: str, workspace: str, outcome: Outcome, reason: Reason, keys: tuple[str, ...]
+) -> None:
+    found = judged(base, store, workspace)
+    assert (found.case, found.outcome, found.reason, found.keys) == (15, outcome, reason, keys)
+    assert found.conflict == bool(keys or base is None)
+    assert (found.content is not None) == (outcome is MERGED)
+
+
+def test_prefer_decides_only_the_keys_that_both_have_edited() -> None:
+    found = judged(BEFORE, '09:00 title "B" x=1', '08:00 title "C" y=1', PREFERRED)
+    assert (found.outcome, found.keys) == (MERGED, ("title",))
+    assert json.loads(found.content or b"") | {"last_activated_at": ""} == {
+        "title": "C",
+        "last_activated_at": "",
+        "x": 1,
+        "y": 1,
+    }
+    assert judged(BEFORE, '09:00 title "B"', '08:00 title "C"', PREFERRED).reason is Reason.PREFERRED
+
+
+def test_what_is_not_as_jp_writes_it_is_decided_as_a_whole() -> None:
+    baseline = agreed_on(f"1-a  metadata 07:00 {BEFORE}  stream 07:00 [1]")
+    compact = '{\\"last_activated_at\\":\\"2026-01-01 00:00:00.0\\",\\"x\\":1}'
+    files = ['1-a  metadata 09:00 title "B"  stream 07:00 [1]', "1-a  stream 07:00 [1]"]
+    view = view_of(stored(files[0]), here(files[1], f'1-a/metadata.json 08:00 "{compact}"'), baseline)
+    found = decide_unit(view, METADATA, baseline, Policy())
+    assert (found.outcome, found.reason, found.conflict, found.keys) == (OUT, Reason.NEWER_STORE, True, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,9 +14,12 @@ from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind
 from reconcile.model.policy import RestoreRequest, UndoRequest
-from reconcile.model.snapshot import Metadata, Partition, Side
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, Metadata, Partition, Side
 from reconcile.planning.simulate import listing_of, simulate
+from tests.support.scenarios.notation import written
 from tests.support.scenarios.plan_execution import blobs_of, inside, is_directory_removal
+from tests.support.scenarios.trees import Blob
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
     from tests.support.scenarios.trees import Tree
 
 _SAVES = (Kind.COPY, Kind.FORK)
+_JUDGED = (Reason.UNITED, Reason.NEWER_STORE, Reason.NEWER_WORKSPACE, Reason.TIE, Reason.PREFERRED)
+_KEYS_OF_JP = frozenset(("title", "last_activated_at", "pinned_at", "archived_at", "expires_at", "labels"))
+_DECIDED_OTHERWISE = {"parent_id", "last_activated_at"}
 _WHOLE = ("metadata.json", "events.json")
 _NUMBERED = re.compile(r"(?:^|/)(\d+)(?=[-/])")
 
@@ -51,6 +58,7 @@ def check_laws(run: Carried) -> None:
     _check_removals(run)
     _check_census(run)
     _check_needless(run)
+    _check_edits(run)
 
 
 def numbers_in(trees: Iterable[Tree | None]) -> set[str]:
@@ -145,3 +153,52 @@ def _check_needless(run: Carried) -> None:
         after = simulate(replace(run.plan, actions=(action,)), listing)
         assert after != listing, f"action {action.id} changes nothing: {action}"
         listing = after
+
+
+def _check_edits(run: Carried) -> None:
+    """An edit of a key on one side stays, unless the same key was edited on the other side."""
+    for action in run.plan.actions:
+        if action.unit != METADATA or action.case != 15 or action.reason not in _JUDGED:
+            continue
+        agreed, number = run.baseline.agreed[action.conversation].units[METADATA], _number_of(action.conversation)
+        base = run.baseline.contents.get((action.conversation, agreed))
+        store, workspace = (_only_metadata(run.before[side], number) for side in Side)
+        after = _only_metadata(run.after[action.target.side], number)
+        known, stored, here, merged = (_as_jp_writes_it(content) for content in (base, store, workspace, after))
+        if known is not None and stored is not None and here is not None:
+            assert merged is not None, f"{number}: the merged metadata isn't as JP writes it"
+            for key in (known.keys() | stored.keys() | here.keys()) - _DECIDED_OTHERWISE:
+                found, right = merged.get(key), _rightful(key, *(each.get(key) for each in (known, stored, here)))
+                assert found in right, f"{number}: {key} is {found!r}, expected one of {right}"
+
+
+def _number_of(conversation: str) -> str:
+    return conversation.removeprefix("jp-c")
+
+
+def _only_metadata(tree: Tree | None, number: str) -> bytes | None:
+    """Return the metadata of a conversation with one directory on a side."""
+    paths = [
+        path for path in tree or {} if path.endswith("/metadata.json") and _NUMBERED.findall(path)[-1:] == [number]
+    ]
+    entry = tree[paths[0]] if tree is not None and len(paths) == 1 else None
+    return entry.content if isinstance(entry, Blob) else None
+
+
+def _as_jp_writes_it(content: bytes | None) -> dict[str, object] | None:
+    try:
+        value = json.loads(content or b"")
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and written(value) == content else None
+
+
+def _rightful(key: str, base: object, store: object, workspace: object) -> list[object]:
+    """Return the values that a key may have after a merge."""
+    if store == base:
+        return [workspace]
+    if workspace == base:
+        return [store]
+    if key not in _KEYS_OF_JP and None in (store, workspace):  # stripped by JP
+        return [workspace if store is None else store]
+    return [store, workspace]

@@ -32,6 +32,7 @@ class Memories:
     local: dict[str, Intent] = field(default_factory=dict)
     own: dict[str, Baseline] = field(default_factory=dict)
     """By workspace, what only that checkout knows."""
+    contents: dict[tuple[str, Digest], bytes] = field(default_factory=dict)
     wiped: dict[str, tuple[Baseline, ...]] = field(default_factory=dict)
     """By workspace, what checkouts knew that were at that path before, the newest first."""
 
@@ -55,6 +56,7 @@ class Memories:
             history=dict(self.history),
             parents=dict(self.parents),
             tombstones=dict(self.tombstones),
+            contents=dict(self.contents),
         )
 
     def remember(self, workspace: str, changes: Changes, run: str | None = None, brought: Collection[str] = ()) -> None:
@@ -81,6 +83,7 @@ class Memories:
             asides=_updated(own.asides, changes.asides),
             waiting=_updated(own.waiting, changes.waiting),
         )
+        self.contents.update(changes.contents)
         for key, newest in changes.history.items():
             older = tuple(digest for digest in self.history.get(key, ()) if digest != newest)
             self.history[key] = (*older, newest)
@@ -121,7 +124,7 @@ class Memories:
 
     @property
     def _tables(self) -> tuple[dict[Any, Any], ...]:
-        return (self.history, self.parents, self.tombstones, self.local, self.own, self.wiped)
+        return (self.history, self.parents, self.tombstones, self.local, self.own, self.contents, self.wiped)
 
 
 def _updated(before: Mapping[K, V], changes: Mapping[K, V | None]) -> dict[K, V]:
