@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from click.shell_completion import CompletionItem
 
 from reconcile.formats import get_format
+from reconcile.formats.jp.files import METADATA_FILE
 from reconcile.index.file import IndexFile
+from reconcile.model.snapshot import Metadata
 from reconcile.state.directory import state_directory
 
 from .context import find_roots, open_session, settings_of
@@ -30,6 +32,8 @@ _NEWEST = 50
 """The runs that are searched for saved versions."""
 _MOST = 1000
 """The most ids or titles that are printed."""
+_READ = 100
+"""The most titles that are read from files, as no run has saved them yet."""
 
 
 def candidates(kind: str, options: Options, incomplete: str) -> list[CompletionItem]:
@@ -68,18 +72,33 @@ def _ids(options: Options, text: str) -> Iterator[CompletionItem]:
 
 
 def _titles(roots: Roots) -> dict[str, tuple[str | None, str]]:
-    """Return title and directory name of each conversation, as the last run has saved them, or else without titles."""
+    """Return title and directory name of each conversation, as the last run has saved them, or else from the files."""
     fmt = get_format(roots.format)
     directory = state_directory(roots.key, os.environ, sys.platform)
     known: dict[str, tuple[str | None, str]] = {}
     for index in IndexFile(directory, roots.workspace_identity).load_indexes()[1]:
         for path, row in index.rows.items():
             _add(known, fmt, path, row.title)
-    if not known:
-        for side in (roots.store_conversations, roots.workspace_conversations):
-            for path in _directories(side) if fmt.places is None else ():
-                _add(known, fmt, path, None)
+    sides = (roots.store_conversations, roots.workspace_conversations) if fmt.places is None else ()
+    missing: dict[str, str] = {}
+    for side in sides:
+        for path in _directories(side):
+            conversation = fmt.parse_id(path)
+            if conversation is not None and known.get(conversation, (None,))[0] is None:
+                missing[conversation] = os.path.join(side, path)
+    for number, conversation in enumerate(sorted(missing, reverse=True)):
+        path = missing[conversation]
+        title = _title_in(fmt, path) if number < _READ else None
+        known[conversation] = (title, os.path.basename(path))
     return known
+
+
+def _title_in(fmt: Format, path: str) -> str | None:
+    """Return the title in a conversation's directory."""
+    with suppress(OSError), open(os.path.join(path, METADATA_FILE), "rb") as file:
+        metadata = fmt.read_metadata(file.read())
+        return metadata.title if isinstance(metadata, Metadata) else None
+    return None
 
 
 def _add(known: dict[str, tuple[str | None, str]], fmt: Format, path: str, title: str | None) -> None:

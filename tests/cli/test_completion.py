@@ -110,13 +110,13 @@ def test_a_title_of_two_is_completed_by_ids(
     }
 
 
-def test_names_of_directories_serve_before_the_first_run(
+def test_the_files_serve_before_the_first_run(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complete: Callable[[str], dict[str, str]]
 ) -> None:
     world = make_project(tmp_path / "project", run)
     monkeypatch.chdir(world.project)
     write_conversation(world.workspace / "17528832001-it", "It", events(1))
-    assert complete("diff ") == {"jp-c17528832001": ""}
+    assert complete("diff ") == {"jp-c17528832001": "It"}
 
 
 def test_runs_and_versions(project: Path, run: Run, complete: Callable[[str], dict[str, str]]) -> None:
