@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.views import View
 
 _LEFT = {AsideKind.KEPT: Reason.KEPT, AsideKind.UNDONE: Reason.UNDONE}
+_REPLACES = {Outcome.TO_STORE: Side.STORE, Outcome.TO_WORKSPACE: Side.WORKSPACE}
+"""By outcome, the side whose version of a unit is replaced."""
 
 
 def report_conversation(context: PlanningContext, view: View) -> None:
@@ -231,9 +233,13 @@ def _report_missing(context: PlanningContext, view: View, verdict: Verdict) -> N
 
 
 def _report_parent(context: PlanningContext, view: View) -> None:
-    for side in (view.store, view.workspace):
-        metadata = side.metadata
-        if metadata is not None and metadata.parent.kind is ParentKind.UNREADABLE:
+    if view.id in context.edits.parents and not context.parentage[view.id].frozen:
+        return  # the run writes another one
+    verdict = context.verdicts.get(view.id, {}).get(METADATA)
+    replaced = _REPLACES.get(verdict.outcome) if verdict is not None else None
+    for side in Side:
+        metadata = view.side(side).metadata
+        if side is not replaced and metadata is not None and metadata.parent.kind is ParentKind.UNREADABLE:
             message = "its parent_id is not a conversation id (such as jp-c17528832001); left alone"
             context.note(view.id, Reason.PARENT_UNREADABLE, message)
             return

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Diverged, Take
-from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest
+from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Side, Snapshot
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored, view_of
@@ -191,6 +191,14 @@ def test_an_unreadable_parent_is_noted_once() -> None:
     (noted,) = notes(plan([strange], [strange], agreed_on(strange, Z)))
     assert noted[:2] == ("jp-c1", Reason.PARENT_UNREADABLE)
     assert noted[2].startswith("its parent_id is not a conversation id (such as jp-c17528832001)")
+
+
+def test_a_parent_that_the_run_corrects_is_not_noted() -> None:
+    strange, corrected = A.replace('"A"', '"A" parent raw 1.5'), A.replace("metadata 09:00", "metadata 10:00")
+    assert notes(plan([strange], [corrected], agreed_on(strange, Z))) == []
+    assert notes(plan([corrected], [strange], agreed_on(strange, Z))) == []
+    policy = Policy(request=SetParentRequest("jp-c1", None))
+    assert plan_of(stored(strange, Z), here(strange, Z), agreed_on(strange, Z), policy).notes == ()
 
 
 def test_what_is_in_the_trash_more_than_once_is_said_to_be_where_it_came_last() -> None:
