@@ -32,7 +32,7 @@ MUTANT ?=
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format docs map bench bench-rules clean
+.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format docs map screens bench bench-rules clean
 .DELETE_ON_ERROR:
 
 help:
@@ -51,6 +51,7 @@ help:
 	@echo 'make format    let ruff lay out the code'
 	@echo 'make docs      the documentation as a site in build/site; fails on a broken link, a page without an index, a misspelling'
 	@echo 'make map       draws the packages and their imports, docs/map.svg'
+	@echo 'make screens   writes docs/screens: what each command shows at a terminal of 80 columns'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
 	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'
 	@echo 'make clean     remove .venv and all generated files'
@@ -115,6 +116,9 @@ docs: $(VENV)/.installed-docs
 
 map: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.support.package_map
+
+screens: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.support.screens
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.run $(ARGS)

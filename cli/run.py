@@ -25,6 +25,7 @@ from reconcile.state.database import StateError
 from .context import find_ids, open_session, policy_of
 from .output.errors import report_failure
 from .output.interaction import (
+    Phase,
     ask_about,
     confirm_or_exit,
     is_interactive,
@@ -34,6 +35,7 @@ from .output.interaction import (
     waiting_callback,
 )
 from .output.plan_text import exit_code, report
+from .output.text import Style, show
 from .unchanged import Opening, Start
 
 if TYPE_CHECKING:
@@ -140,40 +142,71 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
     options, roots = start.options, start.roots
     engine = _begun(start, opening)
     session = engine.session
+    phase = Phase(options)
     if options.is_dry:
-        engine.begin()
+        begin(engine, roots, phase)
         policy = _policy(start, engine, adjust)
         plan = _completed(engine, _planned(engine, policy, options), options)
+        phase.clear()
         warn_of_new_workspace(options, engine, policy)
         announce_new_store(options, roots)
         save_plan(options, roots, plan)
         report(options, roots, session.notices, plan, None)
         return exit_code(plan, None, options)
     with session.exclusively(command, start.settings.lock_timeout, waiting_callback(options)):
-        engine.begin()
+        begin(engine, roots, phase)
         policy = _policy(start, engine, adjust)
         pass_ = _planned(engine, policy, options)
+        phase.clear()
         plan = pass_.plan
         warn_of_new_workspace(options, engine, policy)
-        if announce_new_store(options, roots) and is_interactive(options) and plan.actions:
-            confirm = confirm or "Create the store?"
+        is_new = announce_new_store(options, roots)
+        if (is_new or start.is_first) and is_interactive(options) and plan.actions and not options.yes:
+            from .output.first_run import first_run_lines  # here: there is one first run
+
+            show(first_run_lines(roots, session.directory, Style.choose(options.color)))
+            confirm = confirm or "Continue?"
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
         confirms = confirm and (plan.actions or plan.put_off) and not options.yes
+        is_shown = False
         if asks or confirms:
             import click  # here: most runs ask nothing
 
             try:
-                pass_ = _answers(engine, pass_, policy, options, confirm, asks=asks)
+                pass_, is_shown = _answers(engine, pass_, policy, options, confirm, asks=asks)
             except click.exceptions.Exit as ended:
                 return ended.exit_code
             except click.Abort:
                 return report_failure(Interrupt(), as_json=options.json)
-        return apply_pass(engine, pass_, options, command)
+        return apply_pass(engine, pass_, options, command, is_shown=is_shown)
 
 
-def _answers(engine: Engine, pass_: Pass, policy: Policy, options: Options, confirm: str, *, asks: bool) -> Pass:
-    """Ask what the plan leaves open, and whether to carry it out; return the pass with the answers."""
+def begin(engine: Engine, roots: Roots, phase: Phase) -> None:
+    """Bring what is known of both sides up to date, and tell how much there is to read and to plan."""
+    if engine.index is None:
+        count = sum(map(_entries, (roots.store_conversations, roots.workspace_conversations)))
+        phase.show(f"reading about {count} directories", count)
+    engine.begin()
+    count = len(engine.known.present())
+    phase.show(f"planning {count} {roots.noun}s", count)
+
+
+def _entries(directory: str) -> int:
+    try:
+        return len(os.listdir(directory))
+    except OSError:
+        return 0
+
+
+def _answers(
+    engine: Engine, pass_: Pass, policy: Policy, options: Options, confirm: str, *, asks: bool
+) -> tuple[Pass, bool]:
+    """Ask what the plan leaves open, and whether to carry it out.
+
+    Return the pass with the answers, and whether its plan is on the screen already.
+    """
     roots, notices = engine.session.roots, engine.session.notices
+    is_shown = False
     if asks:
         plan = engine.completed(pass_)
         report(options, roots, notices, plan, None)
@@ -185,11 +218,14 @@ def _answers(engine: Engine, pass_: Pass, policy: Policy, options: Options, conf
             board = engine.decide(pass_, policy)
             show_them = partial(print_differences, engine.session, board.views, options)
             answered = ask_about_conflicts(answered, conflicts, show_them)
-        pass_ = pass_ if answered == policy else engine.plan(answered)
+        is_shown = answered == policy
+        pass_ = pass_ if is_shown else engine.plan(answered)
     if confirm and (pass_.plan.actions or pass_.plan.put_off) and not options.yes:
-        report(options, roots, notices, engine.completed(pass_), None)
+        if not is_shown:
+            report(options, roots, notices, engine.completed(pass_), None)
+        is_shown = True
         confirm_or_exit(options, confirm)
-    return pass_
+    return pass_, is_shown
 
 
 def _has_questions(plan: Plan, options: Options) -> bool:
@@ -205,13 +241,16 @@ def _to_ask(plan: Plan, options: Options) -> list[Conflict]:
     return [conflict for conflict in plan.conflicts if is_undecided(conflict, plan.policy)]
 
 
-def apply_pass(engine: Engine, pass_: Pass, options: Options, command: str) -> int:
-    """Carry out a pass with progress on long work, save what is known then, report, and return the exit code."""
+def apply_pass(engine: Engine, pass_: Pass, options: Options, command: str, *, is_shown: bool = False) -> int:
+    """Carry out a pass with progress on long work, save what is known then, report, and return the exit code.
+
+    ``is_shown``: its plan is on the screen already, and is not printed again.
+    """
     plan = _completed(engine, pass_, options)
     with progress_bar(options, len(pass_.plan.actions)) as progress:
         outcome = engine.apply(pass_, command, progress, is_saved=True)
     engine.save(pass_, outcome)
-    report(options, engine.session.roots, engine.session.notices, plan, outcome)
+    report(options, engine.session.roots, engine.session.notices, plan, outcome, is_shown=is_shown)
     return exit_code(plan, outcome, options)
 
 

@@ -35,7 +35,7 @@ class Start(NamedTuple):
     """The sides and the settings of a command, and what has changed since the last run.
 
     ``last``: the summary that the last run has saved; None where it doesn't hold for this one. ``changed``: by side,
-    the paths that have another status now.
+    the paths that have another status now. ``is_first``: no run has been here yet.
     """
 
     options: Options
@@ -43,6 +43,7 @@ class Start(NamedTuple):
     settings: Settings
     last: Summary | None = None
     changed: tuple[list[str], list[str]] = ([], [])
+    is_first: bool = False
 
     @classmethod
     def of(cls, options: Options, meanwhile: Callable[[Start], object] = lambda _: None) -> Start:
@@ -58,7 +59,7 @@ class Start(NamedTuple):
         key = request_key(roots, with_layout(options, start.settings), start.settings.ignore)
         last = IndexFile(directory, roots.workspace_identity).load_summary(key, time.time_ns())
         if last is None:
-            return start
+            return start._replace(is_first=not os.path.lexists(directory))
         start = start._replace(last=last)
         return start._replace(changed=last.changed(lambda: meanwhile(start)))
 

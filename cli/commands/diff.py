@@ -16,6 +16,7 @@ from ..command import Command
 from ..context import find_ids, open_session, policy_of, settings_of
 from ..options import IDS, options_of
 from ..output.differences import SHOWN, compared, difference_lines
+from ..output.screen import fit, show_paged
 from ..output.text import Style, clean, pad, title_and_id
 from ..output.words import unit_word
 from ..run import opened, selection
@@ -80,18 +81,16 @@ def diff(context: click.Context, conversation: str) -> None:
         click.echo(json.dumps(text, indent=2))
         return
     style = Style.choose(options.color)
-    click.echo(title_and_id(view.title, one, style))
-    for line in difference_lines(comparison, style, None if options.verbose else SHOWN):
-        click.echo(line)
+    lines = [title_and_id(view.title, one, style)]
+    lines += difference_lines(comparison, style, None if options.verbose else SHOWN)
     for each in decided:
         how = " (resolve)" if each.chosen else ""
         saved = f"saved in the vault ({time_text(max(version.mtime_ns for version in each.lost))})"
         unit = clean(unit_word(each.unit))
-        click.echo(f"  conflict in {unit}, decided by run {each.run}{how}:")
-        for side in Side:
-            click.echo(f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}")
-        click.echo(f"    {style(f'reconcile show {clean(each.version)}', 'cyan')}")
-        click.echo(f"    {style(f'reconcile restore {clean(each.version)}', 'cyan')}")
+        lines.append(f"  conflict in {unit}, decided by run {each.run}{how}:")
+        lines += [f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side]
+        lines += [f"    {style(f'reconcile {verb} {clean(each.version)}', 'cyan')}" for verb in ("show", "restore")]
+    show_paged(fit(lines, style), style)
 
 
 def _json(comparison: Comparison) -> dict[str, Any]:

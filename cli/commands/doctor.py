@@ -27,6 +27,7 @@ from ..context import find_ids, find_roots, format_here, open_session, policy_of
 from ..options import IDS, command_line, options_of
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
+from ..output.screen import fit, show_paged
 from ..output.text import Style, clean, short_path, show
 from ..run import opened, run
 
@@ -93,9 +94,9 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     if options.json:
         _print_json(seen, [_as_json(finding) for finding in findings])
     else:
-        _print_checked(seen, Style.choose(options.color))
-        for line in _lines(findings, options, Style.choose(options.color)):
-            click.echo(line)
+        style = Style.choose(options.color)
+        _print_checked(seen, style)
+        show_paged(fit(_lines(findings, options, style), style), style)
     context.exit(ExitCode.HELD if any(finding.ailment.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
@@ -198,9 +199,9 @@ def _run_checks(context: click.Context, name: str) -> NoReturn:
     if options.json:
         _print_json(seen, [_check_as_json(finding) for finding in findings])
     else:
-        _print_checked(seen, Style.choose(options.color))
-        for line in _check_lines(findings, Style.choose(options.color), None if options.verbose else SHOWN):
-            click.echo(line)
+        style = Style.choose(options.color)
+        _print_checked(seen, style)
+        show_paged(fit(_check_lines(findings, style, None if options.verbose else SHOWN), style), style)
     context.exit(ExitCode.HELD if any(finding.severity != "note" for finding in findings) else ExitCode.DONE)
 
 

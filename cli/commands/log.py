@@ -16,7 +16,7 @@ from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..options import RUNS, options_of
 from ..output.screen import show_paged, wrap
-from ..output.text import Style, clean, format_time, pad, show, size
+from ..output.text import Style, clean, format_time, pad, show, size, width
 from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, summed, unit_word, verb_of
 
 if TYPE_CHECKING:
@@ -83,10 +83,14 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
             where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
             notes.append(f"in {where}")
         tail = f"  ({'; '.join(notes)})" if notes else ""
-        text = f"{format_time(run.started_ns)}  {step_counts(steps)}  {clean(run.command)}{tail}"
-        first, *rest = wrap(text, style.columns, f"{pad(run.id, columns)}  ", "    ")
-        yield style(run.id, bold=True) + first.removeprefix(run.id)
-        yield from rest
+        start, command = f"{pad(run.id, columns)}  ", clean(run.command) + tail
+        text = f"{format_time(run.started_ns)}  {step_counts(steps)}"
+        if style.columns is None or width(f"{start}{text}  {command}") <= style.columns:
+            lines = [f"{start}{text}  {command}"]
+        else:
+            lines = [*wrap(text, style.columns, start, "    "), *wrap(command, style.columns, "    ")]
+        yield style(run.id, bold=True) + lines[0].removeprefix(run.id)
+        yield from lines[1:]
         if ending := _ending(run):
             yield style(f"    {ending}", _ENDING_COLOR)
 

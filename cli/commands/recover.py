@@ -20,9 +20,8 @@ from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, 
 from ..command import PLANS, Command
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
 from ..options import command_line, options_of
-from ..output.interaction import confirm_or_exit, is_interactive, print_message, waiting_callback
+from ..output.interaction import confirm_or_exit, is_interactive, print_message, waiting_callback, wrapped_question
 from ..output.plan_text import exit_code, report
-from ..output.text import clean
 from ..run import apply_pass, save_plan
 
 if TYPE_CHECKING:
@@ -83,7 +82,8 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
         policy = _policy(options, settings, chosen, tuple(record.id for record in records))
         plan = plan_for_policy(session, world, policy)
-        if not _confirm(options, roots, session, plan):
+        confirmed = not everything and _asks_by_group(options)
+        if not _confirm(options, roots, session, plan, confirmed=confirmed):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:
         put_marker_back(roots.workspace, roots.workspace_id)
@@ -94,7 +94,9 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     ):
         engine = Engine(session)
         engine.refresh()
-        code = apply_pass(engine, engine.plan(policy), options, command_line(context))
+        pass_ = engine.plan(policy)
+        is_shown = bool(plan.actions) and not options.yes and pass_.plan.actions == plan.actions
+        code = apply_pass(engine, pass_, options, command_line(context), is_shown=is_shown)
     context.exit(code)
 
 
@@ -112,12 +114,16 @@ def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], recor
 
 def _chosen(options: Options, offered: Offers, planning: PlanningContext) -> tuple[str, ...]:
     """Return the conversations to be restored: those that the user confirms by group, or those that were here last."""
-    if is_interactive(options) and not options.yes and not options.is_dry:
+    if _asks_by_group(options):
         return _ask_by_group(offered.groups, planning)
     for group in offered.groups[len(offered.default) :]:
         way = "; restore one: reconcile project ID (at a terminal, recover asks)" if group.known else ""
         print_message(options, f"not restored: {_described(group, planning)}{way}")
     return default_choice(planning, offered)
+
+
+def _asks_by_group(options: Options) -> bool:
+    return is_interactive(options) and not options.yes and not options.is_dry
 
 
 def _ask_by_group(groups: Sequence[Offer], planning: PlanningContext) -> tuple[str, ...]:
@@ -126,7 +132,7 @@ def _ask_by_group(groups: Sequence[Offer], planning: PlanningContext) -> tuple[s
     for group in groups:
         both = coming(planning, {*chosen, *group.conversations})
         offer = replace(group, conversations=tuple(id_ for id_ in both if id_ in group.conversations))
-        if offer.conversations and click.confirm(clean(f"Restore {_described(offer, planning)}?")):
+        if offer.conversations and click.confirm(wrapped_question(f"Restore {_described(offer, planning)}?")):
             chosen = tuple(both)
     return chosen
 
@@ -153,15 +159,18 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
 
 
-def _confirm(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
-    """Print the plan, and ask. Return whether there is anything to do, be it to finish a killed run."""
+def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, confirmed: bool) -> bool:
+    """Print the plan, and ask. Return whether there is anything to do, be it to finish a killed run.
+
+    ``confirmed``: the user has chosen what to restore, and is not asked a second time.
+    """
     if options.out is not None and not roots.workspace_identity:
         raise click.UsageError("--out: a saved plan needs the .jp directory, which is missing; recover without --out")
     save_plan(options, roots, plan)
     has_marker = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
     writes_marker = not has_marker and plan.policy.git_busy is None
     if writes_marker:
-        verb = "writes" if options.yes and not options.is_dry else "would write"
+        verb = "writes" if (options.yes or confirmed) and not options.is_dry else "would write"
         print_message(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
     asks = not options.is_dry and bool(plan.actions or writes_marker)
     # While git is in the middle of an operation, the request is recorded, and carried out at its end.
@@ -169,6 +178,6 @@ def _confirm(options: Options, roots: Roots, session: Session, plan: Plan) -> bo
     pending = asks or (not options.is_dry and (put_off or bool(session.state.journal.open_runs())))
     if not pending or (asks and not options.yes):
         report(options, roots, session.messages, plan, None)
-    if asks:
+    if asks and not (confirmed and plan.actions):
         confirm_or_exit(options, "Restore this?")
     return pending

@@ -144,7 +144,7 @@ def _all_lines(
     for entry, word, title, shown_id in zip(shown, words, titles, ids, strict=True):
         start = style(pad(word, first), COLORS.get(entry.word))
         lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
-        if entry.detail and (entry.word not in QUIET or _has_notice(entry)):
+        if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry)):
             lines += [style(line, dim=True) for line in wrap(clean(entry.detail), style.columns, "    ")]
     counts = Counter(entry.word for entry in found) + Counter(others)
     end = state_counts(counts.items(), noun)
@@ -158,11 +158,11 @@ def _next_lines(found: tuple[StatusLine, ...], style: Style, sides: str) -> list
     pending = sum(count for word, count in words.items() if word not in IDLE and word not in BLOCKED)
     ways = []
     if blocked:
-        ways.append(("reconcile --dry-run", f"shows what can be done about them ({blocked})"))
+        ways.append(("reconcile --dry-run", f"shows the commands for each of these ({blocked})"))
     if words["behind"]:
         ways.append(("reconcile project --behind", f"updates older versions here ({words['behind']})"))
     if words["conflict"]:
-        ways.append(("reconcile diff ID", "shows both versions of a conflict"))
+        ways.append(("reconcile diff ID", f"shows both versions of a conflict ({words['conflict']})"))
     if pending:
         ways.append(("reconcile", f"syncs what changed ({pending}); with --dry-run, it only shows what it would do"))
     if not ways:
@@ -201,9 +201,15 @@ def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -
             found = unit[name]
             if found is not None:
                 when = f"  {found['time']}" if found.get("time") else ""
-                text = f"{found['digest'] or 'invalid: ' + clean(found['fault'])}{when}"
+                content = _short_hash(found["digest"]) if found["digest"] else f"invalid: {clean(found['fault'])}"
+                text = f"{content}{when}"
                 lines += wrap(text, style.columns, f"    {pad(words, 9)}  ", " " * 15)
     show_paged(lines, style)
+
+
+def _short_hash(digest: str) -> str:
+    """Return the beginnings of the hashes of a unit's files."""
+    return "+".join(part[:16] for part in digest.split("+"))
 
 
 def _parents(details: dict[str, Any]) -> str:

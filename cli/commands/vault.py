@@ -192,13 +192,9 @@ def show(context: click.Context, version: str) -> None:
         sys.stdout.buffer.write(contents[versions[0].digest])
         return
     style = Style.choose(options.color)
+    lines = []
     for item in versions:
-        where = f"{item.side}:{item.path}"
-        click.echo(
-            style(
-                f"{clean(where)}  {size(item.size)}  {format_time(item.mtime_ns)}  {item.digest[:16]}",
-                bold=True,
-            )
-        )
-        for line in contents[item.digest].decode(errors="surrogateescape").splitlines():
-            click.echo(clean(line))
+        head = f"{item.side}:{item.path}  {size(item.size)}  {format_time(item.mtime_ns)}  {item.digest[:16]}"
+        lines += [style(line, bold=True) for line in wrap(clean(head), style.columns, "", "  ")]
+        lines += map(clean, contents[item.digest].decode(errors="surrogateescape").splitlines())
+    show_paged(lines, style)

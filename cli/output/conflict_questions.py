@@ -12,7 +12,9 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM
 from reconcile.planning.conflicts import described, newer_side
 
-from .text import clean
+from .interaction import wrapped_question
+from .screen import wrap
+from .text import terminal_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,7 +50,7 @@ def ask_about_conflicts(policy: Policy, conflicts: Iterable[Conflict], differenc
 
 def _ask(conflict: Conflict, differences: Callable[[str], None]) -> str | None:
     """Return the answer about one conflict; None if it is to be asked again."""
-    click.echo(f"\n{clean(conflict.title or conflict.conversation)}: {clean(described(conflict))}")
+    click.echo(f"\n{wrapped_question(f'{conflict.title or conflict.conversation}: {described(conflict)}')}")
     both = "[b]oth, " if conflict.unit == STREAM else ""
     question = (
         f"  Take the [n]ewest (the {newer_side(conflict)}'s), the [s]tore's, the [w]orkspace's, {both}"
@@ -63,7 +65,8 @@ def _ask(conflict: Conflict, differences: Callable[[str], None]) -> str | None:
 
 
 def _prompt(question: str, letters: str, default: str) -> str:
-    answer: str = click.prompt(question, type=click.Choice([*letters]), default=default, show_choices=False)
+    lines = "\n".join(wrap(question.strip(), terminal_columns() - len(" [n]: skip"), "  "))
+    answer: str = click.prompt(lines, type=click.Choice([*letters]), default=default, show_choices=False)
     return answer
 
 

@@ -26,19 +26,23 @@ class ExitCode:
     INTERRUPTED = 130
 
 
-def print_error(message: str, hint: str | None, *, as_json: bool) -> None:
+def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "error") -> None:
     """Print an error and a hint to standard error, as text or as a line of JSON."""
     if as_json:
         import json
 
         lines = [json.dumps({"format": "reconcile.error/1", "error": message, "hint": hint})]
     else:
-        from .text import clean
+        from .text import clean, terminal_columns
 
         lines = [
-            f"reconcile: {clean(message)}",
-            *(f"  hint: {clean(line.strip())}" for line in (hint or "").splitlines()),
+            f"{label}: {clean(message)}" if label else clean(message),
+            *(f"hint: {clean(line.strip())}" for line in (hint or "").splitlines()),
         ]
+        if sys.stderr.isatty() and any(len(line) > 60 for line in lines):
+            from .screen import wrap
+
+            lines = [part for line in lines for part in wrap(line, terminal_columns(), "", "  ")]
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.stderr.flush()
 
@@ -49,12 +53,12 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
         print_error(error.message, error.hint, as_json=as_json)
         return error.exit_code
     if isinstance(error, Interrupt):
-        print_error("interrupted; what was begun is finished or cleaned up by the next run", None, as_json=as_json)
+        print_error("interrupted; run `reconcile` again to continue", None, as_json=as_json, label="")
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         print_error(f"{where}{error.strerror or error}", None, as_json=as_json)
         return ExitCode.FAILED
-    hint = "give it more (ulimit -v), or move the largest files away"
-    print_error("found less memory than this takes", hint, as_json=as_json)
+    hint = "allow more memory (ulimit -v), or move the largest files away"
+    print_error("out of memory", hint, as_json=as_json)
     return ExitCode.FAILED

@@ -17,7 +17,8 @@ from reconcile.model.options import Take
 from reconcile.model.reasons import Reason
 
 from .errors import ExitCode
-from .text import clean
+from .screen import wrap
+from .text import clean, terminal_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 PROGRESS_FROM = 100
 """Number of actions from which on progress is shown."""
+PHASES_FROM = 1000
+"""Number of conversations from which on reading and planning are shown."""
 
 
 class UnansweredError(ReconcileError):
@@ -53,13 +56,13 @@ def confirm_or_exit(options: Options, question: str) -> None:
         return
     if not is_interactive(options):
         raise UnansweredError(
-            f"nothing was done: found no terminal to ask at, expected an answer to: {question}",
+            f"not a terminal, so nothing was done; this needs a yes: {question}",
             "--yes carries it out, --dry-run only shows it",
         )
     import click  # here, as below: most runs ask nothing
 
-    if not click.confirm(f"\n{question}"):
-        print_message(options, "nothing was done")
+    if not click.confirm(f"\n{wrapped_question(question)}"):
+        print_message(options, "Cancelled, nothing changed.")
         raise click.exceptions.Exit(ExitCode.HELD)
 
 
@@ -78,13 +81,13 @@ def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
     accept, request, private = policy.accept_bulk, policy.request, []
     for item in filter(is_question, held):
         if item.reason is Reason.BULK:
-            accept = click.confirm(f"\n{clean(item.message)}.\n  Do it (what goes stays in the vault)?")
+            accept = click.confirm(f"\n{wrapped_question(item.message)}.\n  Continue? The vault keeps what is removed.")
         elif item.reason is Reason.ANCESTORS_ABSENT:
             private.append(clean(item.title or str(item.conversation)))
         elif item.conversation is not None and (takes := _takes(item)):
             name = clean(item.title or item.conversation)
             answer = click.prompt(
-                f"\n{name}: {clean(item.message)}\n  Take which side?",
+                f"\n{wrapped_question(f'{name}: {item.message}')}\n  Take which side?",
                 type=click.Choice([*takes, "skip"]),
                 default="skip",
             )
@@ -95,9 +98,14 @@ def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
 
     if private and isinstance(request, ProjectRequest):
         names = ", ".join(private)
-        ancestors = click.confirm(f"\n{names}:\n  Project what is named above as well? It becomes public.")
+        ancestors = click.confirm(f"\n{names}:\n  Publish the parents that are named above, too?")
         request = replace(request, ancestors=ancestors)
     return replace(policy, decisions=decisions, accept_bulk=accept, request=request)
+
+
+def wrapped_question(text: str) -> str:
+    """Return the text of a question as lines that fit the terminal, with room for the choices."""
+    return "\n".join(wrap(clean(text), terminal_columns() - len(" [y/N]: y") - 2))
 
 
 def _takes(item: Item) -> list[str]:
@@ -112,14 +120,45 @@ def print_message(options: Options, message: str, *, trouble: bool = False) -> N
     if options.json:
         import json
 
-    text = json.dumps({"format": "reconcile.message/1", "message": message}) if options.json else clean(message)
+        text = json.dumps({"format": "reconcile.message/1", "message": message})
+    else:
+        text = _wrapped(message)
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()  # before the next line of standard output
+
+
+def _wrapped(message: str) -> str:
+    """Return a message as lines that fit the terminal of standard error, if it has one."""
+    text = clean(message)
+    return "\n".join(wrap(text, terminal_columns(), "", "  ")) if sys.stderr.isatty() else text
 
 
 def waiting_callback(options: Options) -> Callable[[str], None]:
     """Return a function that prints who holds reconcile's own lock, to be called before waiting for it."""
     return lambda who: print_message(options, f"waiting for {who}")
+
+
+class Phase:
+    """A line at the terminal that tells what a long command does; the next one, or a result, replaces it."""
+
+    def __init__(self, options: Options) -> None:
+        """Show nothing yet."""
+        self._is_shown = not (options.json or options.quiet) and sys.stderr.isatty()
+        self._has_line = False
+
+    def show(self, text: str, count: int) -> None:
+        """Show a text if there is much to do. ``count``: the number of directories or conversations."""
+        if self._is_shown and count >= PHASES_FROM:
+            self._has_line = True
+            sys.stderr.write(f"\r\x1b[2K{text}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Erase the line."""
+        if self._has_line:
+            self._has_line = False
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
 
 
 @contextmanager
@@ -130,7 +169,7 @@ def progress_bar(options: Options, actions: int) -> Iterator[Callable[[int, int]
         return
     import click  # here: most runs are short
 
-    with click.progressbar(length=actions, label="applying", file=sys.stderr) as bar:
+    with click.progressbar(length=actions, label="applying", show_pos=True, width=0, file=sys.stderr) as bar:
         seen = 0
 
         def advance(done: int, _all: int) -> None:

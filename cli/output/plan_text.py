@@ -177,7 +177,7 @@ class PlanText:
         room = MAX_TITLE if columns is None else columns - len(before)
         beside = room - len(shown_id) - 2
         if not shown_id:
-            yield before + style(shorten(name, max(room, 1)) if columns else name, bold=bold, dim=not bold)
+            yield before + style(shorten(name, max(room, 1)), bold=bold, dim=not bold)
         elif columns is None or beside >= min(width(name), LEAST_TITLE):
             title_text = style(shorten(name, beside), bold=bold, dim=not bold)
             yield f"{before}{title_text}  {style(shown_id, dim=True)}"
@@ -329,8 +329,19 @@ def _plural(count: int) -> str:
     return f"{count} event{'' if count == 1 else 's'}"
 
 
-def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, outcome: Outcome | None) -> None:
-    """Print a plan and its outcome, as text or as JSON; ``messages`` go to standard error."""
+def report(
+    options: Options,
+    roots: Roots,
+    messages: Iterable[str],
+    plan: Plan,
+    outcome: Outcome | None,
+    *,
+    is_shown: bool = False,
+) -> None:
+    """Print a plan and its outcome, as text or as JSON; ``messages`` go to standard error.
+
+    ``is_shown``: the plan is on the screen already, so that only the outcome follows.
+    """
     for message in messages:
         print_message(options, message, trouble=True)
     if options.json:
@@ -348,12 +359,14 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
     # A question follows: the user must see the plan that it is about.
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
     shown = replace(plan, actions=(), aside=(), notes=(), conflicts=()) if quiet else _carried_out(plan, outcome)
+    if is_shown:  # all but the commands that bring the other version of a conflict back
+        shown = replace(shown, actions=(), held=(), aside=(), notes=())
     run = (outcome.run or "") if outcome is not None else ""
     text = PlanText(shown, style, verbose=options.verbose, sides=options.sides, done=outcome is not None, run=run)
     lines = [*text.lines(), *undone]
     if not quiet:
         end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides)
-        lines = [heading(roots, plan.layout, style), "", *lines, *end]
+        lines = [*(() if is_shown else (heading(roots, plan.layout, style), "")), *lines, *end]
     if options.is_dry:
         show_paged(lines, style)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,19 @@ if TYPE_CHECKING:
     from .text import Style
 
 
+_CODES = re.compile(r"\x1b\[[0-9;]*m")
+"""The codes of colours and of bold and dim text."""
+_NAME = re.compile(r"(\w+:)?\d{10,}-")
+"""The beginning of a directory's name that has an id."""
+
+
 def wrap(
     text: str, columns: int | None, indent: str = "", hanging: str | None = None, *, breaks_paths: bool = True
 ) -> list[str]:
     """Break a text at spaces into lines of at most so many columns; None: one line.
 
-    A word that is wider is broken after a slash if it is a path, and is left whole otherwise: ids are never broken.
+    A word that is wider is broken after a slash if it is a path, and after the id if it is a directory's name. Ids are
+    never broken.
     ``hanging``: the indentation of all lines but the first.
     """
     if columns is None or width(indent) + width(text) <= columns:
@@ -40,15 +48,31 @@ def wrap(
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:
-    """Yield the words of a text; of a long path its parts, of which all but the first begin with a NUL."""
+    """Yield the words of a text; of a long path its parts, of which all but the first begin with a NUL.
+
+    Of a part that is still too wide, the id at its beginning is one piece, and each of the words after it.
+    """
     for word in text.split(" "):
-        if width(word) <= room or "/" not in word:
-            yield word
-            continue
-        *parts, last = word.split("/")
-        pieces = [*(f"{part}/" for part in parts), last]
+        parts = re.findall(r"[^/]+/?|/", word) if width(word) > room and "/" in word else [word]
+        pieces = [
+            piece
+            for part in parts
+            for piece in (re.findall(r"[^-]+-?|-", part) if width(part) > room and _NAME.match(part) else [part])
+        ]
         yield pieces[0]
-        yield from (f"\0{piece}" for piece in pieces[1:] if piece)
+        yield from (f"\0{piece}" for piece in pieces[1:])
+
+
+def fit(lines: Iterable[str], style: Style) -> Iterator[str]:
+    """Yield lines, of which those that are too wide are wrapped, without their colours."""
+    for line in lines:
+        plain = _CODES.sub("", line) if style.colored else line
+        if style.columns is None or width(plain) <= style.columns:
+            yield line
+        else:
+            text = plain.lstrip(" ")
+            indent = plain[: len(plain) - len(text)]
+            yield from wrap(text, style.columns, indent, f"{indent}  ")
 
 
 def command_lines(command: str, columns: int | None, indent: str) -> list[str]:

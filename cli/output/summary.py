@@ -46,6 +46,8 @@ def summary(
     if style.columns is None or width(text + after) <= style.columns:
         return [style(text + after, color, bold=True)]
     lines = [style(line, color, bold=True) for line in wrap(text, style.columns)]
+    if way and len(f"Run {run}; undo with: {way}") <= style.columns:
+        return [*lines, f"Run {run}; undo with: {way}"]
     if way:
         return [*lines, f"Run {run}; undo with:", *command_lines(way, style.columns, "  ")]
     return [*lines, f"Run {run}."] if run else lines

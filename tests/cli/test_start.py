@@ -45,7 +45,7 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path, run: Run) -> None:
     missing = tmp_path / "missing"
     by_parser = run("-w", missing, "--color=auto")
     assert ran("-w", missing) == (2, "", by_parser.stderr)
-    assert by_parser.stderr.startswith(f"reconcile: --workspace: {missing} does not exist\n")
+    assert by_parser.stderr.startswith(f"error: --workspace: {missing} does not exist\n")
 
 
 def test_a_shell_is_told_how_to_complete_words() -> None:

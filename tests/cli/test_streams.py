@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 FULL = Path("/dev/full")
 FIRST, SECOND = 17500000001, 17500000002
-CANNOT = "reconcile: cannot write to standard output ({}): No space left on device\n"
-GOES_ON = "  hint: the command does its work without it, and ends with exit code 1\n"
+CANNOT = "error: cannot write to standard output ({}): No space left on device\n"
+GOES_ON = "hint: the command does its work without it, and ends with exit code 1\n"
 LISTINGS = (
     ("--help",),
     ("--version",),

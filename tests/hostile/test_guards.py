@@ -34,7 +34,7 @@ def refused(world: World, result: Result, *words: str) -> None:
     """One line with what was found and expected, one with what to do; exit code 2."""
     assert result.exit_code == 2, result.output
     assert len(result.stderr.splitlines()) == 2, result.stderr
-    assert result.stderr.splitlines()[1].startswith("  hint: ")
+    assert result.stderr.splitlines()[1].startswith("hint: ")
     for word in words:
         assert word in result.stderr
 

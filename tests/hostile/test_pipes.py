@@ -133,7 +133,7 @@ def test_a_file_of_the_state_that_is_no_file(
     (path,) = put(used, kind, name)
     for words in (("--dry-run",), (), ("status",)):
         code, said = outcome(used, *words)
-        assert (code, said.splitlines()[0]) == (1, f"reconcile: {path}: not a regular file"), said
+        assert (code, said.splitlines()[0]) == (1, f"error: {path}: not a regular file"), said
     assert (contents(used.store), contents(used.workspace)) == before
     shutil.rmtree(path) if kind == "directory" else path.unlink()
     assert outcome(used)[0] == 0
@@ -146,7 +146,7 @@ def test_a_lock_that_is_no_file(used: World, name: str, kind: str, monkeypatch: 
     monkeypatch.chdir(used.project)
     (path,) = put(used, kind, name)
     code, said = outcome(used)
-    assert (code, said.startswith(f"reconcile: {path}: "), said.count("\n")) == (1, True, 1), said
+    assert (code, said.startswith(f"error: {path}: "), said.count("\n")) == (1, True, 1), said
     assert outcome(used, "--dry-run")[0] == 0
 
 

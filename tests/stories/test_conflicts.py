@@ -219,7 +219,9 @@ def test_at_a_terminal_each_conflict_is_asked_about_and_newest_is_the_default(wo
     retitled(world)
     code, shown = at_terminal("-w", world.project, answers="\n")
     assert (code, shown.count(TAKE)) == (0, 1), shown
-    assert "store: metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z" in shown
+    assert "store: metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z" in " ".join(
+        shown.split()
+    )
     assert "[n]ewest (the store's)" in shown
     assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
     assert f"reconcile restore {ID}@{newest(world)}:metadata" in shown

@@ -76,7 +76,7 @@ def test_a_store_that_a_run_makes_is_named(tmp_path: Path, run: Run) -> None:
     assert dry.stderr == told.replace("creating", "a run creates")
     assert not world.silo.exists()
     code, shown = at_terminal("-w", world.project, answers="n\n")
-    assert (code, "Create the store?" in shown, world.silo.exists()) == (4, True, False), shown
+    assert (code, "Continue?" in shown, world.silo.exists()) == (4, True, False), shown
     assert run("-w", world.project).stderr == told, "nobody can be asked: a script's first run works"
     assert world.store.is_dir()
     assert run("-w", world.project).stderr == ""
@@ -90,4 +90,4 @@ def test_a_store_is_made_with_a_yes(tmp_path: Path, run: Run) -> None:
     other = make_project(tmp_path / "other", run)
     (other.project / ".jp" / ".id").write_text("zz9zz\n")
     code, shown = at_terminal("-w", other.project, "-y")
-    assert (code, "Create the store?" in shown) == (0, False)
+    assert (code, "Continue?" in shown) == (0, False)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FIRST = 17500000000
 MANY = 40
-INTERRUPTED = "interrupted; what was begun is finished or cleaned up by the next run"
+INTERRUPTED = "interrupted; run `reconcile` again to continue"
 BEGIN = """
 import os, signal, sys
 from reconcile_cli.start import start

@@ -100,7 +100,7 @@ def test_interrupted_by_the_user(world: World) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
-    assert errors.splitlines() == ["reconcile: interrupted; what was begun is finished or cleaned up by the next run"]
+    assert errors.splitlines() == ["interrupted; run `reconcile` again to continue"]
     assert before <= world.kept()
     world.reconcile()
     world.reconcile("--check")

@@ -88,8 +88,8 @@ def test_both_files_torn(run: Run, tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         (
-            "reconcile: .leslie/thread_relations.json: a truncated file, which ends inside a value in "
-            "line 51 (expected a JSON object)\n  hint: see what can be recovered: reconcile doctor --format leslie\n"
+            "error: .leslie/thread_relations.json: a truncated file, which ends inside a value in "
+            "line 51 (expected a JSON object)\nhint: see what can be recovered: reconcile doctor --format leslie\n"
         ),
     )
 

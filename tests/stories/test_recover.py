@@ -51,7 +51,7 @@ def test_what_was_wiped_comes_back_with_its_notes_and_without_what_is_local(know
     shown = recover(known, "--dry-run")
     assert "2 to publish" in shown.stdout
     refused = recover(known, code=4)
-    assert "nothing was done: found no terminal to ask at" in refused.stderr
+    assert "not a terminal, so nothing was done" in refused.stderr
     assert not known.workspace.is_dir() or not list(known.workspace.iterdir())
     recover(known, "--yes")
     assert listing(known.workspace) == before

@@ -212,7 +212,7 @@ def test_a_file_that_is_no_plan_is_refused_in_one_line(world: World, tmp_path: P
     result = world.run("--workspace", world.project, "apply", bad)
     assert result.exit_code == 2, result.output
     message = result.stderr.splitlines()
-    assert message[0].startswith("reconcile: ")
+    assert message[0].startswith("error: ")
     assert len(message) <= 2, "one line, and a hint"
     assert not world.store.exists()
 

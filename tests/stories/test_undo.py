@@ -361,7 +361,7 @@ def test_a_version_that_is_none_is_told(world: World, version: str) -> None:
     before = (world.state / DATABASE).read_bytes()
     result = world.run("restore", version.format(run=runs(world)[0]["id"]), "-n", "-w", world.project)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("reconcile: ")
+    assert result.stderr.startswith("error: ")
     assert (world.state / DATABASE).read_bytes() == before
 
 
@@ -434,6 +434,7 @@ def test_a_second_undo_goes_further_back_only_after_a_yes(world: World) -> None:
     before = listing(world.store)
     code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
     assert (code, listing(world.store)) == (4, before), shown
+    shown = " ".join(shown.split())
     assert "this undo reaches further back, to an older run" in shown
     assert f"is an undo of {second} (`reconcile redo` repeats that one)" in shown
     assert f"undo of {first}" in shown

@@ -128,7 +128,7 @@ def test_a_removal_that_waits_is_asked_for_first(world: World) -> None:
     three(world)
     world.reconcile()
     merging(world)
-    assert "expected an answer to" in world.reconcile("rm", str(FIRST), code=4, settled=False).output
+    assert "this needs a yes" in world.reconcile("rm", str(FIRST), code=4, settled=False).output
     assert not requested(world)
 
 
