@@ -101,7 +101,7 @@ def apply_file(content: bytes) -> None:
         result = stage().run("apply", stage().file, *words)
         assert result.exit_code in (0, 1, 2, 4), result.output
         if result.exit_code in (1, 2):
-            lines = [line for line in result.stderr.splitlines() if not line.startswith("  hint: ")]
-            assert len(lines) <= 1 or "Usage:" in result.stderr, result.stderr
+            errors = [line for line in result.stderr.splitlines() if not line.startswith(("hint: ", "  "))]
+            assert len(errors) <= 2 or "Usage:" in result.stderr, result.stderr
             assert len(result.stderr) < MESSAGE + len(str(stage().root)) * 4
     assert before - stage().everything() == set(), "lost"
