@@ -1,0 +1,49 @@
+"""Conflicts in words: what differs, which side is newer, and times that no calendar has."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconcile.model.plan import Conflict, Rival
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import STREAM, Metadata, ParentKind, ParentRef, Side
+from reconcile.planning.conflicts import differing_keys, newer_side, time_text
+
+SECOND = 10**9
+
+
+def metadata(content: bytes) -> Metadata:
+    return Metadata(title=None, parent=ParentRef(ParentKind.ABSENT), local=False, content=content)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"1", b"[" * 100_000])
+def test_a_file_that_is_no_object_has_no_keys(content: bytes) -> None:
+    whole = metadata(b'{"title": "A"}')
+    assert differing_keys(metadata(content), whole) == differing_keys(whole, metadata(content)) == ()
+
+
+def test_a_key_that_only_one_side_has_differs() -> None:
+    ours, theirs = metadata(b'{"title": "A", "user": null}'), metadata(b'{"tag": 1, "title": "A"}')
+    assert differing_keys(ours, theirs) == ("user", "tag")
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "side"), [(2, 1, Side.STORE), (1, 2, Side.WORKSPACE), (1, 1, Side.STORE)]
+)
+def test_the_newer_side(store: int, workspace: int, side: Side) -> None:
+    conflict = Conflict(
+        conversation="1",
+        title="A",
+        unit=STREAM,
+        case=15,
+        store=Rival(store * SECOND),
+        workspace=Rival(workspace * SECOND),
+        takes=None,
+        reason=Reason.CONFLICT,
+    )
+    assert newer_side(conflict) is side
+
+
+def test_a_time_outside_of_the_calendar_is_a_number() -> None:
+    assert time_text(0) == "1970-01-01 00:00:00Z"
+    assert time_text(2**63 * SECOND) == f"{2**63 * SECOND} ns"
