@@ -28,6 +28,7 @@ from .output.interaction import (
     Phase,
     ask_about,
     confirm_or_exit,
+    first_run_lines,
     is_interactive,
     is_question,
     print_message,
@@ -162,8 +163,6 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         warn_of_new_workspace(options, engine, policy)
         is_new = announce_new_store(options, roots)
         if (is_new or start.is_first) and is_interactive(options) and plan.actions and not options.yes:
-            from .output.first_run import first_run_lines  # here: there is one first run
-
             show(first_run_lines(roots, session.directory, Style.choose(options.color)))
             confirm = confirm or "Continue?"
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)

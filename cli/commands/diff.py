@@ -10,6 +10,7 @@ from msgspec import to_builtins
 
 from reconcile.inspect.conversation import decided_conflicts, mark_seen
 from reconcile.model.snapshot import Side
+from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import time_text
 
 from ..command import Command
@@ -18,7 +19,6 @@ from ..options import IDS, options_of
 from ..output.differences import SHOWN, compared, difference_lines
 from ..output.screen import fit, show_paged
 from ..output.text import Style, clean, pad, title_and_id
-from ..output.words import unit_word
 from ..run import opened, selection
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def diff(context: click.Context, conversation: str) -> None:
     for each in decided:
         how = " (resolve)" if each.chosen else ""
         saved = f"saved in the vault ({time_text(max(version.mtime_ns for version in each.lost))})"
-        unit = clean(unit_word(each.unit))
+        unit = clean(unit_text(each.unit))
         lines.append(f"  conflict in {unit}, decided by run {each.run}{how}:")
         lines += [f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side]
         lines += [f"    {style(f'reconcile {verb} {clean(each.version)}', 'cyan')}" for verb in ("show", "restore")]

@@ -11,13 +11,14 @@ import click
 from reconcile.engine.run_history import find_run, origin_of, undone_changes
 from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import WHOLE
+from reconcile.model.units import unit_text
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..options import RUNS, options_of
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, pad, show, size, width
-from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, summed, unit_word, verb_of
+from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, summed, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -162,7 +163,7 @@ def _step_lines(step: Step, style: Style, color: str | None) -> Iterator[str]:
     record = json.loads(step.record)
     target = record["target"]
     verb = verb_of(step.kind, _path(record["source"]), target.partition(":")[2])
-    unit = "" if step.unit == WHOLE else f"  {unit_word(step.unit)}"
+    unit = "" if step.unit == WHOLE else f"  {unit_text(step.unit)}"
     moved = f"{record['source']} -> " if record["source"] and step.kind in PLACES else ""
     words = "" if step.message is None else f": {step.message}"
     start = f"  {pad(step.state.value, 7)}  {pad(verb, VERB_COLUMNS)}  "

@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from reconcile.engine.versions import lost_with_store
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
 from reconcile.model.snapshot import Side
+from reconcile.model.units import unit_text
 from reconcile.planning.filters import named
 from reconcile.planning.status_listing import StatusLine, status_lines
 
@@ -33,7 +34,7 @@ from ..output.text import (
     title_and_id,
     width,
 )
-from ..output.words import intent_words, state_counts, state_word, unit_word
+from ..output.words import intent_words, state_counts, state_word
 from ..run import opened, selection, warn_of_new_workspace
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
     for unit in details["units"]:
-        lines += wrap(f"{clean(unit_word(unit['unit']))}: {unit['meaning']}", style.columns, "  ", "    ")
+        lines += wrap(f"{clean(unit_text(unit['unit']))}: {unit['meaning']}", style.columns, "  ", "    ")
         for name, words in (("baseline", "base"), ("store", "store"), ("workspace", "workspace")):
             found = unit[name]
             if found is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconcile.model.snapshot import WHOLE
+from reconcile.model.units import unit_text
 from reconcile.serialization.plan_json import action_to_json, item_to_json
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
@@ -27,7 +28,7 @@ from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
 from ..output.summary import verb
 from ..output.text import Style, clean, pad, shorten, width
-from ..output.words import VERB_COLUMNS, unit_word
+from ..output.words import VERB_COLUMNS
 from ..run import announce_new_store
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ class _TextLines:
 
     def _of_item(self, event: WatchEvent, item: Item) -> str:
         words = pad(_EVENT_WORDS.get(event.kind, event.kind.value), VERB_COLUMNS)
-        unit = "" if item.unit == WHOLE else f"{clean(unit_word(item.unit))}: "
+        unit = "" if item.unit == WHOLE else f"{clean(unit_text(item.unit))}: "
         way = f"  ({clean(item.resolve[0])})" if item.resolve and event.kind is EventKind.HELD else ""
         name = self._title(item.title) + "  " if item.conversation else ""
         colored, message, columns = (

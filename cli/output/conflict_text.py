@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import commands, described, restore_command, taken
 
 from .screen import command_lines, wrap
 from .text import clean
-from .words import unit_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -53,5 +53,5 @@ def conflict_lines(
 def _decided(conflict: Conflict) -> str:
     assert conflict.takes is not None  # noqa: S101 - the caller lists no others
     if conflict.merges:
-        return f"{unit_word(conflict.unit)} ({', '.join(conflict.keys)}): {taken(conflict)}; both versions are saved:"
-    return f"{unit_word(conflict.unit)}: {taken(conflict)}; to bring the {conflict.takes.other}'s back:"
+        return f"{unit_text(conflict.unit)} ({', '.join(conflict.keys)}): {taken(conflict)}; both versions are saved:"
+    return f"{unit_text(conflict.unit)}: {taken(conflict)}; to bring the {conflict.takes.other}'s back:"

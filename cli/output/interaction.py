@@ -18,15 +18,17 @@ from reconcile.model.reasons import Reason
 
 from .errors import ExitCode
 from .screen import wrap
-from .text import clean, terminal_columns
+from .text import clean, short_path, terminal_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from reconcile.adapters.roots import Roots
     from reconcile.model.plan import Item
     from reconcile.model.policy import Policy
 
     from ..arguments import Options
+    from .text import Style
 
 
 PROGRESS_FROM = 100
@@ -178,3 +180,19 @@ def progress_bar(options: Options, actions: int) -> Iterator[Callable[[int, int]
             seen = done
 
         yield advance
+
+
+def first_run_lines(roots: Roots, state_directory: str, style: Style) -> Iterator[str]:
+    """Yield what a first run creates, before it asks."""
+    yield style("This is the first run here. It creates:", bold=True)
+    if not roots.store_exists:
+        yield from _directory("store", roots.store, "the durable copy of your conversations", style)
+    yield from _directory(
+        "records", state_directory, "the last synced state, and every version that a run replaces", style
+    )
+    yield ""
+
+
+def _directory(name: str, path: str, purpose: str, style: Style) -> Iterator[str]:
+    yield from wrap(short_path(path, None), style.columns, f"  {name:8}", " " * 10)
+    yield from wrap(purpose, style.columns, " " * 10)

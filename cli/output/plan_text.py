@@ -15,13 +15,14 @@ from reconcile.apply.executor import Result
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Side
+from reconcile.model.units import unit_text
 
 from .errors import ExitCode
 from .interaction import is_interactive, print_message
 from .screen import command_lines, show_paged, wrap
 from .summary import result_lines, summary, verb
 from .text import MAX_INDENT, Style, clean, heading, pad, shorten, show, size, width
-from .words import DIRECTED, PLACES, PUBLISH, REMOVALS, VERB_COLUMNS, is_rename, unit_word
+from .words import DIRECTED, PLACES, PUBLISH, REMOVALS, VERB_COLUMNS, is_rename
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -233,7 +234,7 @@ class PlanText:
                 yield from self._heading(item.conversation, item.title, "  ")
             else:
                 yield from (self._style(line, bold=True) for line in wrap(item.reason.words, columns, "  "))
-            unit = "" if item.unit == WHOLE else f"{clean(unit_word(item.unit))}: "
+            unit = "" if item.unit == WHOLE else f"{clean(unit_text(item.unit))}: "
             yield from wrap(f"{unit}{clean(item.message)}", columns, "    ")
             for command in item.resolve:
                 lines = command_lines(clean(with_sides(command, self._sides)), columns, "      ")
@@ -272,7 +273,7 @@ def with_sides(command: str, sides: str) -> str:
 def detail(action: Action, *, verbose: bool = False) -> str:
     """Return the object of an action in words, without its verb and reason: direction, unit, size, events."""
     kind = action.kind.value
-    unit = "all files" if action.unit == WHOLE else clean(unit_word(action.unit))
+    unit = "all files" if action.unit == WHOLE else clean(unit_text(action.unit))
     if kind in PLACES and action.source is not None:
         return f"{_direction(action)}  {_movement(action.source.path, action.target)}"
     if action.kind is Kind.AGE:

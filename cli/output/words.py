@@ -136,11 +136,6 @@ def state_word(state: str) -> str:
     return STATES.get(state, state)
 
 
-def unit_word(unit: str) -> str:
-    """Return the name of a unit on the screen: a stream is events, and other files have their names."""
-    return "events" if unit == "stream" else unit.removeprefix("extra:")
-
-
 def state_counts(states: Iterable[tuple[str, int]], noun: str) -> str:
     """Return how many conversations are in which state: ``6 conversations: 5 up to date, 1 store only``."""
     order, counts = list(STATES), dict[str, int]()

@@ -10,7 +10,8 @@ from msgspec import Struct
 from reconcile.engine.run_history import undone_changes
 from reconcile.model.reasons import CASES, Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Side
-from reconcile.planning.conflicts import time_text, unit_words
+from reconcile.model.units import unit_text
+from reconcile.planning.conflicts import time_text
 from reconcile.state.journal import StepState
 from reconcile.state.vault import VersionKind
 
@@ -291,7 +292,7 @@ class Decided(Struct, frozen=True):
         """The notice: what was decided, and the command that brings the other version back."""
         how = "resolve took" if self.chosen else "both sides changed it, and the run took"
         back = f"reconcile restore {self.version}"
-        return f"{unit_words(self.unit)}: {how} the {self.winner}'s; `{back}` brings the {self.winner.other}'s back"
+        return f"{unit_text(self.unit)}: {how} the {self.winner}'s; `{back}` brings the {self.winner.other}'s back"
 
     def is_back(self, view: View) -> bool:
         """Tell whether both sides have the other version again."""

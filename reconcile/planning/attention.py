@@ -10,7 +10,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, joined
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
-from reconcile.planning.conflicts import blocked, conflict_of, taken, unit_words
+from reconcile.planning.conflicts import blocked, conflict_of, taken
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal, missing_side
 from reconcile.planning.rules.views import PLACE, Lead
@@ -191,7 +191,7 @@ def _note_conflict(context: PlanningContext, view: View, verdict: Verdict) -> No
         what = "both sides changed it" if verdict.case == 15 else "both sides differ"
         way = f"; {taken(conflict)}" if conflict is not None else ""
         keys = f" ({', '.join(verdict.keys)})" if verdict.keys else ""
-        context.note(view.id, Reason.CONFLICT, f"{unit_words(verdict.unit)}{keys}: {what}{way}", verdict.unit)
+        context.note(view.id, Reason.CONFLICT, f"{unit_text(verdict.unit)}{keys}: {what}{way}", verdict.unit)
 
 
 def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None:

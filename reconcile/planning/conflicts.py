@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from reconcile.model.plan import Conflict, Rival
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Side
+from reconcile.model.snapshot import EXTRA, METADATA, Side
+from reconcile.model.units import unit_text
 from reconcile.planning.rules.content import Outcome, is_conflict, judge
 
 if TYPE_CHECKING:
@@ -67,15 +68,10 @@ def differing_keys(store: Metadata | None, workspace: Metadata | None) -> tuple[
     return tuple(key for key in dict.fromkeys((*ours, *theirs)) if ours.get(key, absent) != theirs.get(key, absent))
 
 
-def unit_words(unit: str) -> str:
-    """Return the name of a unit in a message."""
-    return "events" if unit == STREAM else unit.removeprefix(EXTRA)
-
-
 def described(conflict: Conflict) -> str:
     """Return the unit, what differs, and both versions with their times."""
     keys = _keys(conflict)
-    return f"{unit_words(conflict.unit)}{f' ({keys})' if keys else ''}: {_versions(conflict)}"
+    return f"{unit_text(conflict.unit)}{f' ({keys})' if keys else ''}: {_versions(conflict)}"
 
 
 def blocked(conflict: Conflict) -> str:
