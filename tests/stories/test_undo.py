@@ -397,13 +397,19 @@ def test_the_log_says_what_was_asked_for(world: World, argv: list[str], called: 
     assert runs(world)[0]["command"] == called.format(**named)
 
 
-def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -> None:
+def two_edits(world: World) -> tuple[str, str]:
+    """Sync two edits, each in a run of its own; return the newest run and the one before."""
     three(world)
     world.reconcile()
     for number in (FIRST, SECOND_ID):
         append(world.workspace / f"{number}-it", 1, "b", LONG_AGO + SECOND)
         world.reconcile()
     second, first, _ = (run["id"] for run in runs(world))
+    return second, first
+
+
+def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -> None:
+    second, first = two_edits(world)
     after = listing(world.workspace)
     said = world.reconcile("undo").stderr
     assert said.startswith(f"undo of {second}, 2")
@@ -424,12 +430,7 @@ def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -
 
 
 def test_a_second_undo_goes_further_back_only_after_a_yes(world: World) -> None:
-    three(world)
-    world.reconcile()
-    for number in (FIRST, SECOND_ID):
-        append(world.workspace / f"{number}-it", 1, "b", LONG_AGO + SECOND)
-        world.reconcile()
-    second, first, _ = (run["id"] for run in runs(world))
+    second, first = two_edits(world)
     world.reconcile("undo")
     before = listing(world.store)
     code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
