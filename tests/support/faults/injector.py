@@ -209,11 +209,11 @@ def _check_census(level: DiskLevel, command: Command, before: dict[str, Tree]) -
 def _run_again(level: DiskLevel, command: Command, before: dict[str, Tree]) -> int:
     """Run a command again; where it was complete but for its end and is refused now, a plain one.
 
-    So too where a fork is there already: who asks again gets another one. So would who asks for an undo that the
-    journal has as done, with all that is remembered of it: there nothing is left to do. What `local` has decided is
-    finished by any run.
+    So too where a fork is there already: who asks again gets another one. So would who asks for an undo or a
+    redo that the journal has as done, with all that is remembered of it: there nothing is left to do. What `local` has
+    decided is finished by any run.
     """
-    if command.argv[:1] == ("undo",) and _undone(level.state) > _undone(level.root / SAVED):
+    if command.argv[:1] in (("undo",), ("redo",)) and _undone(level.state) > _undone(level.root / SAVED):
         return 0
     stored = {path for path in level.tree("store") or {} if not path.startswith(".reconcile-")}
     if command.argv[:1] == ("fork",) and stored != before["store"].keys():
