@@ -88,6 +88,8 @@ class Stories(RuleBasedStateMachine):
         self.backups: list[Tree] = []
         self.frames: list[Frame] = []
         self.halves: set[str] = set()
+        self.skipping: set[str] = set()
+        """The runs that skipped a step: a redo of one leaves due what that left."""
         self.locked: set[str] = set()
         self.private: dict[str, set[str]] = {}
         """What was made local, with the runs that did."""
@@ -394,7 +396,7 @@ class Stories(RuleBasedStateMachine):
     def redo(self, checkout: int) -> None:
         """The run that was undone last, whatever came after it."""
         undone = self.world.past.undone(WORKSPACES[checkout - 1])
-        if undone and undone[0] not in self.halves and "forget state" not in self.verbs:
+        if undone and undone[0] not in self.halves | self.skipping and "forget state" not in self.verbs:
             self._run_at_rest("redo", checkout)
 
     @rule(checkout=st.sampled_from((1, 1, 2)))
@@ -410,6 +412,8 @@ class Stories(RuleBasedStateMachine):
         undo = self._run(f"reconcile undo {run}{at}")
         if run not in self.world.past.undone(WORKSPACES[checkout - 1]):
             return  # all of it was refused
+        if run in self.skipping:
+            return
         redo = self._run(f"reconcile redo {run}{at}")
         if not undo.held and not redo.held:
             after = {side: show_tree(tree or {}) for side, tree in self.trees.items()}
@@ -439,11 +443,14 @@ class Stories(RuleBasedStateMachine):
             self.halves.add(f"run{len(self.frames)}")
         self.verbs, self.renewed = [], set()
         try:
-            return self._play(frame)
+            outcome = self._play(frame)
         except Exception as error:
             self.broken = True
             message = f"{type(error).__name__}: {error}\n\n{self.telling()}"
             raise AssertionError(message) from error
+        if any(item.startswith("skipped ") for item in outcome.items):
+            self.skipping.add(f"run{len(self.frames)}")
+        return outcome
 
     def telling(self) -> str:
         """Return the story as a scenario, as short as it can be where it goes wrong in memory too."""
