@@ -21,7 +21,7 @@ from reconcile.planning.rules.guards import is_bulk
 from reconcile.planning.rules.presence import missing_side
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Digest, File, Snapshot
@@ -165,7 +165,8 @@ def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Acti
     """Keep the named conversations and the steps that they need; return also what the plan is about, None for
     everything.
 
-    Kept are also the steps that a command makes due, and derived data that follows from nothing else. Nothing is
+    Kept are also the steps that a command makes due, and derived data that follows from nothing else. A conversation
+    with several directories is done whole: a directory that stayed would be compared with the new content. Nothing is
     reported or recorded about other conversations, except of steps that are done.
     """
     wanted = named(context)
@@ -173,10 +174,10 @@ def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Acti
         return actions, None
     if context.due is not None:
         wanted |= {conversation for conversation, *_ in _due(actions, context.intents) - context.due}
-    kept: set[str] = set()
-    for action in reversed(actions):
-        if action.conversation in wanted or action.id in kept:
-            kept.update((action.id, *action.needs))
+    kept = _with_needs(actions, wanted)
+    while several := _with_several_directories(context, actions, kept) - wanted:
+        wanted |= several
+        kept = _with_needs(actions, wanted)
     kept |= {
         action.id
         for action in actions
@@ -193,6 +194,21 @@ def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Acti
     context.asides = {key: record for key, record in context.asides.items() if key[0] in done}
     context.tombstones = {key: digests for key, digests in context.tombstones.items() if key in done}
     return [action for action in actions if action.id in kept], done
+
+
+def _with_needs(actions: Sequence[Action], wanted: Container[str]) -> set[str]:
+    """Return the steps of some conversations and those that they need."""
+    kept: set[str] = set()
+    for action in reversed(actions):
+        if action.conversation in wanted or action.id in kept:
+            kept.update((action.id, *action.needs))
+    return kept
+
+
+def _with_several_directories(context: PlanningContext, actions: Iterable[Action], kept: Container[str]) -> set[str]:
+    """Return the conversations with several directories on a side of which a step is kept."""
+    changed = {action.conversation for action in actions if action.id in kept} & context.views.keys()
+    return {key for key in changed if context.views[key].store.stale or context.views[key].workspace.stale}
 
 
 def due(plan: Plan) -> frozenset[tuple[str, ...]]:
