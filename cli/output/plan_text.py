@@ -1,12 +1,14 @@
 """The report of a run: its plan as text or JSON, the outcome, and the exit code.
 
-The text groups actions by conversation in the order of the tree, each with its reason.
+The text groups actions by conversation in the order of the tree, each with its reason. A run has an order of its own:
+where it differs, a line tells so, and ``-v`` numbers the steps.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import takewhile
+from itertools import chain, takewhile
+from operator import is_
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -58,6 +60,8 @@ COLORS = {
 }
 CALM_COLORS = {**COLORS, Kind.REMOVE_STALE: "magenta", Kind.REMOVE: "magenta"}
 """Colours of what is done: red is for what needs attention."""
+IN_TREE = "Listed by conversation; -v numbers the steps in the order of the run."
+IN_STEPS = "Listed by conversation; the numbers are the order of the run."
 BLOCKED = "blocked, until you decide or repair"
 ASIDE = "left alone, until a side changes"
 WITH_PATH = (Reason.DUPLICATE, Reason.FLATTENED)
@@ -80,6 +84,7 @@ class PlanText:
         self._style = style
         self._verbose = verbose
         self._sides = sides
+        self._is_done = done
         self._colors = CALM_COLORS if done else COLORS
         self._actions_of: dict[str, list[Action]] = {}
         for action in plan.actions:
@@ -88,6 +93,14 @@ class PlanText:
         room = MAX_INDENT if style.columns is None else (style.columns - LEAST_ROOM) // 2
         self._levels = max(0, min(MAX_INDENT, room))
         self._detail = 0
+        self._is_in_order = self._keeps_order()
+        is_numbered = verbose and not self._is_in_order
+        self._number_columns = max((len(action.id) + 2 for action in plan.actions), default=0) if is_numbered else 0
+
+    def _keeps_order(self) -> bool:
+        """Tell whether the actions are listed in the order in which a run carries them out."""
+        listed = chain.from_iterable(self._actions_of.get(entry.conversation, ()) for entry in self._plan.outline)
+        return all(map(is_, listed, self._plan.actions))
 
     def _ancestors(self) -> set[str]:
         """Return the conversations without actions that have descendants with actions."""
@@ -135,6 +148,9 @@ class PlanText:
             rest = len(self._actions_of) - sum(bool(self._actions_of.get(entry.conversation)) for entry, _ in groups)
             yield f"... and {rest} more conversations (-v shows all); in total:"
             yield from self._totals()
+        if not self._is_in_order and (self._verbose or not self._is_done):
+            words = IN_STEPS if self._verbose else IN_TREE
+            yield from (self._style(line, dim=True) for line in wrap(words, self._style.columns))
         yield ""
 
     def _groups(self) -> list[tuple[Heading, list[Action]]]:
@@ -189,9 +205,11 @@ class PlanText:
     def _lines_of(self, action: Action, before: str) -> Iterator[str]:
         """Yield an action with its reason: in one line if it fits, else the reason in a line of its own."""
         style, columns = self._style, self._style.columns
-        start = f"{before}{style(pad(verb(action), VERB_COLUMNS), self._colors.get(action.kind))}  "
+        number = f"{action.id}.".rjust(self._number_columns - 1) + " " if self._number_columns else ""
+        words = style(pad(verb(action), VERB_COLUMNS), self._colors.get(action.kind))
+        start = f"{before}{style(number, dim=True)}{words}  "
         what, reason = detail(action, verbose=self._verbose), action.reason.words
-        at = len(before) + VERB_COLUMNS + 2
+        at = len(before) + len(number) + VERB_COLUMNS + 2
         if columns is None or at + max(self._detail, width(what)) + 2 + width(reason) <= columns:
             yield f"{start}{pad(what, self._detail)}  {style(reason, dim=True)}".rstrip()
             return

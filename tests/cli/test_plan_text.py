@@ -160,3 +160,41 @@ def test_the_change_in_the_number_of_events(events: tuple[int, int] | None, word
 def test_a_version_whose_time_is_put_back() -> None:
     plan = replace(plan_with(1), actions=(action(1, Kind.AGE),))
     assert " ".join(lines(plan)[1].split()).startswith("reset time in workspace events ")
+
+
+def two_in_a_tree(*order: int) -> Plan:
+    """A plan for a conversation and its child, whose steps have this order."""
+    outline = (Heading("jp-c1", "Title 1", 0), Heading("jp-c2", "Title 2", 1))
+    actions = tuple(replace(action(number), id=str(step)) for step, number in enumerate(order, 1))
+    return Plan(layout="nested", actions=actions, outline=outline)
+
+
+def test_a_plan_in_the_order_of_the_tree_has_no_numbers() -> None:
+    for verbose in (False, True):
+        starts = {line.split()[0] for line in lines(two_in_a_tree(1, 2), verbose=verbose) if line}
+        assert starts == {"Title", "->"}
+
+
+def test_where_a_run_has_another_order_the_text_says_so_and_v_numbers_the_steps() -> None:
+    plan = two_in_a_tree(2, 1)
+    assert lines(plan)[-2:] == [render.IN_TREE, ""]
+    numbered = lines(plan, verbose=True)
+    assert [line.split()[:2] for line in numbered[1:4:2]] == [["2.", "->"], ["1.", "->"]]
+    assert numbered[-2:] == [render.IN_STEPS, ""]
+    done = list(render.PlanText(plan, PLAIN, verbose=False, done=True).lines())
+    assert render.IN_TREE not in done
+
+
+def test_the_numbers_are_those_of_a_real_plan() -> None:
+    """Contents are copied before directories are moved, and the moved one is listed first."""
+    parent = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    other = '3-c  metadata 09:00 title "C"  stream 09:00 [1]'
+    found = here(parent, child, other.replace("[1]", "[1 2]"))
+    plan = plan_of(stored(parent, child, other), found, agreed_on(other))
+    assert [each.kind for each in plan.actions] == [Kind.COPY, Kind.MOVE]
+    shown = lines(plan, verbose=True)
+    assert [line.split()[:2] for line in shown if line.startswith(("    ", "  1"))] == [
+        ["2.", "move"],
+        ["1.", "->"],
+    ]
