@@ -344,6 +344,14 @@ class Stories(RuleBasedStateMachine):
     def clock_jumps(self, hours: int) -> None:
         self.verbs.append(f"clock {hours}")
 
+    @rule(
+        setting=st.sampled_from(
+            ("conflict hold", "conflict newest", "diverged hold", "diverged newest", "diverged fork")
+        )
+    )
+    def configure(self, setting: str) -> None:
+        self.verbs.append(f"config {setting}")
+
     @rule(really=st.integers(0, 3))
     def forget(self, really: int) -> None:
         if really == 3:
