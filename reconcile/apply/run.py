@@ -178,8 +178,11 @@ def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str 
     journal.add_records(run, records_of(world.baseline, sorted(plan.concerned), plan.voided))
     ahead = planned_update(plan, world, run).without(site.written_meanwhile())
     journal.record_intents(run, site.number, ahead, dict(plan.remembered))
+    taken = {(conflict.conversation, conflict.unit): conflict.takes for conflict in plan.conflicts}
     conflicts = [
-        (note.conversation, note.unit) for note in plan.notes if note.reason is Reason.CONFLICT and note.conversation
+        (note.conversation, note.unit, taken.get((note.conversation, note.unit)))
+        for note in plan.notes
+        if note.reason is Reason.CONFLICT and note.conversation
     ]
     site.state.add_conflicts(site.number, run, conflicts)
     return run

@@ -333,11 +333,13 @@ def _decided(session: Session, row: Conflict, run: str, *, chosen: bool = False)
     kept = [v for v in versions if (v.run, v.unit, v.kind) == (run, row.unit, VersionKind.FILE)]
     if not kept:
         return None
-    # A merge has replaced both versions: the older one has lost.
     times = {side: max((v.mtime_ns for v in kept if v.side == side), default=None) for side in Side}
-    loser = min(Side, key=lambda side: (times[side] is None, times[side] or 0, side is Side.STORE))
-    lost = tuple(version for version in kept if version.side == loser)
     merged = None not in times.values()
+    # If the run has replaced both versions, as a merge does, the older one has lost, unless the winner is recorded.
+    loser = min(Side, key=lambda side: (times[side] is None, times[side] or 0, side is Side.STORE))
+    if merged and row.winner is not None and not chosen:
+        loser = row.winner.other
+    lost = tuple(version for version in kept if version.side == loser)
     return Decided(row.conversation, row.unit, run, loser.other, lost, row.seen, chosen, merged)
 
 

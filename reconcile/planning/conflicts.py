@@ -106,10 +106,9 @@ def taken(conflict: Conflict) -> str:
 def _why(conflict: Conflict) -> str:
     if conflict.reason in (Reason.PREFERRED, Reason.DECIDED):
         return conflict.reason.words
-    if conflict.store.mtime_ns == conflict.workspace.mtime_ns:
-        return "same time, so the store's"
-    newer = conflict.store.mtime_ns > conflict.workspace.mtime_ns
-    return "newer" if newer is (conflict.takes is Side.STORE) else f"--prefer {conflict.takes}"
+    if conflict.takes is not newer_side(conflict):
+        return f"--prefer {conflict.takes}"
+    return "same time, so the store's" if conflict.store.mtime_ns == conflict.workspace.mtime_ns else "newer"
 
 
 def newer_side(conflict: Conflict) -> Side:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
+from reconcile.model.snapshot import Side
 from reconcile.state import baseline_table
 from reconcile.state.baseline_table import BaselineUpdate
 from reconcile.state.connection import StateError, encoded_rows, select
@@ -54,12 +55,16 @@ class Checkout(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """A unit that was edited on both sides; it is listed until the user has seen it."""
+    """A unit that was edited on both sides; it is listed until the user has seen it.
+
+    ``winner``: the side whose version the run took; None if an old reconcile has recorded the conflict.
+    """
 
     conversation: str
     unit: str
     run: str
     seen: bool = False
+    winner: Side | None = None
 
 
 class State:
@@ -244,21 +249,23 @@ class State:
             with transaction(self._connection, self._path):
                 baseline_table.save(self._connection, checkout, update)
 
-    def add_conflicts(self, checkout: int, run: str, units: Iterable[tuple[str, str]]) -> None:
-        """List units as conflicts of a run until the user has seen them."""
-        rows = encoded_rows((checkout, conversation, unit, run) for conversation, unit in units)
+    def add_conflicts(self, checkout: int, run: str, units: Iterable[tuple[str, str, Side | None]]) -> None:
+        """List units, each with the side that wins it, as conflicts of a run until the user has seen them."""
+        rows = encoded_rows(
+            (checkout, conversation, unit, run, winner and winner.value) for conversation, unit, winner in units
+        )
         if rows:
             with transaction(self._connection, self._path):
-                sql = "INSERT INTO conflict VALUES (?, ?, ?, ?, 0) ON CONFLICT DO NOTHING"
+                sql = "INSERT INTO conflict VALUES (?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING"
                 self._connection.executemany(sql, rows)
 
     def conflicts(self, checkout: int) -> tuple[Conflict, ...]:
         """Return the conflicts of a checkout, oldest run first."""
-        sql = """SELECT conversation, unit, run, seen FROM conflict WHERE checkout = ?
+        sql = """SELECT conversation, unit, run, seen, winner FROM conflict WHERE checkout = ?
             ORDER BY run, conversation, unit"""
         with state_errors(self._path):
             rows = select(self._connection, sql, (checkout,))
-        return tuple(Conflict(row[0], row[1], row[2], bool(row[3])) for row in rows)
+        return tuple(Conflict(row[0], row[1], row[2], bool(row[3]), Side(row[4]) if row[4] else None) for row in rows)
 
     def conflicts_seen(self, checkout: int, conversations: Iterable[str]) -> None:
         """Mark the conflicts of these conversations as seen."""

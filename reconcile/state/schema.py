@@ -146,6 +146,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                     WHERE conversation = old.conversation AND unit = 'metadata' AND digest = old.digest);
         END""",
     ),
+    # The side whose version the run has taken; null: from before this column.
+    ("ALTER TABLE conflict ADD COLUMN winner TEXT",),
 )
 """Entry n migrates a database from version n to n + 1. A released entry never changes."""
 

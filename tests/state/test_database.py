@@ -724,14 +724,14 @@ def test_memory_alone_needs_no_disk() -> None:
 
 
 def test_conflicts_are_listed_until_seen(state: State, here: int) -> None:
-    state.add_conflicts(here, "r1", [("1", "stream"), ("2", "metadata")])
-    state.add_conflicts(here, "r1", [("1", "stream")])
+    state.add_conflicts(here, "r1", [("1", "stream", Side.STORE), ("2", "metadata", None)])
+    state.add_conflicts(here, "r1", [("1", "stream", Side.WORKSPACE)])
     state.conflicts_seen(here, ["1"])
-    state.add_conflicts(here, "r2", [("1", "stream")])
+    state.add_conflicts(here, "r2", [("1", "stream", Side.WORKSPACE)])
     assert state.conflicts(here) == (
-        Conflict("1", "stream", "r1", seen=True),
+        Conflict("1", "stream", "r1", seen=True, winner=Side.STORE),
         Conflict("2", "metadata", "r1"),
-        Conflict("1", "stream", "r2"),
+        Conflict("1", "stream", "r2", winner=Side.WORKSPACE),
     )
 
 

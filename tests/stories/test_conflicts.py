@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.support.projects.terminal import at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
 from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.support.projects.world import World
 
@@ -346,3 +346,45 @@ def test_configured_to_hold_only_the_same_key_is_a_conflict(world: World, monkey
     assert [each["keys"] for each in planned["conflicts"]] == [["colour"]]
     world.reconcile(code=4, settled=False)
     assert title(world, "workspace") == "store"
+
+
+@pytest.mark.parametrize("newer", ["store", "workspace", "neither"])
+@pytest.mark.parametrize("preferred", ["store", "workspace"])
+@pytest.mark.parametrize("merges", [False, True])
+def test_an_option_names_the_side_that_really_won(world: World, preferred: str, newer: str, *, merges: bool) -> None:
+    """Whatever the times are: the side of the option has won, and the command brings the other side's version back."""
+    retitled(world, newer=newer)
+    other = "workspace" if preferred == "store" else "store"
+    if merges:
+        for side in ("store", "workspace"):
+            key = {"store": "colour", "workspace": "user"}[side]
+            set_key(getattr(world, side) / f"{FIRST}-it", key, side, LONG_AGO + (2 if side == newer else 1) * SECOND)
+    done = " ".join(world.reconcile("--prefer", preferred).stdout.split())
+    assert f"the {preferred}'s is taken (" in done
+    assert f"so the {other}'s" not in done
+    assert (title(world, "store"), title(world, "workspace")) == (preferred, preferred)
+    detail = status(world)[ID]["detail"]
+    assert f"the run took the {preferred}'s; `reconcile restore " in detail
+    assert f"brings the {other}'s back" in detail
+    (decided,) = json.loads(said(world, "diff", str(FIRST), "--json"))["decided"]
+    assert decided["winner"] == preferred
+    back = detail.partition("`")[2].partition("`")[0]
+    world.reconcile(*back.split()[1:], settled=False)
+    world.reconcile()
+    assert (title(world, "store"), title(world, "workspace")) == (other, other)
+    assert status(world)[ID]["detail"] == ""
+
+
+@pytest.mark.parametrize("preferred", ["store", "workspace"])
+def test_of_different_keys_no_side_wins_whatever_the_option_says(world: World, preferred: str) -> None:
+    three(world)
+    world.reconcile()
+    for side, key in (("store", "title"), ("workspace", "colour")):
+        set_key(getattr(world, side) / f"{FIRST}-it", key, side, LONG_AGO + SECOND)
+    assert world.plan("--prefer", preferred)["conflicts"] == []
+    done = world.reconcile("--prefer", preferred).stdout
+    assert ("conflict" in done, "is taken" in done, status(world)[ID]["detail"]) == (False, False, "")
+    for root in (world.store, world.workspace):
+        described = json.loads((root / f"{FIRST}-store" / "metadata.json").read_bytes())
+        assert (described["title"], described["colour"]) == ("store", "workspace")
+    assert json.loads(said(world, "diff", str(FIRST), "--json"))["decided"] == []
