@@ -33,6 +33,7 @@ BY_NAME = {str(each.path.relative_to(FIXTURES).with_suffix("")): each for each i
 NAMES_MAY_LAG = {
     "found/a-name-that-was-due-on-one-side",
     "found/moved-and-its-store-is-no-more",
+    "merge/before-the-first-run",
     "sides/a-store-from-an-old-copy",
 }
 """Scenarios in which a fault leaves a directory under its old name, or under that of its title although the undisturbed
