@@ -51,7 +51,7 @@ help:
 	@echo 'make format    let ruff lay out the code'
 	@echo 'make docs      the documentation as a site in build/site; fails on a broken link, a page without an index, a misspelling'
 	@echo 'make map       draws the packages and their imports, docs/map.svg'
-	@echo 'make screens   writes docs/screens: what each command shows at a terminal of 80 columns'
+	@echo 'make screens   writes docs/screens: each command at a terminal of 80 columns, as text and SVG'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
 	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'
 	@echo 'make clean     remove .venv and all generated files'

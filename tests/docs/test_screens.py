@@ -4,32 +4,60 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.support.documents import commands
-from tests.support.screens import COLUMNS, SCREENS, Shot, World, columns_of, screens
+from tests.support.pages import text
+from tests.support.screens.files import BEFORE, SCREENS, present_files
+from tests.support.screens.scenes import SCENES, plain
+from tests.support.screens.world import COLUMNS, Shot, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-WITHOUT_SCREEN = {"brief", "watch"}
-"""A command of another format, and one that runs until it is stopped."""
+
+def present() -> list[Path]:
+    """The texts of the present screens."""
+    return [SCREENS / f"{name}.txt" for name in SCENES]
+
+
+def columns_of(line: str) -> int:
+    """The columns that a line takes, counted apart from the program's own way."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line
+    )
 
 
 @pytest.mark.timeout(300)  # it runs every command
 def test_the_screens_are_up_to_date() -> None:
-    found = screens()
-    assert sorted(path.name for path in SCREENS.glob("*.txt")) == sorted(found)
-    for name, text in found.items():
-        assert (SCREENS / name).read_text(encoding="utf-8") == text, f"{name} is out of date: run `make screens`"
+    found = present_files()
+    written = {path for path in SCREENS.rglob("*.*") if not path.is_relative_to(BEFORE)} - {SCREENS / "README.md"}
+    assert written == found.keys()
+    for path, wanted in found.items():
+        assert text(path) == wanted, f"{path.relative_to(SCREENS)} is out of date: run `make screens`"
 
 
 def test_every_command_has_a_screen() -> None:
-    shown = "".join(path.read_text(encoding="utf-8") for path in SCREENS.glob("*.txt"))
+    shown = "".join(map(text, present()))
     named = set(re.findall(r"^\$ reconcile ([a-z-]+)", shown, re.MULTILINE))
-    assert commands().keys() - WITHOUT_SCREEN - named == set()
+    assert commands().keys() - named == set()
+
+
+@pytest.mark.parametrize("path", present(), ids=lambda path: path.stem)
+def test_a_picture_shows_its_text_and_loads_nothing(path: Path) -> None:
+    picture = text(path.with_suffix(".svg"))
+    root = ET.fromstring(picture)  # noqa: S314 (a file of ours)
+    assert re.findall(r"url\(|@import|href|https?://(?!www\.w3\.org/2000/svg\")", picture) == []
+    shown: dict[float, str] = {}
+    for element in root.iter("{http://www.w3.org/2000/svg}text"):
+        assert float(element.attrib["x"]) + float(element.attrib["textLength"]) <= COLUMNS * 12.2 + 0.1
+        row = float(element.attrib["y"])
+        shown[row] = shown.get(row, "") + (element.text or "")
+    assert re.sub(r"\s", "", "".join(shown.values())) == re.sub(r"\s", "", text(path))
 
 
 READERS = (
@@ -59,7 +87,7 @@ def test_no_line_is_wider_than_a_terminal(columns: int, tmp_path: Path) -> None:
     (path,) = tmp_path.glob("data/workspace/*/conversations/17779500000-*/metadata.json")
     metadata = json.loads(path.read_text("utf-8")) | {"title": CHINESE}
     path.write_text(json.dumps(metadata, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    shown = {words: world.shown(Shot(words)).splitlines()[1:] for words in READERS}
+    shown = {words: plain(world.shown(Shot(words))).splitlines()[1:] for words in READERS}
     assert CHINESE[:5] in "".join(shown["status"])
     wide = {words: [line for line in lines if columns_of(line) > columns] for words, lines in shown.items()}
     assert {words: lines for words, lines in wide.items() if lines} == {}
@@ -68,8 +96,8 @@ def test_no_line_is_wider_than_a_terminal(columns: int, tmp_path: Path) -> None:
 def test_no_screen_is_wider_than_its_terminal() -> None:
     wide = [
         f"{path.name}: {line}"
-        for path in sorted(SCREENS.glob("*.txt"))
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if not line.startswith("$ ") and columns_of(line) > COLUMNS
+        for path in [*present(), *BEFORE.rglob("*.txt")]
+        for line in text(path).splitlines()
+        if columns_of(line) > COLUMNS
     ]
     assert wide == []
