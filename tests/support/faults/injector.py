@@ -38,7 +38,7 @@ SETTLES = ("resolve", "rm", "set-parent")
 """Commands after which the files say what was asked for: cut short there, what goes with it is any run's to do, and not
 due by the same command any more.
 """
-_SLUG = re.compile(r"(?<=\d)-[a-z-]+")
+_SLUG = re.compile(r"(?<=\d)-[a-z][\w-]*")
 """The part of a directory's name that comes from the title."""
 End = dict[str, list[str]]
 """Both sides as listings, and what the next plan says."""
