@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.documents import DOCS, PROJECT
+from tests.support.documents import PROJECT
 from tests.support.pages import pages, text
 
 if TYPE_CHECKING:
@@ -22,13 +22,7 @@ WORDS = (
     *("are said", "is said", "come back", "comes back", "goes along", "lies", "looked at", "stands"),
     *("mended", "taken back", "taken up", "takes up", "told apart"),
 )
-"""What wording in the house style replaces by the standard verb or noun."""
-
-NOT_YET = {
-    "docs/architecture.md",
-    *(page.relative_to(PROJECT).as_posix() for page in (DOCS / "design").rglob("*.md")),
-}
-"""Pages that are not in the house style yet; the list only shrinks."""
+"""Words that the house style replaces by a standard verb or noun."""
 
 _GENERATED = re.compile(r"<!-- generated.*?<!-- end -->|^```.*?^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
@@ -50,7 +44,7 @@ def sentences(page: str) -> Iterator[str]:
 
 
 def problems_of(sentence: str) -> Iterator[str]:
-    """What a reader stumbles over in a sentence."""
+    """Yield the problems of a sentence."""
     count = len(re.findall(r"[A-Za-z][\w'-]*", sentence))
     if count > MOST_WORDS:
         yield f"{count} words: {sentence}"
@@ -60,12 +54,7 @@ def problems_of(sentence: str) -> Iterator[str]:
         yield f"begins with a clause: {sentence}"
 
 
-def written() -> list[Path]:
-    """The pages that are in the house style."""
-    return [page for page in pages() if page.relative_to(PROJECT).as_posix() not in NOT_YET]
-
-
-@pytest.mark.parametrize("page", written(), ids=lambda page: page.relative_to(PROJECT).as_posix())
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(PROJECT).as_posix())
 def test_a_page_is_in_the_house_style(page: Path) -> None:
     found = [problem for sentence in sentences(text(page)) for problem in problems_of(sentence)]
     assert not found, "\n".join(found)
