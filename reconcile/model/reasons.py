@@ -114,7 +114,7 @@ class Reason(Enum):
     TAKEN_BACK = "taken-back", "undo of a run"
     RESTORED = "restored", "restored from the vault"
 
-    # why something is held
+    # why something is blocked
     INVALID = "invalid", "a file has invalid content"
     DIVERGED_HELD = "diverged-held", "the two sides diverged, and the settings leave it to you"
     CONFLICT_HELD = "conflict-held", "both sides changed it, and the settings leave it to you"
@@ -135,7 +135,7 @@ class Reason(Enum):
     LOSING = "losing", "an edit lost entries that cannot be restored"
     PROGRAM_BUSY = "program-busy", "its program is at work"
 
-    # why something is set aside
+    # why something is left alone
     BEHIND_ASIDE = "behind-aside", "the workspace has an older version"
     DISPLACED = "displaced", "another program moved its directory"
     LOCAL_PRESENT = "local-present", "local, but this checkout still has a copy"

@@ -116,8 +116,8 @@ def test_every_reason_has_its_row() -> None:
     assert [reason for group in reason_groups().values() for reason in group] == list(Reason)
     page = text(DOCS / "reasons.md")
     assert [group for group in reason_groups() if f"generated: reasons {group} -->" not in page] == []
-    explained = {row[0].strip("`") for row in rows(DOCS / "reasons.md", "Why something is held")}
-    held = {reason.value for reason in reason_groups()["why something is held"]}
+    explained = {row[0].strip("`") for row in rows(DOCS / "reasons.md", "Why something is blocked")}
+    held = {reason.value for reason in reason_groups()["why something is blocked"]}
     ways_out = text(DOCS / "reasons.md").split("What to do about each:")[1].split("\n## ")[0]
     assert {keyword for keyword in held if f"| `{keyword}` |" not in ways_out} == set()
     assert held <= explained
