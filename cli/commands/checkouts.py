@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.adapters.roots import identity_of
+from reconcile.fs.paths import checkout_identity, is_same_checkout
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
@@ -126,7 +126,7 @@ def _state(session: Session, checkout: Checkout) -> str:
     if checkout.id == session.checkout:
         return "here"
     try:
-        now = identity_of(os.path.join(checkout.project, os.path.basename(session.roots.workspace)))
+        now = checkout_identity(os.path.join(checkout.project, os.path.basename(session.roots.workspace)))
     except OSError:
         return "unreadable"
-    return "there" if now == checkout.identity else "replaced" if now else "gone"
+    return "there" if is_same_checkout(now, checkout.identity) else "replaced" if now else "gone"

@@ -41,9 +41,9 @@ class Roots(NamedTuple):
     """The two sides. Paths are absolute and as the user wrote them; they may be symbolic links.
 
     ``workspace`` is the directory with the workspace's ``conversations/`` (JP: ``.jp``), ``project`` the directory that
-    users call the project. ``workspace_identity`` distinguishes a checkout from a later one at the same path. ``key``
-    is the name of the directory of reconcile's own state. ``siblings`` are further stores of the same workspace, which
-    are never merged here.
+    users call the project. ``workspace_identity`` distinguishes a checkout from a later one at the same path (see
+    `checkout_identity`). ``key`` is the name of the directory of reconcile's own state. ``siblings`` are further stores
+    of the same workspace, which are never merged here.
     """
 
     format: str
@@ -78,18 +78,6 @@ class Roots(NamedTuple):
     def store_conversations(self) -> str:
         """The store's side, which may not exist. It was no symbolic link when it was located."""
         return self.leads_to or (os.path.join(self.store, self.inner) if self.inner else self.store)
-
-
-def identity_of(path: str) -> str:
-    """Return device and inode of the directory at ``path``, or an empty text if there is none.
-
-    Raises `OSError` if this is unknown.
-    """
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    return f"{status.st_dev}:{status.st_ino}"
 
 
 def within(inner: str, outer: str) -> bool:

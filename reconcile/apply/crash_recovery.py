@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.adapters.roots import identity_of
 from reconcile.apply.recorder import forget_untouched, restore_untouched
 from reconcile.apply.staging import (
     clean_staging,
@@ -25,6 +24,7 @@ from reconcile.apply.staging import (
     staging_name,
 )
 from reconcile.fs.hashing import chunks_of
+from reconcile.fs.paths import checkout_identity, is_same_checkout
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.serialization.plan_json import place_from_json
@@ -152,13 +152,13 @@ class CrashRecovery(Struct, frozen=True):
         here = (os.path.realpath(self.site.where.project), self.site.where.workspace_identity)
         if checkout is None or checkout.id == self.site.checkout:
             return None
-        return None if checkout.project == here[0] or checkout.identity == here[1] else checkout
+        return None if checkout.project == here[0] or is_same_checkout(here[1], checkout.identity) else checkout
 
     def _may_be_there(self, other: Checkout) -> bool:
         """Tell whether another checkout exists, or may exist because the system can't tell."""
         below = os.path.relpath(self.site.where.workspace, self.site.where.project)
         try:
-            return identity_of(os.path.join(other.project, below)) == other.identity
+            return is_same_checkout(checkout_identity(os.path.join(other.project, below)), other.identity)
         except OSError:
             return True
 

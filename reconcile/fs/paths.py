@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 _ANYWHERE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 """Errors that mean that nothing is at a path. Any other error says nothing about the path."""
+
+
+_FS_IOC_GETVERSION = 0x80087601 if sys.maxsize > 2**32 else 0x80047601
 
 
 def is_absence(error: OSError) -> bool:
@@ -77,3 +81,58 @@ def is_not_regular(path: str) -> bool:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
         return False
+
+
+def identity_of(path: str) -> str:
+    """Return device and inode of the directory at ``path``, or an empty text if there is none.
+
+    Raises `OSError` if this is unknown.
+    """
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def generation_of(path: str) -> int | None:
+    """Return the generation of a directory's inode, None if the file system has none, or the user may not ask.
+
+    A file system that gives the inode of a removed directory to a new one, as ext4 does, gives it another generation.
+    """
+    if sys.platform != "linux":
+        return None
+    import fcntl  # here: it exists on some systems only
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        answer = fcntl.ioctl(fd, _FS_IOC_GETVERSION, bytes(8))  # the kernel writes an int, not a long
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return int.from_bytes(answer[:4], sys.byteorder)
+
+
+def checkout_identity(path: str) -> str:
+    """Return what distinguishes a workspace's directory from a later one at the same path; empty if there is none.
+
+    To device and inode it adds the inode's generation, if the file system has one: a removed worktree that is created
+    again often has the same inode. Raises `OSError` if this is unknown.
+    """
+    identity = identity_of(path)
+    generation = generation_of(path) if identity else None
+    return identity if generation is None else f"{identity}:{generation}"
+
+
+def is_same_checkout(identity: str, recorded: str) -> bool:
+    """Tell whether a directory is the recorded one; old records have no generation."""
+    return recorded in (identity, without_generation(identity))
+
+
+def without_generation(identity: str) -> str:
+    """Return only device and inode of an identity."""
+    return ":".join(identity.split(":")[:2])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.adapters.roots import identity_of
 from reconcile.errors import ReconcileError
+from reconcile.fs.paths import identity_of
 from reconcile.index.rows import Index
 from reconcile.index.stat_table import StatList, StatTable
 from reconcile.model.snapshot import Side

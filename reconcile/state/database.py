@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
+from reconcile.fs.paths import without_generation
 from reconcile.model.snapshot import Side
 from reconcile.state import baseline_table
 from reconcile.state.baseline_table import BaselineUpdate
@@ -44,7 +45,7 @@ SEEN_STEP_NS = 24 * 3600 * 10**9
 
 
 class Checkout(Struct, frozen=True):
-    """One workspace at one path. ``identity`` is ``dev:ino`` of its ``.jp``; times are in ns."""
+    """One workspace at one path. ``identity`` is ``dev:ino:generation`` of its ``.jp``; times are in ns."""
 
     id: int
     project: str
@@ -136,17 +137,20 @@ class State:
         sql = "SELECT id, last_seen FROM checkout WHERE project = ? AND identity = ?"
         with state_errors(self._path):
             rows = select(self._connection, sql, (project, identity))
+            if not rows and self._readonly:
+                rows = select(self._connection, sql, (project, without_generation(identity)))
         if rows and (self._readonly or abs(now_ns - rows[0][1]) < SEEN_STEP_NS):
             return int(rows[0][0])
         if self._readonly:
             return None
         with transaction(self._connection, self._path):
             if identity and not rows:
-                # Requests that were made while there was no ``.jp`` are for the new one.
-                self._connection.executemany(
-                    "UPDATE checkout SET identity = ? WHERE project = ? AND identity = ''",
-                    encoded_rows([(identity, project)]),
-                )
+                # Requests that were made while there was no ``.jp`` are for the new one. Old records: no generation.
+                for before in ("", without_generation(identity)):
+                    self._connection.executemany(
+                        "UPDATE OR IGNORE checkout SET identity = ? WHERE project = ? AND identity = ?",
+                        encoded_rows([(identity, project, before)]),
+                    )
             self._connection.executemany(
                 """INSERT INTO checkout (project, identity, first_seen, last_seen) VALUES (?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen""",

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.adapters.roots import identity_of
 from reconcile.apply.run import MovedError
 from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import error_text
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.locks import LockedError, watch_lock
+from reconcile.fs.paths import identity_of
 from reconcile.model.baseline import LOST
 from reconcile.model.names import CHILDREN
 from reconcile.model.reasons import Reason

@@ -525,6 +525,23 @@ def test_a_checkout_is_a_path_and_an_inode(state: State, here: int) -> None:
     assert state.checkouts()[-1] == Checkout(here, "/home/me/project", "8:100", NOW, NOW, "nested")
 
 
+def test_the_generation_of_an_inode_tells_a_checkout_from_a_later_one(state: State, here: int) -> None:
+    """A record from before the generation was known is the directory's that has the inode now."""
+    assert state.checkout("/home/me/project", "8:100:7", NOW + 5) == here
+    assert state.checkouts()[0].identity == "8:100:7"
+    later = state.checkout("/home/me/project", "8:100:8", NOW + DAY)
+    assert later != here
+    assert [found.identity for found in state.checkouts()] == ["8:100:8", "8:100:7"]
+
+
+def test_a_record_without_a_generation_is_found_by_a_reader(tmp_path: Path) -> None:
+    with State.open(str(tmp_path)) as state:
+        here = state.checkout("/home/me/project", "8:100", NOW)
+    with State.open(str(tmp_path), readonly=True) as state:
+        assert state.checkout("/home/me/project", "8:100:7", NOW) == here
+        assert state.checkout("/home/me/project", "8:101:7", NOW) is None
+
+
 def test_last_seen_is_written_once_a_day(state: State, here: int) -> None:
     state.checkout("/home/me/project", "8:100", NOW + DAY - 1)
     assert state.checkouts()[0].last_seen == NOW

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
-from tests.support.projects.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
+from reconcile.fs.paths import generation_of
+from tests.support.projects.git_world import (
+    CHILD,
+    OTHER,
+    PARENT,
+    PRIVATE,
+    check_git,
+    check_private,
+    commit,
+    git,
+    place,
+)
 from tests.support.projects.world import LONG_AGO, SECOND, append, contents, listing, set_key
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from tests.support.projects.world import World
 
@@ -76,6 +89,43 @@ def test_a_worktree_removed_takes_nothing_along(story: World, tmp_path: Path) ->
     story.reconcile()
     assert before <= story.kept()
     assert story.event_count(OTHER) == 6
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """Return a directory of a file system that gives the inode of a removed directory to the next one."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        inodes = set()
+        for name in "ab":
+            path = Path(directory, name)
+            path.mkdir()
+            inodes.add(path.stat().st_ino)
+            path.rmdir()
+        if len(inodes) > 1 or generation_of(directory) is None:
+            pytest.skip("inodes are not used again, or have no generation")
+        yield Path(directory)
+
+
+def test_a_worktree_that_is_made_again_is_another_one_even_with_the_same_inode(story: World, on_disk: Path) -> None:
+    tree = replace(story, project=on_disk / "worktree")
+    inodes = []
+    for _ in range(2):
+        git(story.project, "worktree", "add", "-q", str(tree.project), "main")
+        inodes.append((tree.project / ".jp").stat().st_ino)
+        if len(inodes) == 1:
+            tree.reconcile()
+            tree.reconcile("project", str(PRIVATE))
+            git(story.project, "worktree", "remove", "--force", str(tree.project))
+    if inodes[0] != inodes[1]:
+        pytest.skip("the file system has chosen another inode")
+    for _ in range(2):
+        shown = tree.reconcile("status", settled=False).output
+        assert "1 conversation that was in the previous one can be restored: reconcile recover" in shown
+        assert "removed here" not in shown
+    listed = story.run("checkouts", "-w", story.project, "--json").stdout
+    assert [each["state"] for each in json.loads(listed)["checkouts"]].count("replaced") == 1
+    tree.reconcile("recover", "--yes", settled=False)
+    assert place(tree, PRIVATE).exists()
 
 
 def test_a_branch_without_a_conversation_and_back(story: World) -> None:

@@ -10,8 +10,8 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.roots import LocateError, Roots, identity_of
-from reconcile.fs.paths import is_absence, is_directory, status_at
+from reconcile.adapters.roots import LocateError, Roots
+from reconcile.fs.paths import checkout_identity, is_absence, is_directory, status_at
 from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _roots(request: Request, project: str, workspace_id: str) -> Roots:
         store=store,
         store_exists=is_directory(store),
         workspace_id=workspace_id,
-        workspace_identity=identity_of(workspace),
+        workspace_identity=checkout_identity(workspace),
         key=f"jp-{workspace_id}",
         siblings=siblings,
     )

@@ -17,7 +17,7 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.roots import identity_of
+from reconcile.fs.paths import identity_of
 from tests.support.projects.world import (
     DATABASE,
     ID_FILE,
