@@ -35,6 +35,7 @@ class PastRun(Struct, frozen=True):
 
     ``kept``: the saved versions of each place, oldest first. ``remembered``: the earlier records of the conversations
     that the run changed. ``since``: the changes of later runs. ``is_undo``: the run reverted another one.
+    ``repeats``: to undo the run is to repeat an earlier one.
     """
 
     id: str
@@ -43,6 +44,7 @@ class PastRun(Struct, frozen=True):
     remembered: Mapping[str, ConversationRecord] = field(default_factory=dict)
     since: LaterChanges = field(default_factory=lambda: LaterChanges({}, frozenset()))
     is_undo: bool = False
+    repeats: bool = False
 
 
 class SavedUnit(Struct, frozen=True):

@@ -112,6 +112,7 @@ class Reason(Enum):
     FORKED = "forked", "forked on request"
     QUARANTINED = "quarantined", "unreadable, to the trash"
     TAKEN_BACK = "taken-back", "undo of a run"
+    REPEATED = "repeated", "redo of a run"
     RESTORED = "restored", "restored from the vault"
 
     # why something is blocked

@@ -459,13 +459,16 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     world.reconcile("undo")
     world.reconcile("undo", first)
     undone_first, undone_second, *_ = (run["id"] for run in runs(world))
+    assert "redo of a run" in world.reconcile("redo", "-n", settled=False).stdout
     planned = world.plan("redo")
+    assert {action["reason"] for action in planned["actions"]} == {"repeated"}
     assert (planned["policy"]["request"], len(planned["actions"])) == ({"command": "undo", "run": undone_first}, 1)
     for index, run in ((1, first), (2, second)):
         said = world.reconcile("redo").stderr
         assert said.startswith(f"redo of {run}, 2")
         assert listing(world.store) == states[index]
     assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
+    assert {action["reason"] for action in world.plan("undo")["actions"]} == {"taken-back"}, "the undo of a redo"
     redone = [run["id"] for run in runs(world)[:2]]
     assert [run["redoes"] for run in runs(world)] == [second, first, None, None, None, None, None]
     lines = {line.split()[0]: line for line in world.reconcile("log", settled=False).stdout.splitlines()}

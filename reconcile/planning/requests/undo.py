@@ -170,7 +170,7 @@ def plan_undo(
         ),
         notes=(
             *(
-                _recorded_alone(conversation)
+                _recorded_alone(conversation, undo.reason)
                 for conversation in ordered
                 if conversation in done and conversation not in changing
             ),
@@ -201,6 +201,7 @@ class _Undo:
 
     def __init__(self, past: PastRun, world: WorldState, rules: Rules) -> None:
         self.past = past
+        self.reason = Reason.REPEATED if past.repeats else Reason.TAKEN_BACK
         self.rules = rules
         self._managed = (rules.format.metadata_file, *rules.format.stream_files)
         self.builder = PlanBuilder()
@@ -321,7 +322,7 @@ class _Undo:
             kind=kind,
             conversation=action.conversation,
             title=self.title_of(action.conversation),
-            reason=Reason.TAKEN_BACK,
+            reason=self.reason,
             unit=action.unit,
             events=None if action.events is None else (action.events[1], action.events[0]),
         )
@@ -489,9 +490,9 @@ def _named(policy: Policy, baseline: Baseline) -> set[str]:
     return below | policy.only
 
 
-def _recorded_alone(conversation: str) -> Note:
+def _recorded_alone(conversation: str, reason: Reason) -> Note:
     message = "no file changes; reconcile's record of it is as before that run"
-    return Note(conversation=conversation, reason=Reason.TAKEN_BACK, message=message)
+    return Note(conversation=conversation, reason=reason, message=message)
 
 
 def _and_above(path: str) -> Iterator[str]:
