@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.projects.terminal import at_terminal
+from tests.support.projects.terminal import at_terminal, run_at_terminal
 from tests.support.projects.three_conversations import three
 from tests.support.projects.world import SCRIPT, files, make_project
 
@@ -66,6 +66,16 @@ def test_what_the_demo_says_to_try_never_touches_the_users_data(tmp_path: Path, 
             found = subprocess.run(["sh", "-c", own], env=surroundings(), cwd=at, check=False, capture_output=True)
             assert found.returncode == 2
     assert files(home) == []
+
+
+def test_the_demo_asks_nothing_and_opens_no_pager(tmp_path: Path) -> None:
+    """At a terminal that is too small for its output, and where the answer to a question is the end of the input."""
+    top = tmp_path / "clone"
+    shutil.copytree(FIXTURES, top / "fixtures" / "demo")
+    env = surroundings() | {"PAGER": "echo the pager", "TERM": "xterm"}
+    code, shown = run_at_terminal([str(top / "fixtures" / "demo" / "run")], answers="\x04", env=env, rows=5)
+    assert (code, "Continue?" in shown, "the pager" in shown) == (0, False, False), shown
+    assert "Nothing to do" in shown
 
 
 def test_a_store_that_a_run_makes_is_named(tmp_path: Path, run: Run) -> None:

@@ -6,19 +6,30 @@ import contextlib
 import os
 import pty
 import subprocess
+import termios
 from typing import TYPE_CHECKING
 
 from tests.support.projects.world import command
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
 def at_terminal(*args: str | Path, answers: str = "") -> tuple[int, str]:
     """Run the command at a terminal; return its exit code and all that the terminal shows."""
+    return run_at_terminal(command(*args), answers=answers)
+
+
+def run_at_terminal(
+    argv: Sequence[str], *, answers: str = "", env: Mapping[str, str] | None = None, rows: int = 0
+) -> tuple[int, str]:
+    """Run any program at a terminal with so many rows (0: unknown); return its exit code and all that it shows."""
     outer, inner = pty.openpty()
     try:
-        process = subprocess.Popen(command(*args), stdin=inner, stdout=inner, stderr=inner)
+        if rows:
+            termios.tcsetwinsize(inner, (rows, 80))
+        process = subprocess.Popen(argv, stdin=inner, stdout=inner, stderr=inner, env=env)
         os.close(inner)
         os.write(outer, answers.encode())
         shown = b""
