@@ -17,7 +17,7 @@ from reconcile.signals import Uninterrupted
 from reconcile.state.directory import state_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Engine
@@ -122,6 +122,20 @@ def _find_id(engine: Engine, text: str) -> str:
     if len(matches) > _CANDIDATES:
         shown.append(f"and {len(matches) - _CANDIDATES} more")
     raise Misuse(f"{text!r} is ambiguous: it fits {len(matches)} conversations", "\n".join(shown))
+
+
+def parts_of_titles(engine: Engine, texts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return id and title of those texts that are neither an id, nor the beginning of one, nor a whole title.
+
+    Each text must fit one conversation (`find_ids`).
+    """
+    found = {}
+    for text, id_ in zip(texts, find_ids(engine, texts), strict=True):
+        titles = [title for known, title in _titles(engine) if known == id_]
+        by_id = engine.session.format.parse_id(text) == id_ or _ids_that_begin(engine, text)
+        if not by_id and _folded(text) not in map(_folded, titles):
+            found[text] = id_, titles[-1]
+    return found
 
 
 def _is_id(engine: Engine, text: str) -> bool:

@@ -29,7 +29,7 @@ from reconcile.model.policy import (
 from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command
-from ..context import find_ids
+from ..context import find_ids, parts_of_titles
 from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
 from ..output.interaction import is_interactive, print_message
@@ -275,12 +275,14 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
     """Remove conversations from both sides.
 
     Asks first. The vault keeps what is removed, and `reconcile undo` restores it. A conversation with children needs
-    --cascade or --promote. Of a conversation that was lost with its store, removes the entry.
+    --cascade or --promote. With --yes, takes no part of a title. Of a conversation that was lost with its store,
+    removes the entry.
     """
     from reconcile.engine.versions import lost_with_store
 
     if cascade and promote:
         raise click.UsageError("choose one: --cascade or --promote")
+    options = options_of(context)
     children = Children.CASCADE if cascade else Children.PROMOTE if promote else Children.REFUSE
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
@@ -290,11 +292,29 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         if dropped and not session.readonly:
             session.state.remove_lost(dropped.values())
             session.remarks += [f"{text}: lost with a store, not listed any more" for text in dropped]
-        chosen = find_ids(engine, [text for text in ids if text not in dropped])
+        texts = [text for text in ids if text not in dropped]
+        chosen = find_ids(engine, texts)
+        if options.yes and not options.is_dry:
+            _refuse_parts_of_titles(context, engine, texts)
         _warn_of_history(engine, chosen)
         return replace(policy, request=RemoveRequest(tuple(dict.fromkeys(chosen)), children))
 
     _run(context, adjust, "Remove them from both sides?")
+
+
+def _refuse_parts_of_titles(context: click.Context, engine: Engine, texts: list[str]) -> None:
+    """Raise `Misuse` if a text is only a part of a title: with --yes, no question shows whose title it is."""
+    parts = parts_of_titles(engine, texts)
+    if not parts:
+        return
+    from ..misuse import Misuse  # here: most runs name no conversation by a part of its title
+
+    text, (id_, title) = next(iter(parts.items()))
+    context.params["ids"] = tuple(parts[text][0] if text in parts else text for text in context.params["ids"])
+    raise Misuse(
+        f"{text!r} is only a part of the title {title!r} ({id_}); --yes needs an id or a whole title",
+        command_line(context) + options_of(context).sides,
+    )
 
 
 @click.command(

@@ -80,6 +80,25 @@ def test_an_ambiguous_text_does_nothing_and_lists_the_candidates(run: Run, proje
     assert files(project) == before
 
 
+def test_without_a_question_a_part_of_a_title_removes_nothing(run: Run, project: Path) -> None:
+    before = files(project)
+    result = run("rm", "177804", "lette", "--promote", "-y")
+    assert result.exit_code == 2
+    assert "error: 'lette' is only a part of the title 'Letter to my landlord' (jp-c17780500000)" in result.stderr
+    assert "hint: reconcile rm 177804 jp-c17780500000 --promote --yes\n" in result.stderr
+    assert files(project) == before
+    assert "Letter to my landlord" in run("rm", "lette", "-n", "--yes").stdout
+    result = run("rm", "lette", "--yes", "-w", str(project))
+    assert f"hint: reconcile rm jp-c17780500000 --yes --workspace {project}\n" in result.stderr
+    assert run("rm", "lette").exit_code == 4, "this needs a yes"
+    assert files(project) == before
+
+
+@pytest.mark.parametrize("text", ["jp-c17780500000", "177805", "17780500000-letter", "LETTER to my  landlord"])
+def test_without_a_question_an_id_its_beginning_or_a_whole_title_does(text: str, run: Run, project: Path) -> None:
+    assert "1 removed" in run("rm", text, "--yes").stdout
+
+
 def test_many_candidates_are_counted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = make_project(tmp_path / "project", run)
     monkeypatch.chdir(world.project)
