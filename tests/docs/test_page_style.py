@@ -24,7 +24,8 @@ WORDS = (
 )
 """Words that the house style replaces by a standard verb or noun."""
 
-_GENERATED = re.compile(r"<!-- generated.*?<!-- end -->|^```.*?^```$", re.DOTALL | re.MULTILINE)
+_SKIPPED = re.compile(r"<!--.*?-->|^```.*?^```$", re.DOTALL | re.MULTILINE)
+"""Comments and blocks of code. The style counts in generated parts, too."""
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 _BLOCK = re.compile(r"\n\n|\n(?=\s*(?:[*|-]|\d+\.)\s)")
 _SENTENCE = re.compile(r"(?<=[.:;!?])(?:\*\*)?\s+|(?<=[.:;!?]\*\*)\s+")
@@ -35,7 +36,7 @@ _CLAUSE = re.compile(r"(?:What|Where) (?!to\b)[^?]*[.;]$")
 
 def sentences(page: str) -> Iterator[str]:
     """The sentences of a page, and the cells of its tables, with code as one word."""
-    for block in _BLOCK.split(_HEADING.sub("", _GENERATED.sub("", page))):
+    for block in _BLOCK.split(_HEADING.sub("", _SKIPPED.sub("", page))):
         whole = " ".join(block.split())
         for pattern, plain in _PLAIN:
             whole = pattern.sub(plain, whole)
