@@ -263,7 +263,7 @@ def _command_table() -> str:
 
 
 def _command_row(name: str, command: click.Command) -> tuple[str, str]:
-    return f"[`{_usage(name, command)}`](docs/commands.md#reconcile-{name})", _first_sentence(command)
+    return f"[`{_usage(name, command)}`](#reconcile-{name})", _first_sentence(command)
 
 
 def _first_sentence(command: click.Command) -> str:
