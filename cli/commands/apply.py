@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -74,6 +75,7 @@ def apply(context: click.Context, file: str) -> None:
 
     options = options_of(context)
     plan, workspace, store = read_plan(_read_text(file), file)
+    sides = options.workspace, options.store
     options.workspace = options.workspace or workspace
     # The store may not exist yet, if this plan is the first to fill it; the search finds the same one as then.
     options.store = options.store or (store if os.path.isdir(store) else None)
@@ -84,6 +86,7 @@ def apply(context: click.Context, file: str) -> None:
             f"not for {roots.workspace} and {roots.store}",
             "make the plan again with --out",
         )
+    _forget_sides(options, sides, roots)
     settings = settings_of(roots)
     dry = options.is_dry
     with open_session(roots, settings, readonly=dry) as session:
@@ -102,6 +105,17 @@ def apply(context: click.Context, file: str) -> None:
             outcome = _of_saved(plan, achieved, present)
             _report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))
+
+
+def _forget_sides(options: Options, sides: tuple[str | None, str | None], roots: Roots) -> None:
+    """Keep only the given sides if the same ones are found with them, so that no next command repeats the plan's."""
+    of_plan = options.workspace, options.store
+    options.workspace, options.store = sides
+    with suppress(ReconcileError):
+        here = find_roots(options)
+        if (here.workspace, here.store) == (roots.workspace, roots.store):
+            return
+    options.workspace, options.store = of_plan
 
 
 class _Present(Struct, frozen=True):

@@ -63,7 +63,7 @@ def _lines(briefing: Mapping[str, Any], style: Style, shown: int | None) -> Iter
     folder = briefing.get("rootFolder", "/")
     missing = {True: "", False: " (not there)", None: " (can't be read)"}[briefing["folderExists"]]
     name = style(clean(_display_name(briefing.get("name"))), bold=True)
-    yield f"{name}  {clean(briefing['id'])}  {clean(str(folder))}{missing}"
+    yield f"{name}  {clean(briefing['id'])}  folder {clean(str(folder))}{missing}"
     for text in (
         briefing.get("description"),
         briefing["purpose"],

@@ -82,7 +82,7 @@ class Reason(Enum):
     INCOMPLETE = "incomplete", "a file was missing or empty"
     DECIDED = "decided", "chosen with resolve"
     PROJECTED = "projected", "published here, but missing"
-    ANCESTOR_RETURNED = "ancestor-returned", "its parent returned"
+    ANCESTOR_RETURNED = "ancestor-returned", "published with its parent"
     ANCESTOR_LEFT = "ancestor-left", "its parent left; now a root"
     SHARED = "shared", "new in the store"
     UNITED = "united", "merges both sides' edits"

@@ -124,7 +124,7 @@ def test_a_person_reads_it(run: Run, tmp_path: Path) -> None:
     vault = a_vault(tmp_path / "vault")
     know(vault, {"id": "a1", "name": "Ann", "prompt": "You teach."})
     shown = run("brief", "My project", "-w", vault / "Notes").stdout
-    assert shown.startswith("My project  ws_x  Notes\n  To learn\n")
+    assert shown.startswith("My project  ws_x  folder Notes\n  To learn\n")
     for part in ("Daily (mornings)\n    1. read\n    2. write\n", "  Be short.", "Ann  a1\n    You teach.", "#draft"):
         assert part in shown
     assert "1 trace " in shown
