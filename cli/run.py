@@ -19,6 +19,7 @@ from reconcile.apply.executor import Outcome
 from reconcile.engine.engine import Engine
 from reconcile.engine.saved_index import LoadedIndex, plan_of
 from reconcile.model.options import Prefer
+from reconcile.model.policy import UndoRequest
 from reconcile.signals import Interrupt
 from reconcile.state.database import StateError
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
+    from reconcile.engine.session import Session
     from reconcile.model.plan import Conflict, Plan
     from reconcile.model.policy import Policy
 
@@ -249,8 +251,18 @@ def apply_pass(engine: Engine, pass_: Pass, options: Options, command: str, *, i
     with progress_bar(options, len(pass_.plan.actions)) as progress:
         outcome = engine.apply(pass_, command, progress, is_saved=True)
     engine.save(pass_, outcome)
-    report(options, engine.session.roots, engine.session.notices, plan, outcome, is_shown=is_shown)
+    back = way_back(engine.session, plan)
+    report(options, engine.session.roots, engine.session.notices, plan, outcome, is_shown=is_shown, back=back)
     return exit_code(plan, outcome, options)
+
+
+def way_back(session: Session, plan: Plan) -> str:
+    """Return the command that reverts the run of a plan; empty after a redo, whose undo may be that of a newer run."""
+    if not isinstance(plan.policy.request, UndoRequest):
+        return "undo"
+    from reconcile.engine.run_history import is_redo  # here: most runs undo nothing
+
+    return "" if is_redo(session.state, plan.policy.request.run) else "redo"
 
 
 def _planned(engine: Engine, policy: Policy, options: Options) -> Pass:

@@ -21,6 +21,7 @@ from ..context import find_roots, open_session, settings_of
 from ..options import command_line, options_of
 from ..output.interaction import print_message, progress_bar, waiting_callback
 from ..output.plan_text import exit_code, report
+from ..run import way_back
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,7 +141,7 @@ def _present(engine: Engine, plan: Plan, settings: Settings) -> _Present:
 
 
 def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
-    report(options, roots, session.messages, plan, outcome)
+    report(options, roots, session.messages, plan, outcome, back=way_back(session, plan))
     results = outcome.results.values() if outcome is not None else ()
     if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in results):
         print_message(options, "the skipped files changed since the plan was made; make the plan again with --out")

@@ -356,10 +356,12 @@ def report(
     outcome: Outcome | None,
     *,
     is_shown: bool = False,
+    back: str = "",
 ) -> None:
     """Print a plan and its outcome, as text or as JSON; ``messages`` go to standard error.
 
-    ``is_shown``: the plan is on the screen already, so that only the outcome follows.
+    ``is_shown``: the plan is on the screen already, so that only the outcome follows. ``back``: the command that
+    reverts the run.
     """
     for message in messages:
         print_message(options, message, trouble=True)
@@ -384,7 +386,7 @@ def report(
     text = PlanText(shown, style, verbose=options.verbose, sides=options.sides, done=outcome is not None, run=run)
     lines = [*text.lines(), *undone]
     if not quiet:
-        end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides)
+        end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides, back=back)
         lines = [*(() if is_shown else (heading(roots, plan.layout, style), "")), *lines, *end]
     if options.is_dry:
         show_paged(lines, style)

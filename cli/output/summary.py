@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.apply.executor import Result
-from reconcile.model.policy import UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE
 
@@ -21,11 +20,18 @@ if TYPE_CHECKING:
 
 
 def summary(
-    plan: Plan, style: Style, *, done: Outcome | None = None, noun: str = "conversation", sides: str = ""
+    plan: Plan,
+    style: Style,
+    *,
+    done: Outcome | None = None,
+    noun: str = "conversation",
+    sides: str = "",
+    back: str = "",
 ) -> list[str]:
     """Return the last line, wrapped: what is planned or, with an outcome, done; what is left; the run and its undo.
 
-    ``sides``: the options for the two sides, which the command to undo repeats.
+    ``sides``: the options for the two sides, which the command to undo repeats. ``back``: that command, `undo` or
+    `redo`; empty: none is named.
     """
     results = [] if done is None else list(done.results.values())
     actions = plan.actions if done is None else [entry.action for entry in results if entry.is_done]
@@ -41,15 +47,15 @@ def summary(
         text = nothing_to_do(left, plan.states, noun)
     troubled = plan.held or any(not entry.is_done for entry in results)
     color = "yellow" if troubled else SETTLED_COLOR if done is not None or not steps else None
-    run, way = (None, "") if done is None else _undo(plan, done, sides)
-    after = f" (run {run}; undo with: {way})" if way else f" (run {run})" if run else ""
+    run, way = (None, "") if done is None else _undo(done, back, sides)
+    after = f" (run {run}; {back} with: {way})" if way else f" (run {run})" if run else ""
     if style.columns is None or width(text + after) <= style.columns:
         return [style(text + after, color, bold=True)]
     lines = [style(line, color, bold=True) for line in wrap(text, style.columns)]
-    if way and len(f"Run {run}; undo with: {way}") <= style.columns:
-        return [*lines, f"Run {run}; undo with: {way}"]
+    if way and len(f"Run {run}; {back} with: {way}") <= style.columns:
+        return [*lines, f"Run {run}; {back} with: {way}"]
     if way:
-        return [*lines, f"Run {run}; undo with:", *command_lines(way, style.columns, "  ")]
+        return [*lines, f"Run {run}; {back} with:", *command_lines(way, style.columns, "  ")]
     return [*lines, f"Run {run}."] if run else lines
 
 
@@ -76,11 +82,11 @@ def _source(action: Action) -> str | None:
     return None if action.source is None else action.source.path
 
 
-def _undo(plan: Plan, outcome: Outcome, sides: str) -> tuple[str | None, str]:
+def _undo(outcome: Outcome, back: str, sides: str) -> tuple[str | None, str]:
     """Return the id of a run that did something, and the command that undoes it."""
     if outcome.run is None or not outcome.count(Result.DONE):
         return None, ""
-    return outcome.run, "" if isinstance(plan.policy.request, UndoRequest) else f"reconcile undo{sides}"
+    return outcome.run, f"reconcile {back}{sides}" if back else ""
 
 
 def result_lines(outcome: Outcome, style: Style) -> Iterator[str]:

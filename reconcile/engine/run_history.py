@@ -133,6 +133,12 @@ def origin_of(run: Run, runs: Mapping[str, Run]) -> tuple[Run, int]:
     return run, times
 
 
+def is_redo(state: State, undone: str) -> bool:
+    """Tell whether the undo of a run repeats an earlier one."""
+    runs = _by_id(state)
+    return undone in runs and origin_of(runs[undone], runs)[1] % 2 == 1
+
+
 def undone_changes(state: State) -> dict[str, dict[str, str | None]]:
     """Return the conversations that each run has changed, each with the run that has undone the change, or None."""
     runs = state.journal.runs()

@@ -456,7 +456,7 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     second, first, _ = (run["id"] for run in runs(world))
     assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
     assert f"run {first} isn't undone" in world.reconcile("redo", first, code=2).stderr
-    world.reconcile("undo")
+    assert "redo with: reconcile redo" in world.reconcile("undo").stdout
     world.reconcile("undo", first)
     undone_first, undone_second, *_ = (run["id"] for run in runs(world))
     assert "redo of a run" in world.reconcile("redo", "-n", settled=False).stdout
@@ -464,17 +464,18 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     assert {action["reason"] for action in planned["actions"]} == {"repeated"}
     assert (planned["policy"]["request"], len(planned["actions"])) == ({"command": "undo", "run": undone_first}, 1)
     for index, run in ((1, first), (2, second)):
-        said = world.reconcile("redo").stderr
-        assert said.startswith(f"redo of {run}, 2")
+        redone = world.reconcile("redo")
+        assert redone.stderr.startswith(f"redo of {run}, 2")
+        assert " with: " not in redone.stdout
         assert listing(world.store) == states[index]
     assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
     assert {action["reason"] for action in world.plan("undo")["actions"]} == {"taken-back"}, "the undo of a redo"
-    redone = [run["id"] for run in runs(world)[:2]]
+    redoes = [run["id"] for run in runs(world)[:2]]
     assert [run["redoes"] for run in runs(world)] == [second, first, None, None, None, None, None]
     lines = {line.split()[0]: line for line in world.reconcile("log", settled=False).stdout.splitlines()}
-    assert lines[redone[0]].endswith(f"(redid {second})")
-    assert lines[undone_second].endswith(f"(redone by {redone[0]}; undid {second})")
-    assert lines[second].endswith(f"(redone by {redone[0]})")
+    assert lines[redoes[0]].endswith(f"(redid {second})")
+    assert lines[undone_second].endswith(f"(redone by {redoes[0]}; undid {second})")
+    assert lines[second].endswith(f"(redone by {redoes[0]})")
     assert f"undo of {second}" in world.reconcile("undo").stderr, "what was redone can be undone again"
     assert world.event_count(SECOND_ID) == 3
     assert f"(undone by {runs(world)[0]['id']})" in world.reconcile("log", settled=False).stdout
