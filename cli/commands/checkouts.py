@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.fs.paths import checkout_identity, is_same_checkout
-
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, options_of
@@ -84,7 +82,7 @@ def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:
 
 def _show(session: Session, checkouts: tuple[Checkout, ...], *, json_wanted: bool, style: Style) -> None:
     rows = [
-        (checkout, _state(session, checkout), len(session.state.load(checkout.id).agreed)) for checkout in checkouts
+        (checkout, session.state_of(checkout), len(session.state.load(checkout.id).agreed)) for checkout in checkouts
     ]
     if json_wanted:
         listed = [
@@ -116,17 +114,3 @@ def _show(session: Session, checkouts: tuple[Checkout, ...], *, json_wanted: boo
     for (path, *_), line in zip(cells, rest, strict=True):
         lines += [*wrap(path, style.columns, "", "  "), f"  {line}"]
     show_paged(lines, style)
-
-
-def _state(session: Session, checkout: Checkout) -> str:
-    """Return the state of a checkout: here, there, replaced by another directory, gone, or unreadable.
-
-    A checkout whose directory can't be read need not be gone.
-    """
-    if checkout.id == session.checkout:
-        return "here"
-    try:
-        now = checkout_identity(os.path.join(checkout.project, os.path.basename(session.roots.workspace)))
-    except OSError:
-        return "unreadable"
-    return "there" if is_same_checkout(now, checkout.identity) else "replaced" if now else "gone"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from ..context import find_roots, fixed_format, open_session, policy_of, setting
 from ..options import command_line, options_of
 from ..output.interaction import confirm_or_exit, is_interactive, print_message, waiting_callback, wrapped_question
 from ..output.plan_text import exit_code, report
+from ..output.text import short_path
 from ..run import apply_pass, save_plan
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         for lost in lost_with_store(session, there):
             way = f": {lost.command}" if lost.command else ""
             print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
+        if source is None and not chosen:
+            _name_gone_checkouts(options, session)
         policy = _policy(options, settings, chosen, tuple(record.id for record in records))
         plan = plan_for_policy(session, world, policy)
         confirmed = not everything and _asks_by_group(options)
@@ -157,6 +161,15 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "whose parents are not restored (publish one with its parents: reconcile project ID)"
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
+
+
+def _name_gone_checkouts(options: Options, session: Session) -> None:
+    """Print the checkouts elsewhere that are gone, with the command that restores what each had."""
+    for project, count in session.gone().items():
+        had = f"{count} conversation{'' if count == 1 else 's'}"
+        command = f"reconcile recover --from {shlex.quote(project)}{options.sides}"
+        if project != session.project:
+            print_message(options, f"{short_path(project)} is gone; it had {had}: {command}")
 
 
 def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, confirmed: bool) -> bool:

@@ -11,6 +11,7 @@ from msgspec import to_builtins
 
 from reconcile.engine.versions import lost_with_store
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
+from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.filters import named
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.engine.versions import Lost
+    from reconcile.model.plan import Item
 
     from ..arguments import Options
 
@@ -109,12 +111,18 @@ def status(context: click.Context, conversation: str | None) -> None:
         else:
             listed += tuple(_lost(each) for each in lost_with_store(session, engine.known.present()))
             others = engine.states_besides(found)
+        sides = tuple(item for item in plan.held if item.conversation is None)
         if options.json:
-            _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in listed]})
+            blocked = [
+                {"reason": item.reason.value, "message": item.message, "resolve": item.resolve} for item in sides
+            ]
+            lines_of = [to_builtins(each) for each in listed]
+            _dump({"format": "reconcile.status/1", "conversations": lines_of, "blocked": blocked})
             return
         style = Style.choose(options.color)
-        lines = _all_lines(listed, others, style, session.roots.noun, verbose=options.verbose)
-        lines += _next_lines(listed, style, options.sides)
+        lines = [line for item in sides for line in _side_lines(item, style)]
+        lines += _all_lines(listed, others, style, session.roots.noun, verbose=options.verbose)
+        lines += _next_lines(listed, sides, style, options.sides)
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
 
@@ -152,14 +160,26 @@ def _all_lines(
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
 
 
-def _next_lines(found: tuple[StatusLine, ...], style: Style, sides: str) -> list[str]:
-    """Return the commands that come next, as git does."""
+def _side_lines(item: Item, style: Style) -> list[str]:
+    """Return the lines of what is blocked on a whole side."""
+    return [style(line, "yellow") for line in wrap(clean(item.message), style.columns, "blocked  ", " " * 9)]
+
+
+def _next_lines(found: tuple[StatusLine, ...], blocked_sides: tuple[Item, ...], style: Style, sides: str) -> list[str]:
+    """Return the commands that come next, as git does.
+
+    Of an emptied workspace a plain run restores nothing.
+    """
     words = Counter(entry.word for entry in found)
-    blocked = sum(words[word] for word in BLOCKED)
+    blocked = sum(words[word] for word in BLOCKED if word != "invalid")
     pending = sum(count for word, count in words.items() if word not in IDLE and word not in BLOCKED)
-    ways = []
+    ways = [(way, f"settles this: {item.reason.words}") for item in blocked_sides for way in item.resolve[:1]]
+    if any(item.reason is Reason.WORKSPACE_EMPTIED for item in blocked_sides):
+        pending = 0
     if blocked:
         ways.append(("reconcile --dry-run", f"shows the commands for each of these ({blocked})"))
+    if words["invalid"]:
+        ways.append(("reconcile doctor", f"shows how to repair or remove invalid files ({words['invalid']})"))
     if words["behind"]:
         ways.append(("reconcile project --behind", f"updates older versions here ({words['behind']})"))
     if words["conflict"]:

@@ -22,9 +22,10 @@ from reconcile.fs.files import Directory, read_files
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.hashing import digest
 from reconcile.fs.locks import read_holder, run_lock
+from reconcile.fs.paths import checkout_identity, is_same_checkout
 from reconcile.fs.posix import process_lives
 from reconcile.index.file import IndexFile, cache_path
-from reconcile.model.baseline import WorldState
+from reconcile.model.baseline import IntentKind, WorldState
 from reconcile.model.policy import UndoRequest
 from reconcile.model.snapshot import METADATA, Fault, Side, Unreadable
 from reconcile.model.units import Rules
@@ -227,6 +228,34 @@ class Session:
         project = self.project if source is None else os.path.realpath(source)
         checkouts = [checkout for checkout in self.state.checkouts() if checkout.project == project]
         return tuple(sorted(checkouts, key=lambda checkout: checkout.id != self.checkout))
+
+    def state_of(self, checkout: Checkout) -> str:
+        """Return the state of a checkout: here, there, replaced by another directory, gone, or unreadable.
+
+        A checkout whose directory can't be read need not be gone.
+        """
+        if checkout.id == self.checkout:
+            return "here"
+        try:
+            now = checkout_identity(os.path.join(checkout.project, os.path.basename(self.roots.workspace)))
+        except OSError:
+            return "unreadable"
+        return "there" if is_same_checkout(now, checkout.identity) else "replaced" if now else "gone"
+
+    def gone(self) -> dict[str, int]:
+        """Return the projects of checkouts that are gone, the last seen first, and how many conversations each had.
+
+        Local conversations, and those that were removed there, do not count.
+        """
+        counts: dict[str, int] = {}
+        for checkout in self.state.checkouts():
+            if self.state_of(checkout) != "gone":
+                continue
+            baseline = self.state.load(checkout.id)
+            kinds = (baseline.intents.get(conversation) for conversation in baseline.agreed)
+            if count := sum(intent is None or intent.kind is IntentKind.PROJECTED for intent in kinds):
+                counts.setdefault(checkout.project, count)
+        return counts
 
     def lost(self, world: WorldState, policy: Policy) -> int:
         """Return the number of conversations of earlier checkouts at this path that `recover` would offer.

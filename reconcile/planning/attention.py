@@ -77,6 +77,8 @@ def report_conversation(context: PlanningContext, view: View) -> None:
         )
     for verdict in context.verdicts.get(view.id, {}).values():
         _report_unit(context, view, verdict)
+    if view.workspace.main is None:
+        _note_faults(context, view)
     _report_parted(context, view)
     _report_rivals(context, view)
     _report_parent(context, view)
@@ -147,6 +149,12 @@ def _invalid(context: PlanningContext, view: View) -> None:
         context.hold(view, name, Reason.INVALID, _sentence(unit.copy, unit.fault))
     for unit in view.workspace.units.values():
         context.keep_version(unit)
+
+
+def _note_faults(context: PlanningContext, view: View) -> None:
+    """Note the invalid files of a conversation that only the store has: no step concerns them."""
+    for name, unit in view.store.faults.items():
+        context.note(view.id, Reason.INVALID, _sentence(unit.copy, unit.fault), name)
 
 
 def _sentence(copy: Copy, fault: Fault | None) -> str:

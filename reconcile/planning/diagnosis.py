@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Metadata, Partition, Side, Unreadable
+from reconcile.model.snapshot import Metadata, Partition, Place, Side, Unreadable, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reconcile.model.plan import Plan
-    from reconcile.model.snapshot import Copy, Place, Snapshot
+    from reconcile.model.snapshot import Copy, Snapshot
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
@@ -113,6 +113,7 @@ def diagnose(
     findings = [
         *held,
         *(finding for finding in _unreadable(store, workspace) if finding.place not in places),
+        *(finding for view in context.views.values() for finding in _in_store_alone(view)),
         *(finding for view in context.views.values() for finding in _copies(context, view)),
         *_tree(context),
         *_planned(plan),
@@ -160,6 +161,21 @@ def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
             yield Finding(Ailment.MERGE_MARKERS, place, words, item.conversation, mend)
         else:
             yield Finding(Ailment.INVALID, place, words, item.conversation, (*item.resolve, quarantine))
+
+
+def _in_store_alone(view: View) -> Iterator[Finding]:
+    """Yield the invalid files of a conversation that only the store has: a run does not hold it."""
+    if view.workspace.main is not None:
+        return
+    for unit in view.store.faults.values():
+        fault = unit.fault
+        assert fault is not None  # noqa: S101 - it is a faulty unit
+        place = str(Place(Side.STORE, joined(unit.copy.path, fault.file)))
+        if isinstance(fault, Unreadable):
+            yield Finding(Ailment.UNREADABLE, place, fault.words, view.id, (SEE_TO_IT,))
+        else:
+            quarantine = f"reconcile doctor --quarantine {view.id}"
+            yield Finding(Ailment.INVALID, place, fault.words, view.id, (quarantine,))
 
 
 def _is_unread(view: View) -> bool:

@@ -16,7 +16,7 @@ from reconcile.planning.rules.presence import Goal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.model.plan import Action, Conflict, Item, Plan
+    from reconcile.model.plan import Action, Conflict, Item, Note, Plan
     from reconcile.model.snapshot import Copy
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
@@ -62,7 +62,10 @@ def status_lines(
     conflicts: dict[str, list[Conflict]] = {}
     for conflict in plan.conflicts:
         conflicts.setdefault(conflict.conversation, []).append(conflict)
-    items: dict[str | None, Item] = {item.conversation: item for item in plan.aside}
+    items: dict[str | None, Item | Note] = {
+        note.conversation: note for note in plan.notes if note.reason is Reason.INVALID
+    }
+    items |= {item.conversation: item for item in plan.aside}
     items |= {item.conversation: item for item in plan.held}
     requests: dict[str, str] = {
         conversation: words_for(conversation, verb, waiting)
@@ -101,7 +104,9 @@ def status_lines(
     return tuple(lines)
 
 
-def _word(context: PlanningContext, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
+def _word(
+    context: PlanningContext, view: View, actions: list[Action], item: Item | Note | None
+) -> tuple[str, str, bool]:
     if item is not None:
         return (_HELD | _ASIDE).get(item.reason, "held"), item.message, item.reason in _ASIDE
     presence = context.presences[view.id]

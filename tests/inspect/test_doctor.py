@@ -86,6 +86,33 @@ def test_an_empty_directory_is_named_by_status_too(world: World) -> None:
     assert f"empty directory: {finding['place']}: {finding['found']}" in shown
 
 
+@pytest.mark.parametrize("content", ["", "{"])
+def test_a_broken_file_in_the_store_alone_is_named_by_every_command(world: World, content: str) -> None:
+    three(world)
+    world.reconcile()
+    path = world.store / f"{NOBODY}-it"
+    write_conversation(path, "It", events(2))
+    world.reconcile()
+    (path / "events.json").write_text(content)
+    place = f"store:{NOBODY}-it/events.json"
+    for _ in range(2):  # the second run reads it from the index
+        run = world.reconcile()
+        assert place in run.stdout
+        assert run.exit_code == 0, "there is nothing to sync"
+    (finding,) = findings(world)
+    assert (finding["kind"], finding["place"], finding["mend"]) == (
+        "invalid",
+        place,
+        [f"reconcile doctor --quarantine jp-c{NOBODY}"],
+    )
+    status = world.reconcile("status").stdout
+    assert place in status
+    assert "reconcile doctor" in status
+    world.reconcile("doctor", "--quarantine", f"jp-c{NOBODY}", "--yes")
+    assert findings(world, code=0) == []
+    assert (world.store / ".trash" / f"{NOBODY}-it" / "events.json").read_text() == content
+
+
 def test_status_of_what_is_on_neither_side_any_more(world: World) -> None:
     three(world)
     world.reconcile()

@@ -147,6 +147,33 @@ def test_a_worktree_elsewhere_takes_the_record_of_the_one_that_is_gone(
     assert run("checkouts").stdout.startswith("No checkout of this store is known yet")
 
 
+def test_recover_elsewhere_names_the_checkouts_that_are_gone(
+    known: World, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = listing(known.workspace)
+    shutil.rmtree(known.project)
+    new = tmp_path / "elsewhere"
+    make_project(new, run)
+    monkeypatch.chdir(new)
+    told = run("recover", "--dry-run").stderr
+    assert f"is gone; it had 2 conversations: reconcile recover --from {known.project}" in told
+    recover(known, "--from", known.project, "--yes")
+    assert listing(new / ".jp" / "conversations") == before
+
+
+def test_status_of_an_emptied_workspace_names_recover_and_no_run(known: World) -> None:
+    for path in known.workspace.iterdir():
+        shutil.rmtree(path)
+    ran = known.reconcile(code=4)
+    status = known.reconcile("status").stdout
+    assert "the workspace is empty, but had conversations at the last run" in ran.stdout
+    assert "blocked  the workspace is empty, but had conversations at the last run" in " ".join(status.split("\n"))
+    assert status.split("Next:")[1].split()[:2] == ["reconcile", "recover"]
+    assert "syncs what changed" not in status
+    (blocked,) = json.loads(known.reconcile("status", "--json").stdout)["blocked"]
+    assert (blocked["reason"], blocked["resolve"][0]) == ("workspace-emptied", "reconcile recover")
+
+
 def test_without_any_record_nothing_is_published_but_by_name(known: World, run: Run) -> None:
     silo, state = known.silo, known.state
     before = listing(known.workspace)

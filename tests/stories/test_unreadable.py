@@ -83,11 +83,11 @@ def test_a_stream_that_is_larger_than_memory_is_not_forked(world: World) -> None
     before = sorted(world.store.iterdir()), sorted(world.workspace.rglob("*"))
     done = limited(world, BARE, "fork", str(NUMBER))
     assert done.returncode == 4, done.stdout + done.stderr
-    assert "events.json: found too large for the free memory" in done.stderr
+    assert "events.json: can't be read (too large for the free memory)" in done.stderr
     assert (sorted(world.store.iterdir()), sorted(world.workspace.rglob("*"))) == before
     done = limited(world, BARE, "diff", str(NUMBER))
     assert done.returncode == 0, done.stderr
-    assert "store: events.json: found too large for the free memory" in done.stdout
+    assert "store: events.json: can't be read (too large for the free memory)" in done.stdout
     assert "there is no" not in done.stdout
 
 
