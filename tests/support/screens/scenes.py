@@ -44,7 +44,7 @@ STORIES: tuple[Story, ...] = (
         "help/command": (Shot("undo --help"),),
         "help/errors": (Shot("staus"), Shot("status 12"), Shot("diff notes"), Shot("--prefer me"), Shot("undo 7")),
         "daily/watch": (
-            Shot("-q -y"),
+            Change("sync"),
             Live(
                 "watch",
                 ((r"watching \d+ conv", "edit here"), (r"(?s)(to \d{11}-.*){2}", "break")),
