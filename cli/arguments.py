@@ -24,12 +24,13 @@ class Options:
     out: str | None = None
     check: bool = False
     prefer: str = "newest"
-    accept: tuple[str, ...] = ()
+    allow_bulk_removal: bool = False
     yes: bool = False
     json: bool = False
     verbose: bool = False
     quiet: bool = False
     color: str = "auto"
+    no_pager: bool = False
 
     given = frozenset[str]()  # no annotation: it is none of `NAMES`
     """The names of those that were given."""
@@ -56,7 +57,7 @@ class Options:
         words: list[str] = []
         for name in NAMES:
             if name not in _UNSAID and (value := getattr(self, name)) != getattr(Options, name):
-                words += worded(f"--{name}", value)
+                words += worded(f"--{name.replace('_', '-')}", value)
         return words
 
 
@@ -67,7 +68,7 @@ def worded(name: str, value: Any) -> list[str]:
     return [word for each in (value if isinstance(value, tuple) else (value,)) for word in (name, str(each))]
 
 
-_UNSAID = {"workspace", "store", "format", "dry_run", "out", "check", "json", "verbose", "quiet", "color"}
+_UNSAID = {"workspace", "store", "format", "dry_run", "out", "check", "json", "verbose", "quiet", "color", "no_pager"}
 """Options that say where, or how it is shown; the journal knows where."""
 NAMES = tuple(Options.__annotations__)
 _SWITCHES = {

@@ -77,7 +77,7 @@ def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[
         diverged=settings.diverged,
         conflict=settings.conflict,
         missing=settings.missing,
-        accept_bulk="bulk" in options.accept,
+        accept_bulk=options.allow_bulk_removal,
         only=ids["only"],
         below=ids["below"],
     )

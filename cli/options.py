@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _CONTENT = {"title"}
 """Options whose values are content of a conversation, which the journal never holds."""
+_FORMER_BULK = "accept"
+"""The hidden option ``--accept bulk``, which older scripts and plans use for ``--allow-bulk-removal``."""
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400, "y": 365 * 86400}
 """Seconds of the units of an age."""
 
@@ -35,6 +37,8 @@ def _store(context: click.Context, parameter: click.Parameter, value: Any) -> No
     """Store an option's value in `Options`. The last value wins; those of a repeatable option add up."""
     options = options_of(context)
     name = parameter.name or ""
+    if name == _FORMER_BULK:
+        name, value = "allow_bulk_removal", value is not None
     if parameter.multiple:
         value = (*getattr(options, name), *value)
     if value not in (None, False, ()):
@@ -64,8 +68,8 @@ def _option(*names: str, **settings: Any) -> click.Option:
     return click.Option(names, callback=_store, expose_value=False, **settings)
 
 
-EVERYWHERE = ("workspace", "store", "format", "layout", "color")
-"""The shared options that every command takes: where the two sides are, and colours."""
+EVERYWHERE = ("workspace", "store", "format", "layout", "color", "no_pager")
+"""The shared options that every command takes: where the two sides are, colours and the pager."""
 
 
 def shared_options(accepted: Collection[str]) -> list[click.Option]:
@@ -96,8 +100,8 @@ def _shared_options() -> Iterator[click.Option]:
     sides = click.Choice(["newest", "store", "workspace"])
     prefer = "The side that wins a conflict: newest (default), store or workspace."
     yield _option("--prefer", type=sides, metavar="SIDE", help=prefer)
-    bulk = click.Choice(["bulk"])
-    yield _option("--accept", type=bulk, metavar="bulk", multiple=True, help="Allow removing many directories.")
+    yield _option("--allow-bulk-removal", is_flag=True, help="Allow removing many directories at once.")
+    yield _option("--accept", type=click.Choice(["bulk"]), help="The same, as the option was once called.")
     yield _option("-y", "--yes", is_flag=True, help="Assume yes. Conflicts are still left to you.")
     yield _option("--json", is_flag=True, help="Print JSON.")
     yield _option("-v", "--verbose", is_flag=True, help="Show everything, and long plans in full.")
@@ -111,6 +115,7 @@ def _shared_options() -> Iterator[click.Option]:
     yield _option("--layout", type=click.Choice(["nested", "flat"]), metavar="LAYOUT", help="nested or flat.")
     colors = click.Choice(["auto", "always", "never"])
     yield _option("--color", type=colors, metavar="WHEN", help="Use colors: auto (default), always or never.")
+    yield _option("--no-pager", is_flag=True, help="Print long output without a pager.")
 
 
 def command_line(context: click.Context) -> str:

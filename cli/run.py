@@ -26,14 +26,13 @@ from reconcile.state.database import StateError
 from .context import find_ids, open_session, policy_of
 from .output.errors import report_failure
 from .output.interaction import (
-    Phase,
+    Progress,
     ask_about,
     confirm_or_exit,
     first_run_lines,
     is_interactive,
     is_question,
     print_message,
-    progress_bar,
     waiting_callback,
 )
 from .output.plan_text import exit_code, report
@@ -145,22 +144,21 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
     options, roots = start.options, start.roots
     engine = _begun(start, opening)
     session = engine.session
-    phase = Phase(options)
     if options.is_dry:
-        begin(engine, roots, phase)
-        policy = _policy(start, engine, adjust)
-        plan = _completed(engine, _planned(engine, policy, options), options)
-        phase.clear()
+        with Progress(options) as progress:
+            begin(engine, roots, progress)
+            policy = _policy(start, engine, adjust)
+            plan = _completed(engine, _planned(engine, policy, options), options)
         warn_of_new_workspace(options, engine, policy)
         announce_new_store(options, roots)
         save_plan(options, roots, plan)
         report(options, roots, session.notices, plan, None)
         return exit_code(plan, None, options)
     with session.exclusively(command, start.settings.lock_timeout, waiting_callback(options)):
-        begin(engine, roots, phase)
-        policy = _policy(start, engine, adjust)
-        pass_ = _planned(engine, policy, options)
-        phase.clear()
+        with Progress(options) as progress:
+            begin(engine, roots, progress)
+            policy = _policy(start, engine, adjust)
+            pass_ = _planned(engine, policy, options)
         plan = pass_.plan
         warn_of_new_workspace(options, engine, policy)
         is_new = announce_new_store(options, roots)
@@ -182,14 +180,14 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         return apply_pass(engine, pass_, options, command, is_shown=is_shown)
 
 
-def begin(engine: Engine, roots: Roots, phase: Phase) -> None:
+def begin(engine: Engine, roots: Roots, progress: Progress) -> None:
     """Bring what is known of both sides up to date, and tell how much there is to read and to plan."""
     if engine.index is None:
         count = sum(map(_entries, (roots.store_conversations, roots.workspace_conversations)))
-        phase.show(f"reading about {count} directories", count)
+        progress.show(f"reading about {count} directories", count)
     engine.begin()
     count = len(engine.known.present())
-    phase.show(f"planning {count} {roots.noun}s", count)
+    progress.show(f"planning {count} {roots.noun}s", count)
 
 
 def _entries(directory: str) -> int:
@@ -248,8 +246,8 @@ def apply_pass(engine: Engine, pass_: Pass, options: Options, command: str, *, i
     ``is_shown``: its plan is on the screen already, and is not printed again.
     """
     plan = _completed(engine, pass_, options)
-    with progress_bar(options, len(pass_.plan.actions)) as progress:
-        outcome = engine.apply(pass_, command, progress, is_saved=True)
+    with Progress(options) as progress:
+        outcome = engine.apply(pass_, command, progress.advance, is_saved=True)
     engine.save(pass_, outcome)
     back = way_back(engine.session, plan)
     report(options, engine.session.roots, engine.session.notices, plan, outcome, is_shown=is_shown, back=back)

@@ -67,7 +67,7 @@ class Start(NamedTuple):
     def is_unchanged(self) -> bool:
         """Everything is as the last run has left it, and a run without options is asked for."""
         options = self.options
-        special = options.only or options.below or options.accept or options.yes or options.out is not None
+        special = options.only or options.below or options.allow_bulk_removal or options.yes or options.out is not None
         return (
             self.last is not None
             and not (special or options.prefer != "newest" or self.last.due)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "reconcile.toml"
 PREFIX = "RECONCILE_"
-OTHER_VARIABLES = ("RECONCILE_STATE_DIR", "RECONCILE_VERIFY")
+OTHER_VARIABLES = ("RECONCILE_PAGER", "RECONCILE_STATE_DIR", "RECONCILE_VERIFY")
 """Environment variables with the prefix that are no settings."""
 
 

@@ -19,7 +19,7 @@ from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, options_of
-from ..output.interaction import print_message, progress_bar, waiting_callback
+from ..output.interaction import Progress, print_message, waiting_callback
 from ..output.plan_text import exit_code, report
 from ..run import way_back
 
@@ -100,8 +100,8 @@ def apply(context: click.Context, file: str) -> None:
         with session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)):
             engine = Engine(session)
             present = _present(engine, plan, settings)
-            with progress_bar(options, len(present.found.plan.actions)) as progress:
-                achieved = engine.apply(present.found, command_line(context), progress, is_saved=True)
+            with Progress(options) as progress:
+                achieved = engine.apply(present.found, command_line(context), progress.advance, is_saved=True)
             engine.save(present.found, achieved)
             outcome = _of_saved(plan, achieved, present)
             _report(options, roots, session, plan, outcome)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..run import Adjust
 
 SHOWN = 20
-_RUN = (*PLANS, "only", "below", "prefer", "accept", "yes")
+_RUN = (*PLANS, "only", "below", "prefer", "allow_bulk_removal", "yes")
 """The shared options of the runs that repair something."""
 
 

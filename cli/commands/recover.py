@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.command(
     "recover",
     cls=Command,
-    accepts=(*PLANS, "accept", "yes"),
+    accepts=(*PLANS, "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile recover --dry-run", "Show what would be restored."),
         ("reconcile recover --all --yes", "Restore everything in the store that is not local, and do not ask."),

@@ -96,7 +96,7 @@ def fork(
 @click.command(
     "gc",
     cls=Command,
-    accepts=(*PLANS, "only", "below", "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile gc --dry-run", "Show which conversations have expired."),
         ("reconcile gc", "Remove them."),
@@ -119,7 +119,7 @@ def gc(context: click.Context) -> None:
 @click.command(
     "local",
     cls=Command,
-    accepts=(*PLANS, "only", "below", "prefer", "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "prefer", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile local jp-c17780300000 --dry-run", "Show what would be removed from the workspace."),
         ("reconcile local jp-c17780300000", "Keep a conversation in the store only."),
@@ -146,7 +146,7 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
 @click.command(
     "project",
     cls=Command,
-    accepts=(*PLANS, "only", "below", "prefer", "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "prefer", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile project jp-c17780500000", "Publish a conversation of the store."),
         ("reconcile project --behind", "Update all outdated workspace copies from the store."),
@@ -178,7 +178,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 @click.command(
     "resolve",
     cls=Command,
-    accepts=(*PLANS, "only", "below", "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile resolve jp-c17780300000 --take workspace", "Keep the version of the workspace on both sides."),
         ("reconcile resolve --all --take both", "Keep both versions of everything: the older one in a fork."),
@@ -261,7 +261,7 @@ def restore(context: click.Context, version: str) -> None:
 @click.command(
     "rm",
     cls=Command,
-    accepts=(*PLANS, "only", "below", "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile rm jp-c17779500000 --cascade --dry-run", "Show what would be removed with a conversation."),
         ("reconcile rm jp-c17780500000 --yes", "Remove a conversation, and do not ask."),
@@ -348,7 +348,7 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
 @click.command(
     "undo",
     cls=Command,
-    accepts=(*PLANS, "only", "below", "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile undo --dry-run", "Show what undoing the last run would do."),
         ("reconcile undo", "Undo the last run."),
@@ -389,7 +389,7 @@ def undo(context: click.Context, run: str | None) -> None:
 @click.command(
     "redo",
     cls=Command,
-    accepts=(*PLANS, "only", "below", "accept", "yes"),
+    accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile undo", "Undo the last run."),
         ("reconcile redo", "Repeat it after all."),

@@ -6,8 +6,9 @@ that needs an answer is refused with a hint. With ``--json``, standard error has
 
 from __future__ import annotations
 
+import os
 import sys
-from contextlib import contextmanager
+import time
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from .text import clean, short_path, terminal_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Self
 
     from reconcile.adapters.roots import Roots
     from reconcile.model.plan import Item
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     from .text import Style
 
 
-PROGRESS_FROM = 100
-"""Number of actions from which on progress is shown."""
+PROGRESS_AFTER = 0.5
+"""Seconds of carrying out a plan, after which progress is shown."""
+PROGRESS_EVERY = 0.1
+"""Seconds for which a number stays on the screen."""
 PHASES_FROM = 1000
 """Number of conversations from which on reading and planning are shown."""
 
@@ -140,46 +144,43 @@ def waiting_callback(options: Options) -> Callable[[str], None]:
     return lambda who: print_message(options, f"waiting for {who}")
 
 
-class Phase:
-    """A line at the terminal that tells what a long command does; the next one, or a result, replaces it."""
+class Progress:
+    """A line at the terminal that tells what a long command does. The next one replaces it, and the end erases it."""
 
     def __init__(self, options: Options) -> None:
         """Show nothing yet."""
-        self._is_shown = not (options.json or options.quiet) and sys.stderr.isatty()
+        is_wanted = not (options.json or options.quiet) and os.environ.get("TERM") != "dumb"
+        self._is_shown = is_wanted and sys.stderr.isatty()
         self._has_line = False
+        self._next = time.monotonic() + PROGRESS_AFTER
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Erase the line."""
+        if self._has_line:
+            self._has_line = False
+            self._write("")
 
     def show(self, text: str, count: int) -> None:
         """Show a text if there is much to do. ``count``: the number of directories or conversations."""
         if self._is_shown and count >= PHASES_FROM:
             self._has_line = True
-            sys.stderr.write(f"\r\x1b[2K{text}")
-            sys.stderr.flush()
+            self._write(text)
 
-    def clear(self) -> None:
-        """Erase the line."""
-        if self._has_line:
-            self._has_line = False
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
+    def advance(self, done: int, count: int) -> None:
+        """Show how many steps are done: after a moment, and then several times a second."""
+        if self._is_shown and time.monotonic() >= self._next:
+            self._next = time.monotonic() + PROGRESS_EVERY
+            self._has_line = True
+            self._write(f"applying {done} of {count} steps")
 
-
-@contextmanager
-def progress_bar(options: Options, actions: int) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar for long work at a terminal. Yield its callback: actions with a result, and all of them."""
-    if options.json or options.quiet or actions < PROGRESS_FROM or not sys.stderr.isatty():
-        yield lambda _done, _all: None
-        return
-    import click  # here: most runs are short
-
-    with click.progressbar(length=actions, label="applying", show_pos=True, width=0, file=sys.stderr) as bar:
-        seen = 0
-
-        def advance(done: int, _all: int) -> None:
-            nonlocal seen
-            bar.update(done - seen)
-            seen = done
-
-        yield advance
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stderr.write(f"\r\x1b[2K{text}")
+        sys.stderr.flush()
 
 
 def first_run_lines(roots: Roots, state_directory: str, style: Style) -> Iterator[str]:

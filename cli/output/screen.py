@@ -84,23 +84,50 @@ def command_lines(command: str, columns: int | None, indent: str) -> list[str]:
 
 
 def show_paged(lines: Iterable[str], style: Style) -> None:
-    """Print lines; at a terminal that has fewer rows, through the pager of ``PAGER``."""
+    """Print lines; at a terminal that has fewer rows, through a pager."""
     listed = list(lines)
-    if style.columns is None or not sys.stdin.isatty() or not _is_long(listed):
+    if style.columns is None or not sys.stdin.isatty() or not _is_long(listed) or not (pager := _pager()):
         show(listed)
-        return
-    import click  # here: most output is short
-
-    sys.stdout.flush()
-    os.environ.setdefault("LESS", "FRX")  # as git does: quit if it is one screen, keep colours and the screen
-    click.echo_via_pager("".join(f"{line}\n" for line in listed), color=style.colored)
+    else:
+        _page(listed, pager)
 
 
 def _is_long(lines: Sequence[str]) -> bool:
-    if os.environ.get("PAGER", "less") in ("", "cat") or os.environ.get("TERM") == "dumb":
-        return False
     try:
         rows = os.get_terminal_size(sys.stdout.fileno()).lines
     except (OSError, ValueError):
         return False
     return 0 < rows <= sum(line.count("\n") + 1 for line in lines)
+
+
+def _pager() -> str:
+    """Return the command of the pager, as git chooses it; empty: none."""
+    import click  # here, as below: most output is short
+
+    context = click.get_current_context(silent=True)
+    is_refused = context is not None and getattr(context.find_root().obj, "no_pager", False)
+    if is_refused or os.environ.get("TERM") == "dumb":
+        return ""
+    command = os.environ.get("RECONCILE_PAGER", os.environ.get("PAGER", "less")).strip()
+    return "" if command == "cat" else command
+
+
+def _page(lines: Sequence[str], pager: str) -> None:
+    """Show lines with a pager, and wait for its end. Print them if it can't be started."""
+    import shlex
+    import signal
+    import subprocess
+
+    sys.stdout.flush()
+    # As git does: less ends by itself if all is on one screen, and keeps colours and the screen.
+    environ = {"LESS": "FRX", "LV": "-c", **os.environ}
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for the pager, which runs on
+    try:
+        process = subprocess.Popen(shlex.split(pager), stdin=subprocess.PIPE, env=environ)  # noqa: S603 - the user's own
+    except (OSError, ValueError):
+        show(lines)
+    else:
+        text = "".join(f"{line}\n" for line in lines)
+        process.communicate(text.encode(sys.stdout.encoding, "replace"))  # which ignores a pager that has ended
+    finally:
+        signal.signal(signal.SIGINT, before)

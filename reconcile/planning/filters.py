@@ -50,7 +50,7 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
         context.tombstones.pop(conversation, None)
     what, names = _named(removals, context.rules)
     message = f"{count} of {directories} {what} would be removed: {names}"
-    context.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
+    context.held.append(_whole(Reason.BULK, message, "reconcile --allow-bulk-removal"))
     return [action for action in actions if action.id not in refused]
 
 

@@ -28,7 +28,6 @@ VALUES = {
     "below": ["ID"],
     "out": ["FILE"],
     "prefer": ["store"],
-    "accept": ["bulk"],
     "color": ["never"],
 }
 
@@ -144,6 +143,13 @@ def test_a_mistyped_word_is_answered_with_what_may_be_meant(line: list[str], mea
     hint = result.stderr.splitlines()[-1].strip()
     assert hint == (f"hint: did you mean {meant}?" if meant else hint)
     assert ("did you mean" in hint) == (meant is not None)
+
+
+def test_the_former_name_of_an_option_works_and_is_not_shown(run: Run) -> None:
+    assert "--allow-bulk-removal" in run("rm", "--help").output
+    assert "--accept" not in run("rm", "--help-all").output
+    assert "--allow-bulk-removal can't be used here" in run("log", "--accept", "bulk").stderr
+    assert run("--accept", "bulk", "--help").exit_code == 0
 
 
 def test_every_documented_option_has_words() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import unicodedata
 
 import pytest
@@ -188,22 +187,3 @@ def test_removed_descendants_are_one_line_with_a_count() -> None:
     ]
     listed = "\n".join(render.PlanText(plan, style, verbose=True).lines())
     assert all(f"Title {number}  jp-c{number}" in listed for number in range(42))
-
-
-def test_the_pager_is_for_long_output_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    paged: list[str] = []
-    monkeypatch.setattr("click.echo_via_pager", lambda lines, **_: paged.append(lines))
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("os.get_terminal_size", lambda *_: __import__("os").terminal_size((80, 24)))
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("PAGER", raising=False)
-    lines, terminal = [f"line {number}" for number in range(24)], text.Style(colored=False, columns=80)
-    screen.show_paged(lines[:22], terminal)
-    screen.show_paged(lines, text.Style(colored=False))
-    for pager in ("cat", ""):
-        monkeypatch.setenv("PAGER", pager)
-        screen.show_paged(lines, terminal)
-    assert paged == []
-    monkeypatch.setenv("PAGER", "less")
-    screen.show_paged(lines, terminal)
-    assert paged == ["".join(f"{line}\n" for line in lines)]

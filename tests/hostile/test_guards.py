@@ -149,7 +149,7 @@ def test_many_removals_at_once_are_asked_for(world: World) -> None:
     before = contents(world.workspace)
     result = world.run("--workspace", world.project)
     assert result.exit_code == 4, result.output
-    assert "--accept bulk" in result.output
+    assert "--allow-bulk-removal" in result.output
     assert contents(world.workspace) == before
-    world.reconcile("--accept", "bulk")
+    world.reconcile("--allow-bulk-removal")
     assert len(list(world.workspace.iterdir())) == 2

@@ -45,7 +45,7 @@ def test_many_removals_at_once_wait_with_all_that_becomes_of_them() -> None:
     assert (plan.actions, plan.tombstones, said(plan)) == ((), (), [(None, "conversation", Reason.BULK)])
     (held,) = plan.held
     assert held.message == "5 of 12 directories would be removed: 1-x, 2-x, 3-x, 4-x, 5-x"
-    assert held.resolve == ("reconcile --accept bulk",)
+    assert held.resolve == ("reconcile --allow-bulk-removal",)
     assert gone(7).held[0].message.endswith("4-x, 5-x and 2 more")
     accepted = gone(7, policy=Policy(accept_bulk=True))
     assert (len(accepted.actions), len(accepted.tombstones), accepted.held) == (7, 7, ())

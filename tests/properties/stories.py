@@ -71,7 +71,7 @@ TREE = st.sampled_from(
     )
 )
 """Commands that change the tree, of one conversation and another."""
-OPTIONS = st.sampled_from((*[""] * 5, " --layout flat", " --prefer store", " --accept bulk"))
+OPTIONS = st.sampled_from((*[""] * 5, " --layout flat", " --prefer store", " --allow-bulk-removal"))
 
 
 class Stories(RuleBasedStateMachine):
@@ -497,7 +497,7 @@ class Stories(RuleBasedStateMachine):
         if self.broken:
             return
         self.verbs += ["git clean", *(f"unlock {number}" for number in sorted(self.locked))]
-        checkouts = ("reconcile --accept bulk", "reconcile --accept bulk @2", "reconcile --accept bulk @3")
+        checkouts = ("reconcile --allow-bulk-removal", "reconcile --accept bulk @2", "reconcile --accept bulk @3")
         outcomes = [self._run(command) for command in checkouts * 3]  # the third must find nothing to do
         if not any(outcome.held for outcome in outcomes):
             busy = [line for outcome in outcomes[-len(checkouts) :] for line in outcome.actions]

@@ -65,7 +65,7 @@ class Watched(Stories):
             for _ in range(chance.choice((1, 1, 1, 2, 3))):
                 self.change_one(chance)
             self._run("reconcile")
-        self._run("reconcile --accept bulk")
+        self._run("reconcile --allow-bulk-removal")
 
     def change_one(self, chance: random.Random) -> None:
         side, pick, suffix = chance.choice(("store", "workspace")), chance.randrange(12), chance.choice("ab")

@@ -380,7 +380,7 @@ def test_many_directories_go_only_when_that_is_accepted() -> None:
     lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in range(1, 8)]
     imported, sides = ran(stored(), here(*lines)), (stored(*lines), here(*lines))
     (held,) = undo(imported, *sides).held
-    assert (held.reason, held.resolve) == (Reason.BULK, ("reconcile undo run --accept bulk",))
+    assert (held.reason, held.resolve) == (Reason.BULK, ("reconcile undo run --allow-bulk-removal",))
     assert held.message == "store: 7 of 7 directories would be removed: 7-x7, 6-x6, 5-x5, 4-x4, 3-x3 and 2 more"
     assert undo(imported, *sides).actions == ()
     assert len(undo(imported, *sides, Policy(accept_bulk=True)).actions) == 7

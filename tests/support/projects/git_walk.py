@@ -312,7 +312,7 @@ class Walk:
         before = {path: hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest() for path in self._files(tree)}
         known = set(streams(tree.store))
         ours, theirs = self._versions(tree.store), self._versions(tree.workspace)
-        result = tree.run("--workspace", tree.project, "--json", "--accept", "bulk")
+        result = tree.run("--workspace", tree.project, "--json", "--allow-bulk-removal")
         assert result.exit_code in (0, 4), f"{result.output}\n{self.story()}"
         self.ran.add(tree.project)
         self.log.append(f"   ran in {tree.project.name}: {_said(result.stdout)}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pty
+import struct
 import subprocess
 import termios
 from typing import TYPE_CHECKING
@@ -16,19 +18,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def at_terminal(*args: str | Path, answers: str = "") -> tuple[int, str]:
-    """Run the command at a terminal; return its exit code and all that the terminal shows."""
-    return run_at_terminal(command(*args), answers=answers)
+def at_terminal(
+    *args: str | Path, answers: str = "", environ: Mapping[str, str] | None = None, rows: int = 0, columns: int = 0
+) -> tuple[int, str]:
+    """Run the command at a terminal; return its exit code and all that the terminal shows.
+
+    ``environ``: variables besides those of this process. ``rows``, ``columns``: 0 is a terminal that doesn't tell.
+    """
+    variables = {**os.environ, **(environ or {})}
+    return run_at_terminal(command(*args), answers=answers, env=variables, rows=rows, columns=columns)
 
 
 def run_at_terminal(
-    argv: Sequence[str], *, answers: str = "", env: Mapping[str, str] | None = None, rows: int = 0
+    argv: Sequence[str], *, answers: str = "", env: Mapping[str, str] | None = None, rows: int = 0, columns: int = 80
 ) -> tuple[int, str]:
-    """Run any program at a terminal with so many rows (0: unknown); return its exit code and all that it shows."""
+    """Run any program at a terminal of this size (0: unknown); return its exit code and all that it shows."""
     outer, inner = pty.openpty()
     try:
-        if rows:
-            termios.tcsetwinsize(inner, (rows, 80))
+        if rows or columns:
+            fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         process = subprocess.Popen(argv, stdin=inner, stdout=inner, stderr=inner, env=env)
         os.close(inner)
         os.write(outer, answers.encode())

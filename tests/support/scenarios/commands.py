@@ -88,7 +88,7 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument("words", nargs="*")
         self.add_argument("--layout", type=Layout, default=Layout.NESTED)
         self.add_argument("--prefer", type=Prefer, default=Prefer.NEWEST)
-        self.add_argument("--accept", choices=["bulk"])
+        self.add_argument("--allow-bulk-removal", action="store_true")
         self.add_argument("--only", type=_id, action="append", default=[])
         self.add_argument("--below", type=_id, action="append", default=[])
         self.add_argument("--take", type=Take)
@@ -116,7 +116,7 @@ def read_command(text: str) -> Command:
         try:
             policy = Policy(
                 layout=given.layout,
-                accept_bulk=given.accept is not None,
+                accept_bulk=given.allow_bulk_removal,
                 only=frozenset(given.only),
                 below=frozenset(given.below),
                 request=_REQUESTS[name](ids, given),
@@ -132,7 +132,7 @@ def read_command(text: str) -> Command:
     policy = Policy(
         layout=given.layout,
         prefer=given.prefer,
-        accept_bulk=given.accept is not None,
+        accept_bulk=given.allow_bulk_removal,
         only=frozenset([*given.only, *resolved]),
         below=frozenset(given.below),
         decisions=dict.fromkeys(resolved, given.take),
