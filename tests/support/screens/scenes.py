@@ -53,7 +53,7 @@ STORIES: tuple[Story, ...] = (
         ),
         "help/completion": (
             Typed("reconcile re\t", r"recover\s+\$ reconcile re$"),
-            Typed("reconcile redo --\t", r"help\s[^$]+\$ reconcile redo --$"),
+            Typed("reconcile redo --\t", r"--help\s[^$]*\$ reconcile redo --$"),
             Typed("reconcile status jp\t", r"\d{10}\s+\$ reconcile status jp-c177?$"),
         ),
         "maintain/config": (Change("configure"), Shot("config")),
