@@ -26,9 +26,14 @@ _TIME = 1778839200
 _COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)$", re.MULTILINE)
 _RUN = re.compile(r"\b\d{8}-\d{6}-\d\d\b")
 _KEEP_INODE = """
+keep() { [ ! -d "$1/.jp" ] || exec 9<"$1/.jp"; }
 git() {
-  if [ "$1 $2" = "worktree remove" ]; then exec 9<"${!#}/.jp"; fi
+  if [ "$1 $2" = "worktree remove" ]; then keep "${!#}"; fi
   command git "$@"
+}
+rm() {
+  keep "${!#}"
+  command rm "$@"
 }
 """
 """An open directory keeps its inode. Otherwise the next `.jp` may get it, and count as the same one."""
@@ -86,6 +91,7 @@ def _run(commands: list[str], environ: dict[str, str], *, demo: bool) -> Iterato
         printed = _RUN.sub("20260515-100000-00", ran.stdout.replace(str(home), "/home/me"))
         for day in {began.date(), datetime.now(UTC).date()}:
             printed = re.sub(rf"{day} \d\d:\d\d:\d\d", "2026-05-15 10:00:00", printed)
+            printed = re.sub(rf"\b{day}\b", "2026-05-15", printed)
         parts = printed.split(_MARK)[1:]
         assert len(parts) == len(commands), ran.stdout
         return iter(parts)
