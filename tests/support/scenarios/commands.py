@@ -195,9 +195,13 @@ class Outcome:
         return Outcome(actions, items, notes, self.exit_code)
 
     def lines(self, like: Iterable[str]) -> list[str]:
-        """Return the lines to show, with notes and the exit code where ``like`` has them or they surprise."""
+        """Return the lines to show, with notes and the exit code where ``like`` has them or they surprise.
+
+        Items are in the order of ``like``: the plan of a part keeps the positions that items had before.
+        """
         wanted = list(like)
-        lines = [*_aligned(self.actions), *self.items]
+        places = {line: place for place, line in enumerate(wanted)}
+        lines = [*_aligned(self.actions), *sorted(self.items, key=lambda line: places.get(line, len(places)))]
         if any(line.startswith("note ") for line in wanted):
             lines += self.notes
         lines = lines or ["(nothing)"]

@@ -19,7 +19,7 @@ from reconcile.model.snapshot import METADATA, Metadata, Partition, Side
 from reconcile.planning.simulate import listing_of, simulate
 from tests.support.scenarios.notation import written
 from tests.support.scenarios.plan_execution import blobs_of, inside, is_directory_removal
-from tests.support.scenarios.trees import Blob
+from tests.support.scenarios.trees import Blob, Folder
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -63,7 +63,8 @@ def check_laws(run: Carried) -> None:
 
 def numbers_in(trees: Iterable[Tree | None]) -> set[str]:
     """Return the numbers of the conversations of which any of these sides has a file."""
-    return {number for tree in trees for path in tree or () for number in _NUMBERED.findall(path)[-1:]}
+    files = (path for tree in trees for path, entry in (tree or {}).items() if not isinstance(entry, Folder))
+    return {number for path in files for number in _NUMBERED.findall(path)[-1:]}
 
 
 def whole_in(tree: Tree | None) -> set[str]:
