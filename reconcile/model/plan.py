@@ -118,7 +118,8 @@ class Action(Struct, frozen=True, kw_only=True, gc=False):
 class Item(Struct, frozen=True, kw_only=True):
     """Something that is held (it needs a decision) or set aside (a stable state, by rule).
 
-    ``conversation`` is None if it concerns a whole side. ``resolve``: commands that resolve it.
+    ``conversation`` is None if it concerns a whole side. ``resolve``: commands that resolve it. ``place``: the file
+    that it is about, with which ``message`` begins; None if it is about no single file, and in a plan that was saved.
     """
 
     conversation: str | None
@@ -127,6 +128,12 @@ class Item(Struct, frozen=True, kw_only=True):
     reason: Reason
     message: str
     resolve: tuple[str, ...] = ()
+    place: Place | None = None
+
+    @property
+    def words(self) -> str:
+        """The message without the place."""
+        return self.message if self.place is None else self.message.removeprefix(f"{self.place}: ")
 
 
 class Note(Struct, frozen=True, kw_only=True):

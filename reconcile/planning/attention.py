@@ -144,9 +144,10 @@ def _invalid(context: PlanningContext, view: View) -> None:
         if name not in view.workspace.units:
             file = fmt.metadata_file if name == METADATA else fmt.stream_files[-1]
             missing = Fault(file, "no such file", "one beside the other files")
-            context.hold(view, name, Reason.INVALID, _sentence(view.workspace.main, missing))
+            context.hold_file(view, name, view.workspace.main, missing)
     for name, unit in view.workspace.faults.items():
-        context.hold(view, name, Reason.INVALID, _sentence(unit.copy, unit.fault))
+        assert unit.fault is not None  # noqa: S101 - the side lists those with one
+        context.hold_file(view, name, unit.copy, unit.fault)
     for unit in view.workspace.units.values():
         context.keep_version(unit)
 
@@ -229,7 +230,8 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
         other = unit.copy.side.other
         sound = view.side(other).digest(verdict.unit) is not None
         resolve = (f"reconcile resolve {view.id} --take {other.value}",) if sound else ()
-        context.hold(view, verdict.unit, Reason.INVALID, _sentence(unit.copy, unit.fault), *resolve)
+        assert unit.fault is not None  # noqa: S101 - the verdict has the faulty ones
+        context.hold_file(view, verdict.unit, unit.copy, unit.fault, *resolve)
     if not verdict.faulty:
         _report_missing(context, view, verdict)
 

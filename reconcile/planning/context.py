@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconcile.model.options import Layout
 from reconcile.model.plan import Conflict, Item, Note, Preserve
+from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, WHOLE, Metadata, Place, joined
 from reconcile.planning.builder import PlanBuilder
 from reconcile.planning.rules.presence import Goal
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from reconcile.model.format import DerivedRepair
     from reconcile.model.options import Take
     from reconcile.model.policy import Policy
-    from reconcile.model.reasons import Reason
-    from reconcile.model.snapshot import Copy, Digest, Side
+    from reconcile.model.snapshot import Copy, Digest, Fault, Side
     from reconcile.model.units import Rules, Unit
     from reconcile.planning.builder import Node, Step
     from reconcile.planning.rules.content import Verdict
@@ -216,6 +216,12 @@ class PlanningContext(Struct, kw_only=True):
     def hold(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
         """Add a held item: a decision is needed."""
         self.held.append(self._item(view, unit, reason, message, resolve))
+
+    def hold_file(self, view: View, unit: str, at: Copy, fault: Fault, *resolve: str, more: str = "") -> None:
+        """Add a held item about a file of a directory. ``more`` follows the fault."""
+        place = Place(at.side, joined(at.path, fault.file))
+        item = self._item(view, unit, Reason.INVALID, f"{place}: {fault.words}{more}", resolve)
+        self.held.append(replace(item, place=place))
 
     def set_aside(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
         """Add an item about a stable state."""

@@ -146,9 +146,8 @@ def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
         if item.reason not in (Reason.INVALID, Reason.NOT_ROUND_TRIP):
             continue
         assert item.conversation is not None  # noqa: S101 - it is about a file of one
-        place, told, words = item.message.partition(": ")
-        if not told:
-            place, words = _place(context, item.conversation), item.message
+        place = _place(context, item.conversation) if item.place is None else str(item.place)
+        words = item.words
         if item.reason is Reason.NOT_ROUND_TRIP:
             yield Finding(Ailment.UNEDITABLE, place, words, item.conversation, (LAY_OUT,))
             continue

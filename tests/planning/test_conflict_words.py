@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.model.plan import Conflict, Rival
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import STREAM, Metadata, ParentKind, ParentRef, Side
-from reconcile.planning.conflicts import differing_keys, newer_side, time_text
+from reconcile.model.snapshot import METADATA, STREAM, Metadata, ParentKind, ParentRef, Side
+from reconcile.planning.conflicts import commands, differing_keys, newer_side, restore_command, taken, time_text
 
 SECOND = 10**9
 
@@ -42,6 +43,34 @@ def test_the_newer_side(store: int, workspace: int, side: Side) -> None:
         reason=Reason.CONFLICT,
     )
     assert newer_side(conflict) is side
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "takes", "words"),
+    [
+        (1, 1, Side.WORKSPACE, "the workspace's is taken (--prefer workspace); other keys are merged"),
+        (1, 1, Side.STORE, "the store's is taken (same time, so the store's); other keys are merged"),
+        (2, 1, Side.WORKSPACE, "the workspace's is taken (--prefer workspace); other keys are merged"),
+        (1, 2, Side.WORKSPACE, "the workspace's is taken (newer); other keys are merged"),
+        (1, 2, Side.STORE, "the store's is taken (--prefer store); other keys are merged"),
+    ],
+)
+def test_the_winner_of_a_merge_and_why(store: int, workspace: int, takes: Side, words: str) -> None:
+    conflict = Conflict(
+        conversation="1",
+        title="A",
+        unit=METADATA,
+        case=15,
+        store=Rival(store * SECOND),
+        workspace=Rival(workspace * SECOND),
+        takes=takes,
+        reason=Reason.UNITED,
+        merges=True,
+    )
+    assert taken(conflict) == words
+    assert commands(conflict) == ("reconcile resolve 1 --take store", "reconcile resolve 1 --take workspace")
+    assert restore_command(conflict, "r") == "reconcile diff 1"
+    assert restore_command(replace(conflict, merges=False), "r") == "reconcile restore 1@r:metadata"
 
 
 def test_a_time_outside_of_the_calendar_is_a_number() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.model.plan import Item
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Problem
+from reconcile.model.snapshot import Place, Problem, Side
 from reconcile.planning.diagnosis import LAY_OUT, PLAIN, SEE_TO_IT, Ailment, Finding, diagnose, empty_directories
 from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, unreadable
 
@@ -256,21 +256,19 @@ def test_what_is_found_and_how_it_is_mended(
     assert findings(store, workspace, agreed) == expected
 
 
-def test_where_it_is_comes_before_the_first_colon_and_is_told_of_every_one() -> None:
+def test_the_place_is_that_of_the_file_and_every_item_has_one() -> None:
     sides, plan = (stored(A), here(A)), plan_of(stored(A), here(A), agreed_on(A))
-    messages = ("store:1-a/x: found this: that", "neither side has a whole stream")
+    place = Place(Side.STORE, "1-a/x: y")
     others = [
         Item(conversation=None, title=None, unit="conversation", reason=Reason.BULK, message="all of it"),
         Item(conversation="jp-c1", title="A", unit="metadata", reason=Reason.NOT_ROUND_TRIP, message="not as JP does"),
     ]
-    held = others + [
-        Item(conversation="jp-c1", title="A", unit="stream", reason=Reason.INVALID, message=message)
-        for message in messages
-    ]
+    about = Item(conversation="jp-c1", title="A", unit="stream", reason=Reason.INVALID, message="no side: has it")
+    held = [*others, replace(about, message=f"{place}: found this: that", place=place), about]
     found = diagnosed(context_of(*sides, agreed_on(A)), replace(plan, held=tuple(held)), *sides)
     assert [(finding.place, finding.found) for finding in found] == [
-        ("store:1-a", "neither side has a whole stream"),
-        ("store:1-a/x", "found this: that"),
+        ("store:1-a", "no side: has it"),
+        ("store:1-a/x: y", "found this: that"),
         ("store:1-a", "not as JP does"),
     ]
 

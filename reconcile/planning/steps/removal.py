@@ -147,9 +147,8 @@ def _hold_broken(context: PlanningContext, view: View, broken: list[Unit]) -> No
     for unit in broken:
         assert unit.fault is not None  # noqa: S101 - the caller has the broken ones
         context.keep_version(unit)
-        place = f"{unit.copy.place}/{unit.fault.file}"
-        message = f"{place}: {unit.fault.words}, in a second directory; correct the file, or remove that directory"
-        context.hold(view, unit.name, Reason.INVALID, message)
+        more = ", in a second directory; correct the file, or remove that directory"
+        context.hold_file(view, unit.name, unit.copy, unit.fault, more=more)
 
 
 def _why(context: PlanningContext, view: View, copy: Copy) -> Reason:
