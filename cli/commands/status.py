@@ -39,10 +39,10 @@ from ..output.words import intent_words, state_counts, state_word
 from ..run import opened, selection, warn_of_new_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.engine.versions import Lost
-    from reconcile.model.plan import Item
+    from reconcile.model.plan import Conflict, Item
 
     from ..arguments import Options
 
@@ -103,7 +103,8 @@ def status(context: click.Context, conversation: str | None) -> None:
             standing = next((each for each in listed if each.conversation == ids[0]), None)
             if standing is None:
                 raise click.UsageError(f"{ids[0]} is on neither side any more; see what runs did: reconcile log")
-            _show_one(options, standing, describe(board, ids[0]))
+            conflicts = _by_conversation(plan.conflicts)
+            _show_one(options, standing, describe(board, ids[0]), conflicts.get(ids[0], ()))
             return
         others: Mapping[str, int] = {}
         if (wanted := named(board)) is not None:
@@ -120,8 +121,9 @@ def status(context: click.Context, conversation: str | None) -> None:
             _dump({"format": "reconcile.status/1", "conversations": lines_of, "blocked": blocked})
             return
         style = Style.choose(options.color)
+        conflicts = _by_conversation(plan.conflicts)
         lines = [line for item in sides for line in _side_lines(item, style)]
-        lines += _all_lines(listed, others, style, session.roots.noun, verbose=options.verbose)
+        lines += _all_lines(listed, others, style, session.roots.noun, conflicts, verbose=options.verbose)
         lines += _next_lines(listed, sides, style, options.sides)
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
@@ -135,8 +137,29 @@ def _dump(found: dict[str, Any]) -> None:
     show((json.dumps(found, indent=2),))
 
 
+def _by_conversation(conflicts: Iterable[Conflict]) -> dict[str, list[Conflict]]:
+    found: dict[str, list[Conflict]] = {}
+    for conflict in conflicts:
+        found.setdefault(conflict.conversation, []).append(conflict)
+    return found
+
+
+def _values(conflicts: Iterable[Conflict], style: Style, indent: str) -> Iterator[str]:
+    """Yield the values of both sides of the keys that differ."""
+    for conflict in conflicts:
+        from ..output.conflict_text import value_lines  # here: most conversations have none
+
+        yield from value_lines(conflict, style.columns, indent)
+
+
 def _all_lines(
-    found: tuple[StatusLine, ...], others: Mapping[str, int], style: Style, noun: str, *, verbose: bool
+    found: tuple[StatusLine, ...],
+    others: Mapping[str, int],
+    style: Style,
+    noun: str,
+    conflicts: Mapping[str, Sequence[Conflict]],
+    *,
+    verbose: bool,
 ) -> list[str]:
     """Return lines for everything that is not settled, and a count of all; ``others`` are settled, by their state."""
     shown = [entry for entry in found if verbose or not entry.settled or entry.word not in QUIET or _has_notice(entry)]
@@ -155,6 +178,7 @@ def _all_lines(
         lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
         if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry)):
             lines += [style(line, dim=True) for line in wrap(clean(entry.detail), style.columns, "    ")]
+            lines += _values(conflicts.get(entry.conversation, ()), style, "      ")
     counts = Counter(entry.word for entry in found) + Counter(others)
     end = state_counts(counts.items(), noun)
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
@@ -200,7 +224,7 @@ def _has_notice(line: StatusLine) -> bool:
     return line.word == "in-sync" and bool(line.detail)
 
 
-def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -> None:
+def _show_one(options: Options, standing: StatusLine, details: dict[str, Any], conflicts: Iterable[Conflict]) -> None:
     if options.json:
         _dump({"format": "reconcile.status/1", **to_builtins(standing), **details})
         return
@@ -216,6 +240,7 @@ def _show_one(options: Options, standing: StatusLine, details: dict[str, Any]) -
     rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(none)"]]
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
+        lines += _values(conflicts if name == "state" else (), style, " " * 13)
     for unit in details["units"]:
         lines += wrap(f"{clean(unit_text(unit['unit']))}: {unit['meaning']}", style.columns, "  ", "    ")
         for name, words in (("baseline", "base"), ("store", "store"), ("workspace", "workspace")):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.model.units import unit_text
-from reconcile.planning.conflicts import commands, described, restore_command, taken
+from reconcile.planning.conflicts import commands, described, differences, restore_command, taken
 
 from .screen import command_lines, wrap
-from .text import clean
+from .text import MAX_COLUMNS, clean, shorten, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 DECIDED = "conflicts, decided"
 OPEN = "conflicts, both sides changed"
+SHOWN = 5
+"""Number of keys of which the values are shown."""
+LEAST_VALUE = 8
+"""Columns that a value has at least."""
 
 
 def conflict_lines(
@@ -45,6 +49,8 @@ def conflict_lines(
             words = [described(conflict), f"{taken(conflict)}; to decide now:"]
         for text in words:
             yield from wrap(clean(text), style.columns, "    ")
+            if not run and text is words[0]:
+                yield from value_lines(conflict, style.columns, "      ")
         for command in suggested:
             yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))
     yield ""
@@ -55,3 +61,18 @@ def _decided(conflict: Conflict) -> str:
     if conflict.merges:
         return f"{unit_text(conflict.unit)} ({', '.join(conflict.keys)}): {taken(conflict)}; both versions are saved:"
     return f"{unit_text(conflict.unit)}: {taken(conflict)}; to bring the {conflict.takes.other}'s back:"
+
+
+def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterator[str]:
+    """Yield a line for each key of metadata that differs, with the values of both sides, cut to the width."""
+    found = differences(conflict)
+    for key, ours, theirs in found[:SHOWN]:
+        name = shorten(clean(key), 40)
+        fixed = f"{indent}{name}:  (store) /  (workspace)"
+        room = max((MAX_COLUMNS if columns is None else columns) - width(fixed), 2 * LEAST_VALUE)
+        store, workspace = clean(ours), clean(theirs)
+        first = max(room // 2, room - width(workspace))
+        store = shorten(store, first)
+        yield f"{indent}{name}: {store} (store) / {shorten(workspace, room - width(store))} (workspace)"
+    if len(found) > SHOWN:
+        yield f"{indent}... and {len(found) - SHOWN} more keys"

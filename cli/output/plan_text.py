@@ -254,12 +254,22 @@ class PlanText:
                 yield from (self._style(line, bold=True) for line in wrap(item.reason.words, columns, "  "))
             unit = "" if item.unit == WHOLE else f"{clean(unit_text(item.unit))}: "
             yield from wrap(f"{unit}{clean(item.message)}", columns, "    ")
+            if item.reason is Reason.CONFLICT_HELD:
+                yield from self._values(item)
             for command in item.resolve:
                 lines = command_lines(clean(with_sides(command, self._sides)), columns, "      ")
                 yield from (self._style(line, "cyan") for line in lines)
         if len(items) > LONG and not self._verbose:
             yield f"  ... and {len(items) - LONG} more (-v shows all)"
         yield ""
+
+    def _values(self, item: Item) -> Iterator[str]:
+        """Yield the values of both sides, of a conflict that is blocked."""
+        from .conflict_text import value_lines  # here: most plans have none
+
+        for conflict in self._plan.conflicts:
+            if (conflict.conversation, conflict.unit) == (item.conversation, item.unit):
+                yield from value_lines(conflict, self._style.columns, "      ")
 
     def _notes(self) -> Iterator[str]:
         foreign = [note for note in self._plan.notes if note.reason is Reason.FOREIGN and not self._verbose]

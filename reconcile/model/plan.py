@@ -146,11 +146,17 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 class Rival(Struct, frozen=True, gc=False):
-    """One side's version of a unit in a conflict; ``events`` and the time of the ``last`` one are a stream's."""
+    """One side's version of a unit in a conflict; ``events`` and the time of the ``last`` one are a stream's.
+
+    ``only`` is the number of events that the other side lacks. ``values`` are the values of the conflict's keys as
+    JSON, long ones in part; None: the key is absent.
+    """
 
     mtime_ns: int
     events: int | None = None
     last: str | None = None
+    only: int | None = None
+    values: tuple[str | None, ...] = ()
 
 
 class Conflict(Struct, frozen=True, kw_only=True):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconcile.model.plan import Conflict, Rival
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, Side
 from reconcile.model.units import unit_text
-from reconcile.planning.rules.content import Outcome, is_conflict, judge
+from reconcile.planning.rules.content import Outcome, events, is_conflict, judge
 
 if TYPE_CHECKING:
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import Metadata
+    from reconcile.model.snapshot import Metadata, Stream
     from reconcile.model.units import Unit
     from reconcile.planning.rules.content import Verdict
     from reconcile.planning.rules.views import View
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 _WINNERS = {Outcome.TO_STORE: Side.WORKSPACE, Outcome.TO_WORKSPACE: Side.STORE}
 _SHOWN = 5
 """Number of keys that a line names."""
+_LONG = 200
+"""Characters of a value that a conflict has."""
+_SAME = 24
+"""Characters before the first difference that are shown of long values."""
 
 
 def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None:
@@ -32,15 +37,18 @@ def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None
     if verdict.case is None or not is_conflict(verdict) or (winner is None and verdict.outcome is not Outcome.HELD):
         return None
     sides = {side: view.side(side).units[verdict.unit] for side in Side}
-    metadata = (view.store.metadata, view.workspace.metadata) if verdict.unit == METADATA else (None, None)
+    objects = _objects(view.store.metadata, view.workspace.metadata) if verdict.unit == METADATA else ({}, {})
+    keys = verdict.keys or _differing(*objects)
+    values = [value_texts(key, *objects) for key in keys]
+    ours, theirs = sides[Side.STORE], sides[Side.WORKSPACE]
     return Conflict(
         conversation=view.id,
         title=view.title,
         unit=verdict.unit,
         case=verdict.case,
-        store=_rival(sides[Side.STORE]),
-        workspace=_rival(sides[Side.WORKSPACE]),
-        keys=verdict.keys or differing_keys(*metadata),
+        store=_rival(ours, theirs, tuple(value for value, _ in values)),
+        workspace=_rival(theirs, ours, tuple(value for _, value in values)),
+        keys=keys,
         takes=winner,
         reason=verdict.reason or Reason.CONFLICT,
         forks=verdict.forks is not None,
@@ -48,24 +56,57 @@ def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None
     )
 
 
-def _rival(unit: Unit) -> Rival:
+def _rival(unit: Unit, other: Unit, values: tuple[str | None, ...]) -> Rival:
     if unit.name == METADATA or unit.name.startswith(EXTRA):
-        return Rival(unit.mtime_ns)
-    return Rival(unit.mtime_ns, unit.stream.count, unit.stream.last)
+        return Rival(unit.mtime_ns, values=values)
+    return Rival(unit.mtime_ns, unit.stream.count, unit.stream.last, _only(unit.stream, other.stream))
+
+
+def _only(stream: Stream, other: Stream) -> int | None:
+    """Return the number of events that another stream lacks; None if no rule has needed the events."""
+    if stream.events is None or other.events is None:
+        return None
+    return (Counter(events(stream, other)) - Counter(events(other, stream))).total()
 
 
 def differing_keys(store: Metadata | None, workspace: Metadata | None) -> tuple[str, ...]:
     """Return the keys with different values, those of the store's file first; none if a file is no JSON object."""
-    if store is None or workspace is None:
-        return ()
+    return _differing(*_objects(store, workspace))
+
+
+def _objects(store: Metadata | None, workspace: Metadata | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return both files of metadata as JSON objects; two empty ones if a file is none."""
     try:
-        ours, theirs = json.loads(store.content), json.loads(workspace.content)
+        values = [json.loads(side.content) for side in (store, workspace) if side is not None]
     except (ValueError, RecursionError):
-        return ()
-    if not (isinstance(ours, dict) and isinstance(theirs, dict)):
-        return ()
+        return {}, {}
+    if len(values) < 2 or not all(isinstance(value, dict) for value in values):
+        return {}, {}
+    return values[0], values[1]
+
+
+def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, ...]:
     absent = object()
     return tuple(key for key in dict.fromkeys((*ours, *theirs)) if ours.get(key, absent) != theirs.get(key, absent))
+
+
+def value_texts(key: str, ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Return the values of a key as JSON. Of long ones, what both begin with is left out."""
+    texts = [json.dumps(side[key], ensure_ascii=False) if key in side else None for side in (ours, theirs)]
+    pairs = zip(texts[0] or "", texts[1] or "", strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
+    if same > 2 * _SAME:
+        texts = [text and f"…{text[same - _SAME :]}" for text in texts]
+    store, workspace = (text and (text if len(text) <= _LONG else f"{text[: _LONG - 1]}…") for text in texts)
+    return store, workspace
+
+
+def differences(conflict: Conflict) -> list[tuple[str, str, str]]:
+    """Return the keys of metadata that differ, each with the store's value and the workspace's."""
+    both = zip(conflict.keys, conflict.store.values, conflict.workspace.values, strict=False)
+    return [
+        (key, ours or "(absent)", theirs or "(absent)") for key, ours, theirs in both if (ours, theirs) != (None, None)
+    ]
 
 
 def described(conflict: Conflict) -> str:
@@ -89,8 +130,9 @@ def _versions(conflict: Conflict) -> str:
 
 def _version(rival: Rival) -> str:
     last = f", last {rival.last[:19]}" if rival.last else ""
-    events = "" if rival.events is None else f" ({rival.events} event{'' if rival.events == 1 else 's'}{last})"
-    return f"{time_text(rival.mtime_ns)}{events}"
+    only = f", {rival.only} only here" if rival.only is not None else ""
+    count = "" if rival.events is None else f" ({rival.events} event{'' if rival.events == 1 else 's'}{only}{last})"
+    return f"{time_text(rival.mtime_ns)}{count}"
 
 
 def taken(conflict: Conflict) -> str:

@@ -133,6 +133,8 @@ class RivalModel(_Model):
     mtime_ns: Number
     events: Number | None
     last: str | None
+    only: Number | None = None
+    values: list[str | None] = []
 
 
 class ConflictModel(_Model):
@@ -476,7 +478,10 @@ def _item(model: ItemModel) -> Item:
 
 
 def _conflict(model: ConflictModel) -> Conflict:
-    store, workspace = (Rival(side.mtime_ns, side.events, side.last) for side in (model.store, model.workspace))
+    store, workspace = (
+        Rival(side.mtime_ns, side.events, side.last, side.only, tuple(side.values))
+        for side in (model.store, model.workspace)
+    )
     return Conflict(
         conversation=model.conversation,
         title=model.title,

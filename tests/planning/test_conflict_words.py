@@ -8,7 +8,15 @@ from msgspec.structs import replace
 from reconcile.model.plan import Conflict, Rival
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Metadata, ParentKind, ParentRef, Side
-from reconcile.planning.conflicts import commands, differing_keys, newer_side, restore_command, taken, time_text
+from reconcile.planning.conflicts import (
+    commands,
+    differing_keys,
+    newer_side,
+    restore_command,
+    taken,
+    time_text,
+    value_texts,
+)
 
 SECOND = 10**9
 
@@ -76,3 +84,12 @@ def test_the_winner_of_a_merge_and_why(store: int, workspace: int, takes: Side, 
 def test_a_time_outside_of_the_calendar_is_a_number() -> None:
     assert time_text(0) == "1970-01-01 00:00:00Z"
     assert time_text(2**63 * SECOND) == f"{2**63 * SECOND} ns"
+
+
+def test_of_long_values_the_part_that_differs_is_kept() -> None:
+    """In the middle of a long text, with what is before it; a value that only one side has is absent on the other."""
+    ours, theirs = ("a" * 500 + end for end in "XY")
+    assert value_texts("k", {"k": ours}, {"k": theirs}) == (f'…{"a" * 24}X"', f'…{"a" * 24}Y"')
+    assert value_texts("k", {"k": ours}, {"k": "b"}) == (f'"{"a" * 198}…', '"b"')
+    assert value_texts("k", {"k": "a" * 500}, {"k": "a" * 300}) == (f"…{'a' * 198}…", f'…{"a" * 24}"')
+    assert value_texts("k", {"k": 1}, {}) == ("1", None)

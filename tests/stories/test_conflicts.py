@@ -60,6 +60,7 @@ def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: W
     for words in (("status",), ("status", str(FIRST)), ("-n",)):
         assert text in said(world, *words), words
         assert "the store's is taken (newer)" in said(world, *words), words
+        assert '  title: "store" (store) / "workspace" (workspace)\n' in said(world, *words), words
     assert f"reconcile resolve {ID} --take workspace" in said(world, "-n")
     (conflict,) = world.plan()["conflicts"]
     assert conflict == {
@@ -67,8 +68,14 @@ def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: W
         "title": "store",
         "unit": "metadata",
         "case": 15,
-        "store": {"mtime_ns": LONG_AGO + 2 * SECOND, "events": None, "last": None},
-        "workspace": {"mtime_ns": LONG_AGO + SECOND, "events": None, "last": None},
+        "store": {"mtime_ns": LONG_AGO + 2 * SECOND, "events": None, "last": None, "only": None, "values": ['"store"']},
+        "workspace": {
+            "mtime_ns": LONG_AGO + SECOND,
+            "events": None,
+            "last": None,
+            "only": None,
+            "values": ['"workspace"'],
+        },
         "keys": ["title"],
         "takes": "store",
         "reason": "newer-store",
@@ -85,8 +92,9 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
     (conflict,) = world.plan()["conflicts"]
     assert (conflict["unit"], conflict["takes"], conflict["reason"]) == ("stream", "store", "diverged")
+    assert (conflict["store"]["only"], conflict["workspace"]["only"]) == (2, 1)
     assert (conflict["store"]["events"], conflict["workspace"]["events"], conflict["forks"]) == (5, 4, True)
-    assert "store 2020-09-13 12:26:42Z (5 events, last 2026-01-01T11:41:00);" in said(world, "-n")
+    assert "store 2020-09-13 12:26:42Z (5 events, 2 only here, last 2026-01-01T11:41:00);" in said(world, "-n")
     assert "the workspace's becomes a child" in said(world, "status")
 
 
@@ -182,6 +190,7 @@ def test_configured_to_hold_both_stay_until_a_side_is_chosen(world: World, monke
     for words in ((), ("--json",)):
         result = world.reconcile(*words, code=4, settled=False)
         assert f"reconcile resolve {ID} --take workspace" in result.stdout
+        assert ('title: "store" (store) / "workspace" (workspace)' in result.stdout) == (words == ())
         assert world.sides() == before
     planned = world.plan()
     assert [(each["reason"], each["unit"]) for each in planned["held"]] == [("conflict-held", "metadata")]
