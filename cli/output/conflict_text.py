@@ -66,13 +66,12 @@ def _decided(conflict: Conflict) -> str:
 def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterator[str]:
     """Yield a line for each key of metadata that differs, with the values of both sides, cut to the width."""
     found = differences(conflict)
-    for key, ours, theirs in found[:SHOWN]:
+    for key, *values in found[:SHOWN]:
         name = shorten(clean(key), 40)
         fixed = f"{indent}{name}:  (store) /  (workspace)"
         room = max((MAX_COLUMNS if columns is None else columns) - width(fixed), 2 * LEAST_VALUE)
-        store, workspace = clean(ours), clean(theirs)
-        first = max(room // 2, room - width(workspace))
-        store = shorten(store, first)
+        store, workspace = map(clean, values)
+        store = shorten(store, max(room // 2, room - width(workspace)))
         yield f"{indent}{name}: {store} (store) / {shorten(workspace, room - width(store))} (workspace)"
     if len(found) > SHOWN:
         yield f"{indent}... and {len(found) - SHOWN} more keys"

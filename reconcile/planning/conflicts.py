@@ -40,14 +40,14 @@ def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None
     objects = _objects(view.store.metadata, view.workspace.metadata) if verdict.unit == METADATA else ({}, {})
     keys = verdict.keys or _differing(*objects)
     values = [value_texts(key, *objects) for key in keys]
-    ours, theirs = sides[Side.STORE], sides[Side.WORKSPACE]
+    store, workspace = sides[Side.STORE], sides[Side.WORKSPACE]
     return Conflict(
         conversation=view.id,
         title=view.title,
         unit=verdict.unit,
         case=verdict.case,
-        store=_rival(ours, theirs, tuple(value for value, _ in values)),
-        workspace=_rival(theirs, ours, tuple(value for _, value in values)),
+        store=_rival(store, workspace, tuple(value for value, _ in values)),
+        workspace=_rival(workspace, store, tuple(value for _, value in values)),
         keys=keys,
         takes=winner,
         reason=verdict.reason or Reason.CONFLICT,
@@ -85,27 +85,31 @@ def _objects(store: Metadata | None, workspace: Metadata | None) -> tuple[dict[s
     return values[0], values[1]
 
 
-def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, ...]:
+def _differing(store: dict[str, Any], workspace: dict[str, Any]) -> tuple[str, ...]:
     absent = object()
-    return tuple(key for key in dict.fromkeys((*ours, *theirs)) if ours.get(key, absent) != theirs.get(key, absent))
+    return tuple(
+        key for key in dict.fromkeys((*store, *workspace)) if store.get(key, absent) != workspace.get(key, absent)
+    )
 
 
-def value_texts(key: str, ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str | None, str | None]:
+def value_texts(key: str, store: dict[str, Any], workspace: dict[str, Any]) -> tuple[str | None, str | None]:
     """Return the values of a key as JSON. Of long ones, what both begin with is left out."""
-    texts = [json.dumps(side[key], ensure_ascii=False) if key in side else None for side in (ours, theirs)]
+    texts = [json.dumps(side[key], ensure_ascii=False) if key in side else None for side in (store, workspace)]
     pairs = zip(texts[0] or "", texts[1] or "", strict=False)
     same = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
     if same > 2 * _SAME:
         texts = [text and f"…{text[same - _SAME :]}" for text in texts]
-    store, workspace = (text and (text if len(text) <= _LONG else f"{text[: _LONG - 1]}…") for text in texts)
-    return store, workspace
+    shown = [text and (text if len(text) <= _LONG else f"{text[: _LONG - 1]}…") for text in texts]
+    return shown[0], shown[1]
 
 
 def differences(conflict: Conflict) -> list[tuple[str, str, str]]:
     """Return the keys of metadata that differ, each with the store's value and the workspace's."""
     both = zip(conflict.keys, conflict.store.values, conflict.workspace.values, strict=False)
     return [
-        (key, ours or "(absent)", theirs or "(absent)") for key, ours, theirs in both if (ours, theirs) != (None, None)
+        (key, store or "(absent)", workspace or "(absent)")
+        for key, store, workspace in both
+        if (store, workspace) != (None, None)
     ]
 
 
