@@ -15,7 +15,7 @@ from .arguments import NAMES
 from .command import did_you_mean, help_all, nearest, report_usage, write_examples
 from .misuse import Misuse
 from .options import options_of, shared_options
-from .output.errors import FAILURES, ExitCode, report_failure
+from .output.errors import FAILURES, ExitCode, report_failure, report_nothing_changed
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -161,8 +161,8 @@ class Program(click.Group):
         except click.UsageError as error:
             as_json = options_of(ctx).json or ctx.meta.get(_AS_JSON, False)
             raise click.exceptions.Exit(report_usage(error, as_json=as_json)) from None
-        except click.Abort:
-            raise click.exceptions.Exit(report_failure(Interrupt(), as_json=options_of(ctx).json)) from None
+        except click.Abort:  # Ctrl-C at a question, which is asked before the first change
+            raise click.exceptions.Exit(report_nothing_changed(as_json=options_of(ctx).json)) from None
         except FAILURES as error:
             raise click.exceptions.Exit(report_failure(error, as_json=options_of(ctx).json)) from None
         finally:

@@ -20,11 +20,10 @@ from reconcile.engine.engine import Engine
 from reconcile.engine.saved_index import LoadedIndex, plan_of
 from reconcile.model.options import Prefer
 from reconcile.model.policy import UndoRequest
-from reconcile.signals import Interrupt
 from reconcile.state.database import StateError
 
 from .context import find_ids, open_session, policy_of
-from .output.errors import report_failure
+from .output.errors import report_nothing_changed
 from .output.interaction import (
     Progress,
     ask_about,
@@ -176,7 +175,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
             except click.exceptions.Exit as ended:
                 return ended.exit_code
             except click.Abort:
-                return report_failure(Interrupt(), as_json=options.json)
+                return report_nothing_changed(as_json=options.json)
         return apply_pass(engine, pass_, options, command, is_shown=is_shown)
 
 
@@ -209,14 +208,14 @@ def _answers(
     if asks:
         plan = engine.completed(pass_)
         report(options, roots, notices, plan, None)
-        answered = ask_about(policy, plan.held)
+        answered = ask_about(options, policy, plan.held)
         if conflicts := _to_ask(plan, options):
             from .output.conflict_questions import ask_about_conflicts  # here, as below: few runs meet conflicts
             from .output.differences import print_differences
 
             board = engine.decide(pass_, policy)
             show_them = partial(print_differences, engine.session, board.views, options)
-            answered = ask_about_conflicts(answered, conflicts, show_them)
+            answered = ask_about_conflicts(options, answered, conflicts, show_them)
         is_shown = answered == policy
         pass_ = pass_ if is_shown else engine.plan(answered)
     if confirm and (pass_.plan.actions or pass_.plan.put_off) and not options.yes:

@@ -21,7 +21,14 @@ from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, 
 from ..command import PLANS, Command
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
 from ..options import command_line, options_of
-from ..output.interaction import confirm_or_exit, is_interactive, print_message, waiting_callback, wrapped_question
+from ..output.interaction import (
+    confirm,
+    confirm_or_exit,
+    is_interactive,
+    print_message,
+    waiting_callback,
+    wrapped_question,
+)
 from ..output.plan_text import exit_code, report
 from ..output.text import short_path
 from ..run import apply_pass, save_plan
@@ -136,7 +143,7 @@ def _ask_by_group(groups: Sequence[Offer], planning: PlanningContext) -> tuple[s
     for group in groups:
         both = coming(planning, {*chosen, *group.conversations})
         offer = replace(group, conversations=tuple(id_ for id_ in both if id_ in group.conversations))
-        if offer.conversations and click.confirm(wrapped_question(f"Restore {_described(offer, planning)}?")):
+        if offer.conversations and confirm(wrapped_question(f"Restore {_described(offer, planning)}?")):
             chosen = tuple(both)
     return chosen
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.model.options import Prefer, Take
+from reconcile.model.options import Diverged, Prefer, Take
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM
 from reconcile.planning.conflicts import described, newer_side
 
-from .interaction import wrapped_question
+from .conflict_text import value_lines
+from .interaction import SKIP, ask_for_key, wrapped_question
 from .screen import wrap
 from .text import terminal_columns
 
@@ -22,12 +23,18 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Conflict
     from reconcile.model.policy import Policy
 
-NEWEST, SKIP, DIFFERENCE, ALL = "n", "k", "d", "a"
+    from ..arguments import Options
+
+NEWEST, DIFFERENCE, ALL = "n", "d", "a"
 _SIDES = {"s": Take.STORE, "w": Take.WORKSPACE, "b": Take.BOTH, SKIP: Take.KEEP}
+_ANSWERS = {NEWEST: "newest", "s": "store", "w": "workspace", "b": "both", SKIP: "skip"}
+_MORE = {DIFFERENCE: "difference", ALL: "all"}
 
 
-def ask_about_conflicts(policy: Policy, conflicts: Iterable[Conflict], differences: Callable[[str], None]) -> Policy:
-    """Ask which version of each conflict to take, and return the policy with the answers.
+def ask_about_conflicts(
+    options: Options, policy: Policy, conflicts: Iterable[Conflict], differences: Callable[[str], None]
+) -> Policy:
+    """Ask which version of each conflict to take, and return the policy with the answers. ``q`` ends the command.
 
     ``differences`` prints what differs between the sides of a conversation.
     """
@@ -36,9 +43,10 @@ def ask_about_conflicts(policy: Policy, conflicts: Iterable[Conflict], differenc
     for conflict in conflicts:
         answer = for_all
         while answer is None:
-            answer = _ask(conflict, differences)
+            answer = _ask(options, conflict, policy, differences)
             if answer == ALL:
-                answer = for_all = _prompt("  For this one and all that follow", "nswbk", NEWEST)
+                question = "For this one and all that follow: [n]ewest, [s]tore, [w]orkspace, [b]oth, s[k]ip, or [q]uit"
+                answer = for_all = ask_for_key(options, question, _ANSWERS, NEWEST)
         if answer == "b" and conflict.unit != STREAM:
             answer = NEWEST  # only events can continue as a child
         if answer == NEWEST and conflict.takes is None:
@@ -48,26 +56,36 @@ def ask_about_conflicts(policy: Policy, conflicts: Iterable[Conflict], differenc
     return replace(policy, choices=choices)
 
 
-def _ask(conflict: Conflict, differences: Callable[[str], None]) -> str | None:
+def _ask(options: Options, conflict: Conflict, policy: Policy, differences: Callable[[str], None]) -> str | None:
     """Return the answer about one conflict; None if it is to be asked again."""
+    columns = terminal_columns()
     click.echo(f"\n{wrapped_question(f'{conflict.title or conflict.conversation}: {described(conflict)}')}")
-    both = "[b]oth, " if conflict.unit == STREAM else ""
+    for line in (*value_lines(conflict, columns, "    "), *wrap(_other_version(conflict, policy), columns, "  ")):
+        click.echo(line)
+    answers = {**_ANSWERS, **_MORE}
+    if conflict.unit != STREAM:
+        del answers["b"]
+    both = "[b]oth, " if conflict.unit == STREAM and not conflict.forks else ""  # else it is as the newest
     question = (
-        f"  Take the [n]ewest (the {newer_side(conflict)}'s), the [s]tore's, the [w]orkspace's, {both}"
-        "s[k]ip it, show the [d]ifference, or answer for [a]ll"
+        f"Take the [n]ewest (the {newer_side(conflict)}'s), the [s]tore's, the [w]orkspace's, {both}"
+        "s[k]ip it, show the [d]ifference, answer for [a]ll, or [q]uit"
     )
-    blocked = conflict.takes is None
-    answer = _prompt(question, "nswbkda" if both else "nswkda", SKIP if blocked else NEWEST)
+    answer = ask_for_key(options, question, answers, SKIP if conflict.takes is None else NEWEST)
     if answer == DIFFERENCE:
         differences(conflict.conversation)
         return None
     return answer
 
 
-def _prompt(question: str, letters: str, default: str) -> str:
-    lines = "\n".join(wrap(question.strip(), terminal_columns() - len(" [n]: skip"), "  "))
-    answer: str = click.prompt(lines, type=click.Choice([*letters]), default=default, show_choices=False)
-    return answer
+def _other_version(conflict: Conflict, policy: Policy) -> str:
+    """Return what becomes of the version that isn't taken."""
+    if conflict.unit != STREAM:
+        return "The version that is not taken is saved, and can be restored."
+    if conflict.forks:
+        return "Both are kept: the version that is not taken becomes a child conversation."
+    if policy.diverged is Diverged.NEWEST:
+        return "The version that is not taken is saved, and can be restored; [b]oth makes it a child conversation."
+    return "The version that is not taken becomes a child if it has events of its own; [b]oth makes it one always."
 
 
 def is_undecided(conflict: Conflict, policy: Policy) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.model.options import Take
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import STREAM
 from reconcile.model.units import unit_text
-from reconcile.planning.conflicts import commands, described, differences, restore_command, taken
+from reconcile.planning.conflicts import commands, described, differences, restore_command, restore_of, taken
 
 from .screen import command_lines, wrap
 from .text import MAX_COLUMNS, clean, shorten, width
@@ -13,7 +16,8 @@ from .text import MAX_COLUMNS, clean, shorten, width
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from reconcile.model.plan import Conflict
+    from reconcile.apply.executor import Outcome
+    from reconcile.model.plan import Action, Conflict, Plan
 
     from .text import Style
 
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 
 DECIDED = "conflicts, decided"
 OPEN = "conflicts, both sides changed"
+CHOSEN = "decided by you"
+_BOTH_VALID = (5, 11, 13, 15)
+"""Cases in which both sides have a valid version (docs/cases.md)."""
 SHOWN = 5
 """Number of keys of which the values are shown."""
 LEAST_VALUE = 8
@@ -75,3 +82,27 @@ def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterato
         yield f"{indent}{name}: {store} (store) / {shorten(workspace, room - width(store))} (workspace)"
     if len(found) > SHOWN:
         yield f"{indent}... and {len(found) - SHOWN} more keys"
+
+
+def chosen_lines(plan: Plan, outcome: Outcome, heading: Heading, style: Style, sides: str) -> Iterator[str]:
+    """Yield the section of what a person has decided: the command that brings each other version back."""
+    policy = plan.policy
+    found: dict[tuple[str, str], list[Action]] = {}
+    for entry in outcome.results.values():
+        action = entry.action
+        answer = policy.choices.get((action.conversation, action.unit)) or policy.decisions.get(action.conversation)
+        replaces = action.kind in (Kind.COPY, Kind.PROJECT) and action.case in _BOTH_VALID
+        if entry.is_done and replaces and answer is not None and not (answer is Take.BOTH and action.unit == STREAM):
+            found.setdefault((action.conversation, action.unit), []).append(action)
+    listed = [actions[0] for actions in found.values() if len(actions) == 1]  # a merge replaces both versions
+    if not listed:
+        return
+    yield style(f"{CHOSEN}:", bold=True)
+    for action in listed:
+        yield from heading(action.conversation, action.title, "  ")
+        other = action.target.side
+        words = f"{unit_text(action.unit)}: the {other.other}'s is taken, as chosen; to bring the {other}'s back:"
+        yield from wrap(clean(words), style.columns, "    ")
+        command = restore_of(action.conversation, outcome.run or "", action.unit)
+        yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))
+    yield ""

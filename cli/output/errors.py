@@ -62,3 +62,9 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
     hint = "allow more memory (ulimit -v), or move the largest files away"
     print_error("out of memory", hint, as_json=as_json)
     return ExitCode.FAILED
+
+
+def report_nothing_changed(*, as_json: bool) -> int:
+    """Print that Ctrl-C has ended the command at a question, before its first change, and return the exit code."""
+    print_error("interrupted: nothing was changed", None, as_json=as_json, label="")
+    return ExitCode.INTERRUPTED

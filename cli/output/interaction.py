@@ -9,20 +9,22 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
 
 from msgspec.structs import replace
 
 from reconcile.errors import ReconcileError
 from reconcile.model.options import Take
 from reconcile.model.reasons import Reason
+from reconcile.signals import Interrupt
 
 from .errors import ExitCode
 from .screen import wrap
-from .text import clean, short_path, terminal_columns
+from .text import clean, short_path, shorten, terminal_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Self
 
     from reconcile.adapters.roots import Roots
@@ -37,6 +39,9 @@ PROGRESS_AFTER = 0.5
 """Seconds of carrying out a plan, after which progress is shown."""
 PROGRESS_EVERY = 0.1
 """Seconds for which a number stays on the screen."""
+SKIP, QUIT = "k", "q"
+"""The keys of two answers to every question about a side."""
+_OFFERED = {"store": "the [s]tore's", "workspace": "the [w]orkspace's", "both": "[b]oth"}
 PHASES_FROM = 1000
 """Number of conversations from which on reading and planning are shown."""
 
@@ -65,11 +70,54 @@ def confirm_or_exit(options: Options, question: str) -> None:
             f"not a terminal, so nothing was done; this needs a yes: {question}",
             "--yes carries it out, --dry-run only shows it",
         )
+    if not confirm(f"\n{wrapped_question(question)}"):
+        cancel(options)
+
+
+def confirm(question: str) -> bool:
+    """Ask a question that is answered with yes or no."""
     import click  # here, as below: most runs ask nothing
 
-    if not click.confirm(f"\n{wrapped_question(question)}"):
-        print_message(options, "Cancelled, nothing changed.")
-        raise click.exceptions.Exit(ExitCode.HELD)
+    with _at_question():
+        return click.confirm(question)
+
+
+@contextmanager
+def _at_question() -> Iterator[None]:
+    """Turn Ctrl-C into ``click.Abort``, which only a question raises, and end the line."""
+    import click
+
+    try:
+        yield
+    except (Interrupt, click.Abort):
+        click.echo()
+        raise click.Abort from None
+
+
+def cancel(options: Options) -> NoReturn:
+    """End the command after the answer no: nothing was changed."""
+    import click  # here, as above
+
+    print_message(options, "Cancelled, nothing changed.")
+    raise click.exceptions.Exit(ExitCode.HELD)
+
+
+def ask_for_key(options: Options, question: str, answers: Mapping[str, str], default: str) -> str:
+    """Ask until one of the keys or its word is typed, and return the key. ``q`` ends the command."""
+    import click  # here, as above
+
+    keys = {**answers, QUIT: "quit"}
+    words = {word: key for key, word in keys.items()}
+    lines = "\n".join(wrap(question.strip(), terminal_columns() - len(" [n]: skip"), "  "))
+    while True:
+        with _at_question():
+            typed = click.prompt(lines, default=default).strip()
+        key = words.get(typed.lower(), typed.lower())
+        if key == QUIT:
+            cancel(options)
+        if key in keys:
+            return key
+        click.echo(f"  no answer: {clean(shorten(typed, 20))!r}; type one of {', '.join(answers)}, or q to quit")
 
 
 def is_question(item: Item) -> bool:
@@ -79,32 +127,34 @@ def is_question(item: Item) -> bool:
     return item.reason in (Reason.BULK, Reason.ANCESTORS_ABSENT) or bool(_takes(item))
 
 
-def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
-    """Ask about held items, one after the other, and return the policy with the answers. The rest stay held."""
+def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
+    """Ask about held items, one after the other, and return the policy with the answers. The rest stay held.
+
+    The answer ``q`` ends the command.
+    """
     import click
 
     decisions = dict(policy.decisions)
     accept, request, private = policy.accept_bulk, policy.request, []
     for item in filter(is_question, held):
         if item.reason is Reason.BULK:
-            accept = click.confirm(f"\n{wrapped_question(item.message)}.\n  Continue? The vault keeps what is removed.")
+            accept = confirm(f"\n{wrapped_question(item.message)}.\n  Continue? The vault keeps what is removed.")
         elif item.reason is Reason.ANCESTORS_ABSENT:
             private.append(clean(item.title or str(item.conversation)))
         elif item.conversation is not None and (takes := _takes(item)):
             name = clean(item.title or item.conversation)
-            answer = click.prompt(
-                f"\n{wrapped_question(f'{name}: {item.message}')}\n  Take which side?",
-                type=click.Choice([*takes, "skip"]),
-                default="skip",
-            )
-            if answer != "skip":
-                decisions[item.conversation] = Take(answer)
+            click.echo(f"\n{wrapped_question(f'{name}: {item.message}')}")
+            offered = ", ".join(words for take, words in _OFFERED.items() if take in takes)
+            keys = {take[0]: take for take in takes} | {SKIP: "skip"}
+            answer = ask_for_key(options, f"Take {offered}, s[k]ip it, or [q]uit", keys, SKIP)
+            if answer != SKIP:
+                decisions[item.conversation] = Take(keys[answer])
     if private:
         from reconcile.model.policy import ProjectRequest  # here: few runs ask
 
     if private and isinstance(request, ProjectRequest):
         names = ", ".join(private)
-        ancestors = click.confirm(f"\n{names}:\n  Publish the parents that are named above, too?")
+        ancestors = confirm(f"\n{names}:\n  Publish the parents that are named above, too?")
         request = replace(request, ancestors=ancestors)
     return replace(policy, decisions=decisions, accept_bulk=accept, request=request)
 

@@ -124,6 +124,13 @@ class PlanText:
         yield from self._items(ASIDE, self._plan.aside, None)
         yield from self._notes()
 
+    def chosen(self, plan: Plan, outcome: Outcome) -> Iterator[str]:
+        """Yield the commands that bring back the versions that a person has not chosen."""
+        if plan.policy.choices or plan.policy.decisions:
+            from .conflict_text import chosen_lines  # here: most plans have none
+
+            yield from chosen_lines(plan, outcome, self._heading, self._style, self._sides)
+
     def _actions(self) -> Iterator[str]:
         if not self._plan.actions:
             return
@@ -394,7 +401,8 @@ def report(
         shown = replace(shown, actions=(), held=(), aside=(), notes=())
     run = (outcome.run or "") if outcome is not None else ""
     text = PlanText(shown, style, verbose=options.verbose, sides=options.sides, done=outcome is not None, run=run)
-    lines = [*text.lines(), *undone]
+    chosen = text.chosen(plan, outcome) if outcome is not None and not quiet else ()
+    lines = [*text.lines(), *chosen, *undone]
     if not quiet:
         end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides, back=back)
         lines = [*(() if is_shown else (heading(roots, plan.layout, style), "")), *lines, *end]

@@ -94,13 +94,20 @@ def _differing(store: dict[str, Any], workspace: dict[str, Any]) -> tuple[str, .
 
 def value_texts(key: str, store: dict[str, Any], workspace: dict[str, Any]) -> tuple[str | None, str | None]:
     """Return the values of a key as JSON. Of long ones, what both begin with is left out."""
-    texts = [json.dumps(side[key], ensure_ascii=False) if key in side else None for side in (store, workspace)]
+    texts = [_json_text(side[key]) if key in side else None for side in (store, workspace)]
     pairs = zip(texts[0] or "", texts[1] or "", strict=False)
     same = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
     if same > 2 * _SAME:
         texts = [text and f"…{text[same - _SAME :]}" for text in texts]
     shown = [text and (text if len(text) <= _LONG else f"{text[: _LONG - 1]}…") for text in texts]
     return shown[0], shown[1]
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:  # writing needs more of the stack than reading
+        return "…"
 
 
 def differences(conflict: Conflict) -> list[tuple[str, str, str]]:
@@ -171,7 +178,12 @@ def restore_command(conflict: Conflict, run: str) -> str:
     """Return the command that brings the other version back; of a merge, the one that names both versions."""
     if conflict.merges:
         return f"reconcile diff {conflict.conversation}"
-    return f"reconcile restore {conflict.conversation}@{run}:{conflict.unit.removeprefix(EXTRA)}"
+    return restore_of(conflict.conversation, run, conflict.unit)
+
+
+def restore_of(conversation: str, run: str, unit: str) -> str:
+    """Return the command that restores the version of a unit that a run has replaced."""
+    return f"reconcile restore {conversation}@{run}:{unit.removeprefix(EXTRA)}"
 
 
 def time_text(mtime_ns: int) -> str:

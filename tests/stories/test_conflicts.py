@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.projects.terminal import at_terminal, watched_at_terminal
+from tests.support.projects.terminal import at_terminal, interrupted_at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
 from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
 
@@ -243,6 +243,90 @@ def test_the_difference_is_shown_and_the_question_asked_again(world: World) -> N
     assert '- store      "store"' in shown
     assert '+ workspace  "workspace"' in shown
     assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+    world.check_settled()
+
+
+def test_a_question_says_what_becomes_of_the_other_version(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And shows both values; of events, that both are kept anyway, unless the settings say otherwise."""
+    retitled(world)
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    code, shown = at_terminal("-w", world.project, answers="q\n")
+    assert code == 4, shown
+    assert '\n    title: "store" (store) / "workspace" (workspace)\n' in shown
+    assert "is saved, and can be restored." in shown
+    code, shown = at_terminal("-w", world.project, answers="k\nq\n")
+    assert (code, "Both are kept: the version that is not taken becomes a child conversation." in shown) == (4, True)
+    assert "[b]oth" not in shown, "as the newest"
+    monkeypatch.setenv("RECONCILE_DIVERGED", "newest")
+    _, shown = at_terminal("-w", world.project, answers="k\nq\n")
+    assert "[b]oth makes it a child conversation" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("answers", ["q\n", "quit\n", "d\nq\n", "a\nq\n"])
+def test_a_quit_changes_nothing(world: World, answers: str) -> None:
+    """Nor is anything recorded: the next run asks again."""
+    retitled(world)
+    append(world.workspace / f"{SECOND_ID}-it", 1, "b", LONG_AGO + SECOND)
+    before = world.sides()
+    code, shown = at_terminal("-w", world.project, answers=answers)
+    assert (code, world.sides()) == (4, before), shown
+    assert "Cancelled, nothing changed." in shown
+    assert status(world)[ID]["word"] == "conflict"
+    assert len(json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"]) == 1
+
+
+def test_another_key_is_no_answer_and_a_word_is_one(world: World) -> None:
+    retitled(world)
+    code, shown = at_terminal("-w", world.project, answers="y\nWorkspace\n")
+    assert (code, title(world, "store")) == (0, "workspace"), shown
+    assert "no answer: 'y'; type one of n, s, w, k, d, a, or q to quit\n" in shown
+
+
+def test_interrupted_at_the_question_nothing_was_changed(world: World) -> None:
+    retitled(world)
+    before = world.sides()
+    code, shown = interrupted_at_terminal("-w", world.project, goal="[q]uit [n]: ")
+    assert (code, world.sides()) == (130, before), shown
+    assert shown.endswith("\ninterrupted: nothing was changed\n"), shown
+
+
+def test_the_version_that_a_person_did_not_choose_can_be_brought_back(world: World) -> None:
+    """As that of a conflict that a run decides: by the command that is printed."""
+    retitled(world)
+    _, shown = at_terminal("-w", world.project, answers="w\n")
+    run = newest(world)
+    back = f"reconcile restore {ID}@{run}:metadata"
+    assert "metadata: the workspace's is taken, as chosen; to bring the store's back:" in " ".join(shown.split())
+    assert back in shown
+    world.reconcile(*back.split()[1:], settled=False)
+    world.reconcile()
+    assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
+
+
+@pytest.mark.parametrize("take", ["store", "workspace"])
+def test_resolve_names_the_way_back_as_well(world: World, monkeypatch: pytest.MonkeyPatch, take: str) -> None:
+    hold(monkeypatch)
+    retitled(world)
+    world.reconcile(code=4, settled=False)
+    done = world.reconcile("resolve", str(FIRST), "--take", take, settled=False).stdout
+    other = "workspace" if take == "store" else "store"
+    assert f"metadata: the {take}'s is taken, as chosen; to bring the {other}'s back:" in done
+    back = f"reconcile restore {ID}@{newest(world)}:metadata"
+    assert back in done
+    world.reconcile(*back.split()[1:], settled=False)
+    world.reconcile(settled=False)
+    assert (title(world, "store"), title(world, "workspace")) == (other, other)
+
+
+def test_a_blocked_one_is_asked_about_in_the_same_way(world: World) -> None:
+    three(world)
+    world.reconcile()
+    (world.workspace / f"{FIRST}-it" / "metadata.json").write_text("<<<<<<< HEAD\n")
+    for answers, code in (("q\n", 4), ("w\nk\n", 4), ("\n", 4), ("s\n", 0)):
+        found, shown = at_terminal("-w", world.project, answers=answers)
+        assert (found, "Take the [s]tore's, s[k]ip it, or [q]uit [k]: " in shown) == (code, True), shown
+        assert ("no answer: 'w'; type one of s, k, or q to quit" in shown) == (answers == "w\nk\n")
     world.check_settled()
 
 

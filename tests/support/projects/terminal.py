@@ -6,6 +6,8 @@ import contextlib
 import fcntl
 import os
 import pty
+import select
+import signal
 import struct
 import subprocess
 import termios
@@ -62,6 +64,28 @@ def watched_at_terminal(project: Path, goal: str, *args: str) -> tuple[int, str]
                 if not told and goal.encode() in shown:
                     told = True
                     process.terminate()
+        return process.wait(60), shown.decode().replace("\r\n", "\n")
+    finally:
+        os.close(outer)
+
+
+def interrupted_at_terminal(*args: str | Path, goal: str) -> tuple[int, str]:
+    """Run the command at a terminal until it shows something, then interrupt it as Ctrl-C does; return its exit code
+    and all that it shows.
+    """
+    outer, inner = pty.openpty()
+    try:
+        process = subprocess.Popen(command(*args), stdin=inner, stdout=inner, stderr=inner)
+        os.close(inner)
+        shown = b""
+        with contextlib.suppress(OSError):
+            while True:
+                # Again while it doesn't answer: a signal just before the read of an answer only interrupts the next.
+                while goal.encode() in shown and not select.select([outer], [], [], 0.3)[0]:
+                    process.send_signal(signal.SIGINT)
+                if not (chunk := os.read(outer, 65536)):
+                    break
+                shown += chunk
         return process.wait(60), shown.decode().replace("\r\n", "\n")
     finally:
         os.close(outer)
