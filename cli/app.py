@@ -93,6 +93,8 @@ SYNONYMS = {
     "worktrees": "checkouts",
 }
 """The command that other tools' words stand for, to be suggested."""
+PLAIN = ("run", "sync")
+"""Words of other tools for the command without a name."""
 _COLUMN = max(map(len, COMMANDS))
 _AS_JSON = "reconcile.as_json"
 
@@ -118,9 +120,7 @@ class Program(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the first argument names. An unknown one is an error that suggests another."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            near = [SYNONYMS[args[0]]] if args[0] in SYNONYMS else nearest(args[0], COMMANDS)
-            hint = did_you_mean(f"`reconcile {name}`" for name in near) if near else "reconcile --help"
-            raise Misuse(f"reconcile: there is no command {args[0]!r}", hint, ctx)
+            raise Misuse(f"reconcile: there is no command {args[0]!r}", _other_command(args), ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -168,6 +168,17 @@ class Program(click.Group):
         finally:
             if was_enabled:
                 gc.enable()
+
+
+def _other_command(args: list[str]) -> str:
+    """Return the hint for an unknown command: what may have been meant."""
+    name, *more = args
+    if name in PLAIN:
+        return "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do"
+    if name == "help":
+        return f"reconcile {more[0]} --help" if more and more[0] in COMMANDS else "reconcile --help"
+    near = [SYNONYMS[name]] if name in SYNONYMS else nearest(name, COMMANDS)
+    return did_you_mean(f"`reconcile {each}`" for each in near) if near else "reconcile --help"
 
 
 def run(options: Options | None) -> int:

@@ -26,6 +26,7 @@ class Command(click.Command):
 
     ``accepts`` are names of `reconcile_cli.arguments.Options`. ``accepts_with`` has, by an option of the command's own,
     those that only that option gives a meaning. ``examples`` are pairs of a command line and its meaning.
+    ``extra_hint`` is the hint for a word too many.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Command(click.Command):
         accepts: Iterable[str] = (),
         accepts_with: Mapping[str, Collection[str]] | None = None,
         examples: Iterable[tuple[str, str]] = (),
+        extra_hint: str | None = None,
         **settings: Any,
     ) -> None:
         """Create the command, and add the shared options to its own."""
@@ -41,9 +43,21 @@ class Command(click.Command):
         self.accepts = frozenset((*accepts, *EVERYWHERE))
         self.accepts_with = {name: frozenset(shared) for name, shared in (accepts_with or {}).items()}
         self.examples = tuple(examples)
+        self.extra_hint = extra_hint
         self.own = tuple(self.params)
         self.shared = tuple(shared_options(self.accepts.union(*self.accepts_with.values())))
         self.params = [*self.own, *self.shared, help_all()]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the command. A word too many is an error with a hint."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if type(error) is not click.UsageError:
+                raise
+            extra = error.message.partition("(")[2].removesuffix(")")
+            message = f"{ctx.command_path}: unexpected argument: {extra}" if extra else error.message
+            raise Misuse(message, self.extra_hint or f"{ctx.command_path} --help", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, unless an option was given that means nothing to it."""
@@ -55,9 +69,14 @@ class Command(click.Command):
         conditional = {name: with_ for name in given if (with_ := self._gives_meaning(name))}
         if unknown := [spelling(name) for name in given if name not in conditional]:
             which = "it" if len(unknown) == 1 else "them"
+            way = (
+                "`reconcile --dry-run` shows what a run would do"
+                if unknown == ["--dry-run"]
+                else f"`{context.command_path} --help-all` lists the options"
+            )
             raise Misuse(
                 f"{context.command_path}: {', '.join(unknown)} can't be used here",
-                f"leave {which} out; `{context.command_path} --help-all` lists the options",
+                f"leave {which} out; {way}",
                 context,
             )
         for name, with_ in conditional.items():

@@ -149,7 +149,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
             policy = _policy(start, engine, adjust)
             plan = _completed(engine, _planned(engine, policy, options), options)
         warn_of_new_workspace(options, engine, policy)
-        announce_new_store(options, roots)
+        announce_new_store(options, roots, "a run creates")
         save_plan(options, roots, plan)
         report(options, roots, session.notices, plan, None)
         return exit_code(plan, None, options)
@@ -160,8 +160,9 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
             pass_ = _planned(engine, policy, options)
         plan = pass_.plan
         warn_of_new_workspace(options, engine, policy)
-        is_new = announce_new_store(options, roots)
-        if (is_new or start.is_first) and is_interactive(options) and plan.actions and not options.yes:
+        asks_first = is_interactive(options) and bool(plan.actions) and not options.yes
+        is_new = announce_new_store(options, roots, "this run would create" if asks_first else "creating")
+        if (is_new or start.is_first) and asks_first:
             show(first_run_lines(roots, session.directory, Style.choose(options.color)))
             confirm = confirm or "Continue?"
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
@@ -302,14 +303,13 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
         )
 
 
-def announce_new_store(options: Options, roots: Roots) -> bool:
+def announce_new_store(options: Options, roots: Roots, how: str) -> bool:
     """Name the store that a run makes because JP has none for this workspace; tell whether there is such a one.
 
     It may be that of another user's environment, or of a clone in which JP was never started.
     """
     is_new = roots.format == "jp" and not roots.store_exists and options.store is None
     if is_new:
-        how = "a run creates" if options.is_dry else "creating"
         print_message(options, f"this workspace has no store yet; {how} {roots.store}")
     return is_new
 

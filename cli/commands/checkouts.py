@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ("reconcile checkouts", "List the checkouts, also those that are gone."),
         ("reconcile checkouts --forget . --dry-run", "Show what reconcile would forget of this one."),
     ),
+    extra_hint="to forget a checkout: reconcile checkouts --forget DIR",
 )
 @click.option("--forget", metavar="DIR", help="Forget this checkout (recover can no longer use it).")
 @click.pass_context

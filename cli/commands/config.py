@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ("reconcile config", "Print the settings for this workspace."),
         ("reconcile config --json", "Print them as JSON."),
     ),
+    extra_hint="`reconcile config` shows the settings and their file; edit the file to change one",
 )
 @click.pass_context
 def config(context: click.Context) -> None:

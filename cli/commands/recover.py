@@ -93,8 +93,9 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             _name_gone_checkouts(options, session)
         policy = _policy(options, settings, chosen, tuple(record.id for record in records))
         plan = plan_for_policy(session, world, policy)
+        declined = not everything and not chosen and bool(offered.groups) and _asks_by_group(options)
         confirmed = not everything and _asks_by_group(options)
-        if not _confirm(options, roots, session, plan, confirmed=confirmed):
+        if not _confirm(options, roots, session, plan, confirmed=confirmed, declined=declined):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:
         put_marker_back(roots.workspace, roots.workspace_id)
@@ -128,8 +129,9 @@ def _chosen(options: Options, offered: Offers, planning: PlanningContext) -> tup
     if _asks_by_group(options):
         return _ask_by_group(offered.groups, planning)
     for group in offered.groups[len(offered.default) :]:
-        way = "; restore one: reconcile project ID (at a terminal, recover asks)" if group.known else ""
-        print_message(options, f"not restored: {_described(group, planning)}{way}")
+        way = "restore one: reconcile project ID"
+        way = f"{way} (at a terminal, recover asks)" if group.known else f"restore all: --all; {way}"
+        print_message(options, f"not restored: {_described(group, planning)}; {way}")
     return default_choice(planning, offered)
 
 
@@ -150,15 +152,15 @@ def _ask_by_group(groups: Sequence[Offer], planning: PlanningContext) -> tuple[s
 
 def _described(offer: Offer, planning: PlanningContext) -> str:
     count = len(offer.conversations)
-    kind = "conversation" if count == 1 else "conversations"
+    kind, was = ("conversation", "was") if count == 1 else ("conversations", "were")
     if not offer.known:
-        why = "in the store, of which none is known to have been here (all: --all, one: reconcile project ID)"
+        why = f"of the store that {was} never here, as far as reconcile knows"
     elif offer.run is None:
-        why = "that were here at the end of the last run"
+        why = f"that {was} here at the end of the last run"
     elif offer.run == UNDATED:
-        why = "that were removed from this workspace before"
+        why = f"that {was} removed from this workspace before"
     else:
-        why = f"that {'was' if count == 1 else 'were'} missing at run {offer.run}"
+        why = f"that {was} missing at run {offer.run}"
     return f"{count} {kind} {why}: {planning.names(offer.conversations)}"
 
 
@@ -179,10 +181,10 @@ def _name_gone_checkouts(options: Options, session: Session) -> None:
             print_message(options, f"{short_path(project)} is gone; it had {had}: {command}")
 
 
-def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, confirmed: bool) -> bool:
+def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, confirmed: bool, declined: bool) -> bool:
     """Print the plan, and ask. Return whether there is anything to do, be it to finish a killed run.
 
-    ``confirmed``: the user has chosen what to restore, and is not asked a second time.
+    ``confirmed``: the user has chosen what to restore, and is not asked a second time. ``declined``: it is nothing.
     """
     if options.out is not None and not roots.workspace_identity:
         raise click.UsageError("--out: a saved plan needs the .jp directory, which is missing; recover without --out")
@@ -196,7 +198,9 @@ def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, co
     # While git is in the middle of an operation, the request is recorded, and carried out at its end.
     put_off = plan.policy.git_busy is not None and bool(plan.intents)
     pending = asks or (not options.is_dry and (put_off or bool(session.state.journal.open_runs())))
-    if not pending or (asks and not options.yes):
+    if declined and not pending:
+        print_message(options, "Nothing restored.")
+    elif not pending or (asks and not options.yes):
         report(options, roots, session.messages, plan, None)
     if asks and not (confirmed and plan.actions):
         confirm_or_exit(options, "Restore this?")

@@ -30,6 +30,7 @@ from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command
 from ..context import find_ids, parts_of_titles
+from ..misuse import Misuse
 from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
 from ..output.interaction import is_interactive, print_message
@@ -164,7 +165,10 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     back to its place.
     """
     if bool(ids) + everything + behind != 1:
-        raise click.UsageError("name conversations, or --all, or --behind")
+        raise Misuse(
+            "reconcile project: name conversations, or --all, or --behind",
+            "list the conversations that are not published: reconcile status -v",
+        )
     # The user didn't choose what --all finds: only --with-ancestors makes a local ancestor public then.
     ancestors = with_ancestors or (options_of(context).yes and not everything)
 
@@ -199,9 +203,12 @@ def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take
     Makes the chosen version that of both sides. The vault keeps the other version.
     """
     if bool(ids) == everything:
-        raise click.UsageError("name conversations, or --all")
+        raise Misuse("reconcile resolve: name conversations, or --all", "list what needs a decision: reconcile status")
     if (take is None) != keep:
-        raise click.UsageError("choose one: --take store, --take workspace, --take both, or --keep")
+        raise Misuse(
+            "reconcile resolve: choose one: --take store, --take workspace, --take both, or --keep",
+            "see both versions first: reconcile diff ID",
+        )
     decision = Take.KEEP if keep else Take(take or "")
 
     def adjust(policy: Policy, engine: Engine) -> Policy:

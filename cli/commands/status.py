@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.engine.versions import Lost
-    from reconcile.model.plan import Conflict, Item
+    from reconcile.model.plan import Conflict, Item, Plan
 
     from ..arguments import Options
 
@@ -52,6 +52,8 @@ BLOCKED = frozenset({"held", "invalid", "local-present", "lost", "empty"})
 """States that need a person, or have a command that ends them."""
 IDLE = QUIET | {"behind", "kept", "undone", "displaced", "removed", "waiting", "busy", "derived"}
 """States in which a run does nothing."""
+NAMED = 2
+"""Blocked conversations whose commands are listed."""
 LEAST_TITLE = 16
 """Columns that indentation leaves for a title."""
 COLORS = {
@@ -124,7 +126,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         conflicts = _by_conversation(plan.conflicts)
         lines = [line for item in sides for line in _side_lines(item, style)]
         lines += _all_lines(listed, others, style, session.roots.noun, conflicts, verbose=options.verbose)
-        lines += _next_lines(listed, sides, style, options.sides)
+        lines += _next_lines(listed, (*sides, *_with_commands(plan)), style, options.sides)
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
 
@@ -189,7 +191,16 @@ def _side_lines(item: Item, style: Style) -> list[str]:
     return [style(line, "yellow") for line in wrap(clean(item.message), style.columns, "blocked  ", " " * 9)]
 
 
-def _next_lines(found: tuple[StatusLine, ...], blocked_sides: tuple[Item, ...], style: Style, sides: str) -> list[str]:
+def _with_commands(plan: Plan) -> Iterator[Item]:
+    """Yield the first item of each blocked conversation that has commands which settle it."""
+    named = set()
+    for item in (*plan.held, *plan.aside):
+        if item.conversation is not None and item.resolve and item.conversation not in named:
+            named.add(item.conversation)
+            yield item
+
+
+def _next_lines(found: tuple[StatusLine, ...], blocked_items: tuple[Item, ...], style: Style, sides: str) -> list[str]:
     """Return the commands that come next, as git does.
 
     Of an emptied workspace a plain run restores nothing.
@@ -197,11 +208,24 @@ def _next_lines(found: tuple[StatusLine, ...], blocked_sides: tuple[Item, ...], 
     words = Counter(entry.word for entry in found)
     blocked = sum(words[word] for word in BLOCKED if word != "invalid")
     pending = sum(count for word, count in words.items() if word not in IDLE and word not in BLOCKED)
-    ways = [(way, f"settles this: {item.reason.words}") for item in blocked_sides for way in item.resolve[:1]]
-    if any(item.reason is Reason.WORKSPACE_EMPTIED for item in blocked_sides):
+    ways = [
+        (way, f"settles this: {item.reason.words}")
+        for item in blocked_items
+        if item.conversation is None
+        for way in item.resolve[:1]
+    ]
+    if any(item.reason is Reason.WORKSPACE_EMPTIED for item in blocked_items):
         pending = 0
     if blocked:
-        ways.append(("reconcile --dry-run", f"shows the commands for each of these ({blocked})"))
+        of = {entry.conversation: entry for entry in found if entry.word in BLOCKED and entry.word != "invalid"}
+        named = [item for item in blocked_items if item.conversation in of][:NAMED]
+        for item in named:
+            name = shorten(clean(item.title or str(item.conversation)), 40)
+            *others, last = item.resolve[:2]
+            ways += [*((way, "or") for way in others), (last, f"settles {name}")]
+        if rest := blocked - len(named):
+            whose = "of the others" if named else "for each of these"
+            ways.append(("reconcile --dry-run", f"shows the commands {whose} ({rest})"))
     if words["invalid"]:
         ways.append(("reconcile doctor", f"shows how to repair or remove invalid files ({words['invalid']})"))
     if words["behind"]:

@@ -100,7 +100,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
         roots = find_roots(options)
         settings = settings_of(roots)
         if not begun:  # a store that is missing later was removed: the watcher waits for it
-            announce_new_store(options, roots)
+            announce_new_store(options, roots, "creating")
         begun = True
         session = open_session(roots, settings, readonly=False)
         policy = policy_of(options, settings)

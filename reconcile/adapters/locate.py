@@ -134,9 +134,7 @@ def locate(
     for option, text in (("--workspace", workspace_arg), ("--store", store_arg)):
         if text is not None and not os.path.isdir(request.path(text)):
             problem = "is not a directory" if os.path.lexists(request.path(text)) else "does not exist"
-            raise LocateError(
-                f"{option}: {request.path(text)} {problem}", "check the spelling, or make the directory first"
-            )
+            raise LocateError(f"{option}: {request.path(text)} {problem}", "check the path")
     name = format_name or _detect_format(request)
     if name not in FINDERS:
         raise LocateError(

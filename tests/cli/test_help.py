@@ -158,3 +158,28 @@ def test_every_documented_option_has_words() -> None:
             if isinstance(option, click.Option) and not option.hidden:
                 assert option.help, f"{command.name} {option.opts}"
                 assert inspect.cleandoc(option.help).endswith("."), f"{command.name} {option.opts}"
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("status -n", "leave it out; `reconcile --dry-run` shows what a run would do"),
+        ("config set x", "`reconcile config` shows the settings and their file; edit the file to change one"),
+        ("checkouts forget DIR", "to forget a checkout: reconcile checkouts --forget DIR"),
+        ("log one two", "reconcile log --help"),
+        ("resolve", "list what needs a decision: reconcile status"),
+        ("resolve 1", "see both versions first: reconcile diff ID"),
+        ("project", "list the conversations that are not published: reconcile status -v"),
+        ("sync", "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do"),
+        ("help", "reconcile --help"),
+        ("help status", "reconcile status --help"),
+        ("help nothing", "reconcile --help"),
+        ("--workspace /nowhere/at/all", "check the path"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_names_the_command_that_was_meant(line: str, hint: str, run: Run) -> None:
+    result = run(*line.split())
+    error, told, *more = result.stderr.splitlines()
+    assert (result.exit_code, more, told) == (2, [], f"hint: {hint}")
+    assert error.startswith("error: ")
+    assert "Got unexpected" not in error

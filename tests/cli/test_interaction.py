@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.terminal import at_terminal
+from tests.support.projects.terminal import at_terminal, interrupted_at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
 from tests.support.projects.world import LONG_AGO, SECOND, append, events, listing, set_key, write_conversation
 
@@ -69,7 +69,7 @@ def test_at_a_terminal_a_no_changes_nothing_and_a_yes_does_it(known: World, name
     args = ("-w", str(known.project), *ASKING[name](known))
     before = known.stamps()
     code, shown = at_terminal(*args, answers="n\n")
-    expected = (0, "Nothing to do.") if name == "recover" else (4, "Cancelled, nothing changed.")
+    expected = (0, "Nothing restored.") if name == "recover" else (4, "Cancelled, nothing changed.")
     assert (code, expected[1] in shown) == (expected[0], True), shown
     assert known.stamps() == before
     code, shown = at_terminal(*args, answers="y\ny\n")
@@ -165,3 +165,29 @@ def test_quiet_says_what_is_held_or_refused_and_nothing_else(known: World, tmp_p
     assert "has 1 descendant" in refused.stderr
     _, shown = at_terminal("rm", str(SECOND_ID), *args, answers="n\n")
     assert "remove" in shown
+
+
+def test_interrupted_at_the_question_of_the_first_run_nothing_was_changed(world: World) -> None:
+    """Nor does anything say that the store is being created, before the answer."""
+    three(world)
+    shutil.rmtree(world.project / ".jp" / "conversations" / f"{THIRD}-it", ignore_errors=True)
+    before = world.sides()
+    code, shown = interrupted_at_terminal("-w", world.project, goal="Continue? [y/N]:")
+    assert (code, world.sides()) == (130, before), shown
+    assert shown.endswith("\ninterrupted: nothing was changed\n"), shown
+    assert "creating" not in shown
+
+
+def test_status_names_the_commands_of_the_first_blocked_ones(known: World, tmp_path: Path) -> None:
+    """Each is a line that can be copied; the others are counted."""
+    write_conversation(known.workspace / f"{THIRD + 1}-it", "More", events(2))
+    known.reconcile()
+    saved = shutil.copytree(known.workspace, tmp_path / "saved")
+    known.reconcile("local", str(FIRST), str(THIRD), str(THIRD + 1))
+    shutil.copytree(saved, known.workspace, dirs_exist_ok=True)
+    shown = known.run("status", "-w", known.project).stdout
+    named = [line for line in shown.partition("Next:")[2].splitlines() if " jp-c" in line]
+    assert len({next(word for word in line.split() if word.startswith("jp-c")) for line in named}) == 2, shown
+    for line in named:
+        assert known.run(*line.split()[1:], "-n").exit_code == 0, line
+    assert "shows the commands of the others" in shown
