@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from reconcile.apply.executor import Result
@@ -15,8 +18,19 @@ from .words import is_rename, phrase_of, state_counts, summed, verb_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.apply.executor import Outcome
+    from reconcile.apply.executor import ActionResult, Outcome
     from reconcile.model.plan import Action, Plan
+    from reconcile.model.snapshot import Side
+
+
+_AGAIN = "then run `reconcile` again; nothing was lost"
+_HINTS = {
+    os.strerror(errno.ENOSPC): f"free some space, {_AGAIN}",
+    os.strerror(errno.EDQUOT): f"free some space, {_AGAIN}",
+    os.strerror(errno.EROFS): f"make the disk writable (remount it), {_AGAIN}",
+    os.strerror(errno.EACCES): f"check the permissions, {_AGAIN}",
+}
+"""The hint for the system's text of an error."""
 
 
 def summary(
@@ -90,15 +104,33 @@ def _undo(outcome: Outcome, back: str, sides: str) -> tuple[str | None, str]:
 
 
 def result_lines(outcome: Outcome, style: Style) -> Iterator[str]:
-    """Yield the actions that failed or were skipped, with the reason."""
-    for entry in outcome.results.values():
-        if entry.reason is None:
+    """Yield the actions that failed or were skipped, with the reason; of a full or read-only disk one line for a side.
+
+    A hint follows on what to do about the disk.
+    """
+    entries = [entry for entry in outcome.results.values() if entry.reason is not None]
+    groups = Counter(map(_trouble, entries))
+    told = set()
+    for entry in entries:
+        action, trouble = entry.action, _trouble(entry)
+        if trouble in told:
             continue
-        action = entry.action
-        color = "red" if entry.result is Result.FAILED else "yellow"
         words = f"{entry.reason.words}: " if entry.reason is Reason.DRIFT else ""
         what = f"{verb(action)} {clean(str(action.target))}"
-        first, *rest = wrap(f"{entry.result}: {what}: {words}{clean(entry.message)}", style.columns, "", "    ")
-        label = style(str(entry.result), color, bold=True)
-        yield label + first.removeprefix(str(entry.result))
+        message = clean(entry.message)
+        if trouble is not None:
+            told.add(trouble)
+            if groups[trouble] > 1:
+                what, message = f"{groups[trouble]} steps in the {action.target.side}", trouble[2]
+        color = "red" if entry.result is Result.FAILED else "yellow"
+        first, *rest = wrap(f"{entry.result}: {what}: {words}{message}", style.columns, "", "    ")
+        yield style(str(entry.result), color, bold=True) + first.removeprefix(str(entry.result))
         yield from rest
+    for hint in dict.fromkeys(_HINTS[text] for _, _, text in filter(None, groups)):
+        yield from wrap(f"hint: {hint}", style.columns, "", "  ")
+
+
+def _trouble(entry: ActionResult) -> tuple[Result, Side, str] | None:
+    """Return the trouble with a disk that an action has met: its result, the side, and the system's text."""
+    text = next((text for text in _HINTS if entry.message and entry.message.endswith(f": {text}")), None)
+    return None if text is None else (entry.result, entry.action.target.side, text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from reconcile.engine.run_history import undone_changes
+from reconcile.formats.json import strict
 from reconcile.model.reasons import CASES, Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Side
 from reconcile.model.units import unit_text
@@ -152,11 +153,20 @@ def _parsed(
         elif not isinstance(content, Fault):
             try:
                 value = json.loads(content)
-            except (ValueError, RecursionError) as error:
-                notes.append(f"{side}: {name}: invalid JSON: {error}")
+            except (ValueError, RecursionError):
+                notes.append(f"{side}: {name}: {_invalid(content)}")
             else:
                 values.append(value if type(value) is kind else kind())
     return (values[0], values[1]) if len(values) == 2 else (kind(), kind())
+
+
+def _invalid(content: bytes) -> str:
+    """Return what is wrong with a JSON file, in the words that a plan has for it."""
+    try:
+        strict.load(content)
+    except strict.InvalidContentError as error:
+        return str(error)
+    return "invalid JSON"
 
 
 def _common(left: list[Any], right: list[Any]) -> int:

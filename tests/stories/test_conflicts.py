@@ -481,3 +481,14 @@ def test_of_different_keys_no_side_wins_whatever_the_option_says(world: World, p
         described = json.loads((root / f"{FIRST}-store" / "metadata.json").read_bytes())
         assert (described["title"], described["colour"]) == ("store", "workspace")
     assert json.loads(said(world, "diff", str(FIRST), "--json"))["decided"] == []
+
+
+def test_diff_has_the_words_of_status_for_a_broken_file(world: World) -> None:
+    three(world)
+    world.reconcile()
+    (world.workspace / f"{FIRST}-it" / "metadata.json").write_text('{"title": "a\nb"}')
+    shown = said(world, "diff", str(FIRST))
+    assert "Invalid control character" not in shown
+    words = shown.partition("metadata.json: ")[2].splitlines()[0]
+    assert words.startswith("invalid JSON in line 1 column")
+    assert words in said(world, "status", str(FIRST))

@@ -1,0 +1,62 @@
+"""The lines about actions that failed or were skipped: one for a side with a full or read-only disk, and a hint."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.apply.executor import Outcome
+from reconcile.model.plan import Action, Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import Place, Side
+from tests.cli.modules import module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+result_lines: Callable[[Outcome, object], Iterator[str]] = module("output.summary").result_lines
+PLAIN = module("output.text").Style(colored=False)
+
+
+def action(number: int, side: Side = Side.STORE) -> Action:
+    return Action(
+        id=str(number),
+        kind=Kind.COPY,
+        conversation=f"jp-c{number}",
+        title="A",
+        unit="metadata",
+        reason=Reason.EDITED_WORKSPACE,
+        target=Place(side, f"{number}-a"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.ENOSPC, "free some space, then run `reconcile` again; nothing was lost"),
+        (errno.EROFS, "make the disk writable (remount it), then run `reconcile` again; nothing was lost"),
+        (errno.EACCES, "check the permissions, then run `reconcile` again; nothing was lost"),
+    ],
+)
+def test_of_a_disk_in_trouble_each_side_has_one_line_and_a_hint_follows(number: int, hint: str) -> None:
+    text, outcome = os.strerror(number), Outcome()
+    for each in (1, 2, 3):
+        outcome.skip(action(each), Reason.BUSY, f"/a/{each}: {text}")
+    outcome.fail(action(4), f"/a/4: {text}")
+    outcome.fail(action(5), "/a/5: Input/output error")
+    assert list(result_lines(outcome, PLAIN)) == [
+        f"skipped: 3 steps in the store: {text}",
+        f"failed: -> store store:4-a: /a/4: {text}",
+        "failed: -> store store:5-a: /a/5: Input/output error",
+        f"hint: {hint}",
+    ]
+
+
+def test_of_other_trouble_each_step_has_its_line() -> None:
+    outcome = Outcome()
+    outcome.skip(action(1), Reason.BUSY, "JP has it open")
+    outcome.skip(action(2), Reason.BUSY, "JP has it open")
+    assert len(list(result_lines(outcome, PLAIN))) == 2
