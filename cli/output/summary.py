@@ -121,13 +121,20 @@ def result_lines(outcome: Outcome, style: Style) -> Iterator[str]:
         if trouble is not None:
             told.add(trouble)
             if groups[trouble] > 1:
-                what, message = f"{groups[trouble]} steps in the {action.target.side}", trouble[2]
+                paths = [each.message.removesuffix(f": {trouble[2]}") for each in entries if _trouble(each) == trouble]
+                what, message = f"{groups[trouble]} steps in the {action.target.side}", f"{_above(paths)}: {trouble[2]}"
         color = "red" if entry.result is Result.FAILED else "yellow"
         first, *rest = wrap(f"{entry.result}: {what}: {words}{message}", style.columns, "", "    ")
         yield style(str(entry.result), color, bold=True) + first.removeprefix(str(entry.result))
         yield from rest
     for hint in dict.fromkeys(_HINTS[text] for _, _, text in filter(None, groups)):
         yield from wrap(f"hint: {hint}", style.columns, "", "  ")
+
+
+def _above(paths: list[str]) -> str:
+    """Return the directory that all these paths are in; the first path if there is none."""
+    absolute = [path for path in paths if os.path.isabs(path)]
+    return clean(f"{os.path.commonpath(absolute)}/" if len(absolute) == len(paths) else paths[0])
 
 
 def _trouble(entry: ActionResult) -> tuple[Result, Side, str] | None:

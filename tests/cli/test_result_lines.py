@@ -48,7 +48,7 @@ def test_of_a_disk_in_trouble_each_side_has_one_line_and_a_hint_follows(number: 
     outcome.fail(action(4), f"/a/4: {text}")
     outcome.fail(action(5), "/a/5: Input/output error")
     assert list(result_lines(outcome, PLAIN)) == [
-        f"skipped: 3 steps in the store: {text}",
+        f"skipped: 3 steps in the store: /a/: {text}",
         f"failed: -> store store:4-a: /a/4: {text}",
         "failed: -> store store:5-a: /a/5: Input/output error",
         f"hint: {hint}",
