@@ -192,13 +192,8 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
         remembered=state.journal.records_of(run.id),
         since=_since(state, run.id, project),
         is_undo=run.undoes is not None,
-        repeats=_repeats(state, run),
+        repeats=is_redo(state, run.id),
     )
-
-
-def _repeats(state: State, run: Run) -> bool:
-    """Tell whether to undo a run is to repeat an earlier one: it is an undo, and not the undo of an undo."""
-    return run.undoes is not None and origin_of(run, {each.id: each for each in state.journal.runs()})[1] % 2 == 1
 
 
 def _since(state: State, run: str, project: str) -> LaterChanges:

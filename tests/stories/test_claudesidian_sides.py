@@ -53,7 +53,7 @@ def test_each_of_the_corpus_there_and_back(run: Run, tmp_path: Path, scenario: s
     assert vault.doctor() == LEFT[scenario]
     torn = {".conversations/conv_z.json"} if held else set()
     assert below(vault.store) == {path: content for path, content in vault.carried().items() if path not in torn}
-    vault.reconcile("undo", "--accept", "bulk")
+    vault.reconcile("undo", "--allow-bulk-removal")
     assert vault.records() == before
     assert below(vault.store) == {}
 
@@ -79,7 +79,7 @@ def test_states_that_the_migration_emptied_get_their_content_back(run: Run, tmp_
     assert vault.doctor() == []
     (grown,) = (path for path, content in vault.records().items() if content != before[path])
     assert vault.records()[grown].startswith(before[grown])
-    vault.reconcile("undo", "--accept", "bulk")
+    vault.reconcile("undo", "--allow-bulk-removal")
     assert vault.records() == before
 
 
@@ -90,7 +90,7 @@ def test_a_vault_there_and_back(run: Run, tmp_path: Path) -> None:
     assert vault.records() == before
     assert below(vault.store) == vault.carried()
     assert vault.doctor() == []
-    vault.reconcile("undo", "--accept", "bulk")
+    vault.reconcile("undo", "--allow-bulk-removal")
     assert (vault.records(), below(vault.store)) == (before, {})
 
 
@@ -104,7 +104,7 @@ def test_a_drifted_vault_is_mended_and_put_back(run: Run, tmp_path: Path) -> Non
     vault.reconcile()
     assert below(vault.store) == vault.carried()
     assert vault.doctor() == []
-    vault.reconcile("undo", "--accept", "bulk")
+    vault.reconcile("undo", "--allow-bulk-removal")
     assert (vault.records(), below(vault.store)) == before
 
 

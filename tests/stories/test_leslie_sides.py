@@ -81,7 +81,7 @@ def test_what_the_program_has_left(tmp_path: Path, run: Run, scenario: str) -> N
     assert sides.in_sync()
     log = json.loads(sides.run("log", "--json", "-w", sides.project).stdout)["runs"]
     for number in range(2 if asked else 1):
-        result = sides.run("undo", log[number]["id"], "--accept", "bulk", "-w", sides.project)
+        result = sides.run("undo", log[number]["id"], "--allow-bulk-removal", "-w", sides.project)
         assert result.exit_code == 0, result.output
     assert sides.bytes() == before
 

@@ -97,7 +97,7 @@ def test_no_directory_goes_while_jp_has_what_is_in_it_or_around_it(world: World,
     shutil.rmtree(world.store / f"{FIRST}-it")
     assert jp.take(locked)
     before = contents(world.workspace)
-    world.reconcile("--accept", "bulk", code=4, settled=False)
+    world.reconcile("--allow-bulk-removal", code=4, settled=False)
     assert contents(world.workspace) == before
     jp.release(locked)
     world.reconcile()

@@ -58,6 +58,7 @@ class PastRuns:
                 kept=kept_of(plan, before),
                 remembered=records_of(baseline, concerned, plan.voided),
                 is_undo=undoes is not None,
+                repeats=undoes is not None and not self._is_undo(undoes),
             )
             self.runs[run.id] = _Past(workspace, run, concerned, undoes, _shared(plan, baseline))
 
