@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.plan import Item, Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, joined
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, Unreadable, joined
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, conflict_of, taken
@@ -155,7 +155,8 @@ def _invalid(context: PlanningContext, view: View) -> None:
 def _note_faults(context: PlanningContext, view: View) -> None:
     """Note the invalid files of a conversation that only the store has: no step concerns them."""
     for name, unit in view.store.faults.items():
-        context.note(view.id, Reason.INVALID, _sentence(unit.copy, unit.fault), name)
+        if not isinstance(unit.fault, Unreadable):  # that is a problem of the side
+            context.note(view.id, Reason.INVALID, _sentence(unit.copy, unit.fault), name)
 
 
 def _sentence(copy: Copy, fault: Fault | None) -> str:

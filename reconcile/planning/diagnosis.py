@@ -168,11 +168,8 @@ def _in_store_alone(view: View) -> Iterator[Finding]:
         return
     for unit in view.store.faults.values():
         fault = unit.fault
-        assert fault is not None  # noqa: S101 - it is a faulty unit
-        place = str(Place(Side.STORE, joined(unit.copy.path, fault.file)))
-        if isinstance(fault, Unreadable):
-            yield Finding(Ailment.UNREADABLE, place, fault.words, view.id, (SEE_TO_IT,))
-        else:
+        if fault is not None and not isinstance(fault, Unreadable):  # that is a problem of the side
+            place = str(Place(Side.STORE, joined(unit.copy.path, fault.file)))
             quarantine = f"reconcile doctor --quarantine {view.id}"
             yield Finding(Ailment.INVALID, place, fault.words, view.id, (quarantine,))
 

@@ -80,6 +80,16 @@ def test_what_cannot_be_read_is_not_moved_away() -> None:
     ]
 
 
+def test_what_cannot_be_read_in_the_store_alone_is_named_once() -> None:
+    store = unreadable(stored(A), "1-a/events.json")
+    store = replace(store, problems=(Problem("1-a/events.json", "closed"),))
+    sides = (store, here())
+    plan = plan_of(*sides)
+    (found,) = diagnosed(context_of(*sides), plan, *sides)
+    assert (found.ailment, found.place, found.mend) == (Ailment.UNREADABLE, "store:1-a/events.json", (SEE_TO_IT,))
+    assert not [note for note in plan.notes if note.conversation is not None]
+
+
 def findings(store: tuple[str, ...], workspace: tuple[str, ...] = (), agreed: tuple[str, ...] = ()) -> list[Finding]:
     sides = (stored(*store), here(*workspace))
     baseline = agreed_on(*agreed) if agreed else None

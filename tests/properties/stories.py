@@ -497,7 +497,11 @@ class Stories(RuleBasedStateMachine):
         if self.broken:
             return
         self.verbs += ["git clean", *(f"unlock {number}" for number in sorted(self.locked))]
-        checkouts = ("reconcile --allow-bulk-removal", "reconcile --allow-bulk-removal @2", "reconcile --allow-bulk-removal @3")
+        checkouts = (
+            "reconcile --allow-bulk-removal",
+            "reconcile --allow-bulk-removal @2",
+            "reconcile --allow-bulk-removal @3",
+        )
         outcomes = [self._run(command) for command in checkouts * 3]  # the third must find nothing to do
         if not any(outcome.held for outcome in outcomes):
             busy = [line for outcome in outcomes[-len(checkouts) :] for line in outcome.actions]
