@@ -62,10 +62,10 @@ def _ask(options: Options, conflict: Conflict, policy: Policy, differences: Call
     click.echo(f"\n{wrapped_question(f'{conflict.title or conflict.conversation}: {described(conflict)}')}")
     for line in (*value_lines(conflict, columns, "    "), *wrap(_other_version(conflict, policy), columns, "  ")):
         click.echo(line)
-    answers = {**_ANSWERS, **_MORE}
-    if conflict.unit != STREAM:
+    both, answers = "[b]oth, ", {**_ANSWERS, **_MORE}
+    if conflict.unit != STREAM or conflict.forks:  # it is as the newest
+        both = ""
         del answers["b"]
-    both = "[b]oth, " if conflict.unit == STREAM and not conflict.forks else ""  # else it is as the newest
     question = (
         f"Take the [n]ewest (the {newer_side(conflict)}'s), the [s]tore's, the [w]orkspace's, {both}"
         "s[k]ip it, show the [d]ifference, answer for [a]ll, or [q]uit"
