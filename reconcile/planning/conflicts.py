@@ -62,10 +62,8 @@ def _rival(unit: Unit, other: Unit, values: tuple[str | None, ...]) -> Rival:
     return Rival(unit.mtime_ns, unit.stream.count, unit.stream.last, _only(unit.stream, other.stream))
 
 
-def _only(stream: Stream, other: Stream) -> int | None:
-    """Return the number of events that another stream lacks; None if no rule has needed the events."""
-    if stream.events is None or other.events is None:
-        return None
+def _only(stream: Stream, other: Stream) -> int:
+    """Return the number of events that another stream lacks. Sides that differ have their events (`needs_events`)."""
     return (Counter(events(stream, other)) - Counter(events(other, stream))).total()
 
 

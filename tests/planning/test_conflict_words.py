@@ -93,3 +93,10 @@ def test_of_long_values_the_part_that_differs_is_kept() -> None:
     assert value_texts("k", {"k": ours}, {"k": "b"}) == (f'"{"a" * 198}…', '"b"')
     assert value_texts("k", {"k": "a" * 500}, {"k": "a" * 300}) == (f"…{'a' * 198}…", f'…{"a" * 24}"')
     assert value_texts("k", {"k": 1}, {}) == ("1", None)
+
+
+def test_a_value_that_is_nested_too_deep_to_be_written() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert value_texts("key", {"key": deep}, {"key": 1}) == ("…", "1")
