@@ -156,7 +156,8 @@ def _note_faults(context: PlanningContext, view: View) -> None:
     """Note the invalid files of a conversation that only the store has: no step concerns them."""
     for name, unit in view.store.faults.items():
         if not isinstance(unit.fault, Unreadable):  # that is a problem of the side
-            context.note(view.id, Reason.INVALID, _sentence(unit.copy, unit.fault), name)
+            message = f"{_sentence(unit.copy, unit.fault)}; for what to do, see reconcile doctor"
+            context.note(view.id, Reason.INVALID, message, name)
 
 
 def _sentence(copy: Copy, fault: Fault | None) -> str:
