@@ -175,10 +175,11 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
 def _name_gone_checkouts(options: Options, session: Session) -> None:
     """Print the checkouts elsewhere that are gone, with the command that restores what each had."""
     for project, count in session.gone().items():
+        if project == session.project:
+            continue
         had = f"{count} conversation{'' if count == 1 else 's'}"
         command = f"reconcile recover --from {shlex.quote(project)}{options.sides}"
-        if project != session.project:
-            print_message(options, f"{short_path(project)} is gone; it had {had}: {command}")
+        print_message(options, f"{short_path(project)} is gone; it had {had}: {command}")
 
 
 def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, confirmed: bool, declined: bool) -> bool:

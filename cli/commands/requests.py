@@ -314,8 +314,6 @@ def _refuse_parts_of_titles(context: click.Context, engine: Engine, texts: list[
     parts = parts_of_titles(engine, texts)
     if not parts:
         return
-    from ..misuse import Misuse  # here: most runs name no conversation by a part of its title
-
     text, (id_, title) = next(iter(parts.items()))
     context.params["ids"] = tuple(parts[text][0] if text in parts else text for text in context.params["ids"])
     raise Misuse(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.plan import Item, Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, Unreadable, joined
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, conflict_of, taken
@@ -19,7 +19,7 @@ from reconcile.planning.steps.placement import is_complete, is_sound
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from reconcile.model.snapshot import Copy, Snapshot
+    from reconcile.model.snapshot import Snapshot
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.content import Verdict
     from reconcile.planning.rules.views import View
@@ -77,8 +77,7 @@ def report_conversation(context: PlanningContext, view: View) -> None:
         )
     for verdict in context.verdicts.get(view.id, {}).values():
         _report_unit(context, view, verdict)
-    if view.workspace.main is None:
-        _note_faults(context, view)
+    _note_invalid(context, view)
     _report_parted(context, view)
     _report_rivals(context, view)
     _report_parent(context, view)
@@ -152,17 +151,11 @@ def _invalid(context: PlanningContext, view: View) -> None:
         context.keep_version(unit)
 
 
-def _note_faults(context: PlanningContext, view: View) -> None:
-    """Note the invalid files of a conversation that only the store has: no step concerns them."""
-    for name, unit in view.store.faults.items():
-        if not isinstance(unit.fault, Unreadable):  # that is a problem of the side
-            message = f"{_sentence(unit.copy, unit.fault)}; for what to do, see reconcile doctor"
-            context.note(view.id, Reason.INVALID, message, name)
-
-
-def _sentence(copy: Copy, fault: Fault | None) -> str:
-    assert fault is not None  # noqa: S101 - the callers have faulty units
-    return f"{Place(copy.side, joined(copy.path, fault.file))}: {fault.words}"
+def _note_invalid(context: PlanningContext, view: View) -> None:
+    """Note the invalid files of a conversation that only the store has."""
+    for unit, place, fault in view.invalid_in_store_alone():
+        message = f"{place}: {fault.words}; for what to do, see reconcile doctor"
+        context.note(view.id, Reason.INVALID, message, unit)
 
 
 def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None:

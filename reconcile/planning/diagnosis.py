@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Metadata, Partition, Place, Side, Unreadable, joined
+from reconcile.model.snapshot import Metadata, Partition, Side, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reconcile.model.plan import Plan
-    from reconcile.model.snapshot import Copy, Snapshot
+    from reconcile.model.snapshot import Copy, Place, Snapshot
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
 
@@ -163,15 +163,9 @@ def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
 
 
 def _in_store_alone(view: View) -> Iterator[Finding]:
-    """Yield the invalid files of a conversation that only the store has: a run does not hold it."""
-    if view.workspace.main is not None:
-        return
-    for unit in view.store.faults.values():
-        fault = unit.fault
-        if fault is not None and not isinstance(fault, Unreadable):  # that is a problem of the side
-            place = str(Place(Side.STORE, joined(unit.copy.path, fault.file)))
-            quarantine = f"reconcile doctor --quarantine {view.id}"
-            yield Finding(Ailment.INVALID, place, fault.words, view.id, (quarantine,))
+    for _, place, fault in view.invalid_in_store_alone():
+        quarantine = f"reconcile doctor --quarantine {view.id}"
+        yield Finding(Ailment.INVALID, str(place), fault.words, view.id, (quarantine,))
 
 
 def _is_unread(view: View) -> bool:

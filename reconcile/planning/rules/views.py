@@ -11,7 +11,18 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, IntentKind
 from reconcile.model.names import CHILDREN
-from reconcile.model.snapshot import METADATA, STREAM, Metadata, Partition, Side, Stream, is_archived
+from reconcile.model.snapshot import (
+    METADATA,
+    STREAM,
+    Metadata,
+    Partition,
+    Place,
+    Side,
+    Stream,
+    Unreadable,
+    is_archived,
+    joined,
+)
 from reconcile.model.units import Unit, units_of
 
 if TYPE_CHECKING:
@@ -19,7 +30,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.baseline import Baseline, BaselineEntry, Intent
     from reconcile.model.format import Format
-    from reconcile.model.snapshot import Copy, Digest, Snapshot
+    from reconcile.model.snapshot import Copy, Digest, Fault, Snapshot
     from reconcile.model.units import Rules
 
 
@@ -163,6 +174,20 @@ class View(Struct, frozen=True, gc=False):
         assert self.workspace.main is not None  # noqa: S101 - it is on both sides
         partition = Partition.LIVE if self.workspace.main.archived else Partition.ARCHIVE
         return AsideRecord(AsideKind.PLACED, partition, self.workspace.main.path)
+
+    def invalid_in_store_alone(self) -> list[tuple[str, Place, Fault]]:
+        """Return the invalid files of a conversation that only the store has, each with its unit and its fault.
+
+        No step concerns them, so a run does not hold them. A file that can't be read is a problem of the side.
+        """
+        if self.workspace.main is not None:
+            return []
+        faults = [(name, unit.copy, unit.fault) for name, unit in self.store.faults.items()]
+        return [
+            (name, Place(copy.side, joined(copy.path, fault.file)), fault)
+            for name, copy, fault in faults
+            if fault is not None and not isinstance(fault, Unreadable)
+        ]
 
     def side(self, side: Side) -> SideView:
         """Return the view of one side."""
