@@ -19,7 +19,6 @@ import time
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from reconcile.apply.staging import DriftError, StagedDirectory
-from reconcile.fs.files import fingerprint_of
 from reconcile.fs.helper_process import is_possible
 from reconcile.index.rows import is_racy_safe
 from reconcile.model.plan import Kind
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 
     from reconcile.apply.staging import Stage
     from reconcile.fs.files import Fingerprint
-    from reconcile.model.plan import Action
-    from reconcile.model.snapshot import Place, Side
+    from reconcile.model.plan import Action, Precondition
+    from reconcile.model.snapshot import Side
 
 WORTH_A_PROCESS = 250
 """The number of new directories from which a second process saves time."""
@@ -212,15 +211,18 @@ def _stage(stage: Stage, action: Action, base: str) -> _Answer:
     now_ns = time.time_ns()
     try:
         with stage.sources_pinned(action):
-            statuses: dict[Place | None, os.stat_result | None] = {
-                expect.place: stage.check(expect) for expect in action.expect if not expect.absent
-            }
-            read = [
-                fingerprint_of(status) for write in action.writes if (status := statuses.get(write.source)) is not None
-            ]
-            if len(read) < len(action.writes) or not all(is_racy_safe(fingerprint, now_ns) for fingerprint in read):
-                return None
             files = stage.write_directory(action, base)
     except (OSError, DriftError, MemoryError):
         return None
+    read = [stage.sources[write.source] for write in action.writes if write.source is not None]
+    expected = [expect for expect in action.expect if not expect.absent]
+    if not all(_is_expected(stage.sources.get(expect.place), expect) for expect in expected):
+        return None
+    if not all(is_racy_safe(fingerprint, now_ns) for fingerprint in read):
+        return None
     return list(zip((written for written, _ in files.values()), read, strict=True))
+
+
+def _is_expected(read: Fingerprint | None, expect: Precondition) -> bool:
+    """Tell whether the file that was read is the one of the plan."""
+    return read is not None and read[:2] == (expect.size, expect.mtime_ns)

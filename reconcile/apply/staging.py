@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
-from reconcile.fs.files import mtime_of, read_all
+from reconcile.fs.files import fingerprint_of, mtime_of, read_all
 from reconcile.fs.hashing import CHUNK, chunks_of, digest_file
 from reconcile.model.snapshot import EXTRA, METADATA, Place, Side
 from reconcile.serialization.plan_json import place_from_json
@@ -230,6 +230,8 @@ class Stage(Struct, kw_only=True):
     """The name of the metadata file; empty if a record may be a single file (`Format.metadata_file`)."""
     numbers: int = 0
     staged: list[str] = field(default_factory=list)
+    sources: dict[Place, Fingerprint] = field(default_factory=dict)
+    """The fingerprints of the sources of the staged files, from before they were read."""
     renamed: set[str] = field(default_factory=set)
     versions: list[Version] = field(default_factory=list)
     used: set[Side] = field(default_factory=set)
@@ -255,7 +257,7 @@ class Stage(Struct, kw_only=True):
         directories = sorted({os.path.dirname(path) for path in self.staged})
         within = [self.roots[side].absolute(self.directory) for side in sorted(self.used)]
         self.durability.flush_all(self.staged, directories, within)
-        versions, self.staged, self.versions = self.versions, [], []
+        versions, self.staged, self.sources, self.versions = self.versions, [], {}, []
         return versions
 
     def flush_directories(self) -> None:
@@ -377,8 +379,9 @@ class Stage(Struct, kw_only=True):
         elif write.source is None:
             yield (write.content or b"",)
         else:
-            fd = self.roots[write.source.side].open_file(write.source.path)
+            fd, status = self.roots[write.source.side].open_with_status(write.source.path)
             try:
+                self.sources[write.source] = fingerprint_of(status)
                 yield (read_all(fd, write.size)[0],) if write.size <= CHUNK else chunks_of(fd)
             finally:
                 os.close(fd)

@@ -645,6 +645,8 @@ def _changes_between(before: WorldState, after: WorldState) -> _Update | None:
     """
     changed: set[str] = set()
     for was, now in ((before.store, after.store), (before.workspace, after.workspace)):
+        if was is now:  # not scanned again
+            continue
         if was.foreign != now.foreign or was.problems != now.problems or (was.exists and was.identity != now.identity):
             return None
         there = {copy.path: without_events(copy) for copy in was.copies}

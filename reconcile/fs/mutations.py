@@ -119,6 +119,10 @@ class Root:
 
     def open_file(self, path: str) -> int:
         """Open a regular file for reading. Raises `NotAFileError` for another kind of entry."""
+        return self.open_with_status(path)[0]
+
+    def open_with_status(self, path: str) -> tuple[int, os.stat_result]:
+        """`open_file`, which also returns the status of the open file."""
         with self._parent(path) as (fd, name):
             try:
                 file = os.open(name, _READ, dir_fd=fd)
@@ -126,10 +130,11 @@ class Root:
                 if error.errno in _NO_FILE:
                     raise NotAFileError(error.errno, "not a regular file", path) from None
                 raise
-        if not stat.S_ISREG(os.fstat(file).st_mode):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
             os.close(file)
             raise NotAFileError(errno.EINVAL, "not a regular file", path)
-        return file
+        return file, status
 
     def digest(self, path: str) -> Digest:
         """Return the digest of a regular file."""

@@ -61,10 +61,10 @@ class Scanner:
     def scan(self, touched: Collection[Side] = tuple(Side)) -> dict[Side, Snapshot]:
         """Scan both sides.
 
-        ``touched`` are the sides that this run has written to since the last scan. Another side is scanned again only
-        if the status of a path has changed.
+        ``touched`` are the sides that this run has written to since the last scan. Another side keeps its snapshot: the
+        stat table tells the next run about later changes. A side that did not exist is scanned.
         """
-        unchanged = [side for side in self._snapshots if side not in touched and self._is_unchanged(side)]
+        unchanged = [side for side, before in self._snapshots.items() if side not in touched and before.exists]
         snapshots = {side: self._with_derived_inputs(self._snapshots[side]) for side in unchanged}
         for side, scanned in self._scanned([side for side in Side if side not in unchanged]).items():
             snapshots[side], self._stats[side] = self._with_derived_inputs(scanned.snapshot), scanned.stats
@@ -143,11 +143,6 @@ class Scanner:
         if rescans is not None:
             self._stats[side] = self._stats[side].patched(rescans.stats, rescans.stale, rescans.gone)
         return self._stats[side]
-
-    def _is_unchanged(self, side: Side) -> bool:
-        """Tell whether all scanned paths have the same status as before; False if none was scanned."""
-        stats = self._stats[side]
-        return len(stats) > 0 and not stats.changed(self._where[side])
 
     def _scanned(self, sides: Collection[Side]) -> dict[Side, Scanned]:
         inputs = {side: ScanInput(self._where[side], self._indexes[side]) for side in sides}
