@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Misuse(click.UsageError):
@@ -12,3 +18,18 @@ class Misuse(click.UsageError):
         """Create the error."""
         super().__init__(message, context)
         self.hint = hint
+
+
+def unknown_checkout(path: str, known: Iterable[str], option: str) -> Misuse:
+    """Return the error for a path that is no known checkout; the hint names the known one that was probably meant."""
+    import shlex  # here, as the rest: each start loads this module
+
+    from reconcile.fs.paths import nearest_path
+
+    from .output.text import clean
+
+    near = nearest_path(os.path.realpath(path), known)
+    return Misuse(
+        f"{option}: no checkout is known at {clean(path)}",
+        f"did you mean {option} {shlex.quote(near)}?" if near else "list them: reconcile checkouts",
+    )

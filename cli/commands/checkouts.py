@@ -10,6 +10,7 @@ import click
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
+from ..misuse import unknown_checkout
 from ..options import command_line, options_of
 from ..output.interaction import waiting_callback
 from ..output.screen import show_paged, wrap
@@ -77,7 +78,7 @@ def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:
     wanted = os.path.realpath(path)
     named = tuple(checkout for checkout in known if checkout.project == wanted)
     if not named:
-        raise click.UsageError(f"no checkout is known at {wanted}; list them: reconcile checkouts")
+        raise unknown_checkout(path, {checkout.project for checkout in known}, "--forget")
     return named
 
 

@@ -20,6 +20,7 @@ from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, 
 
 from ..command import PLANS, Command
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
+from ..misuse import unknown_checkout
 from ..options import command_line, options_of
 from ..output.interaction import (
     confirm,
@@ -34,17 +35,20 @@ from ..output.text import short_path
 from ..run import apply_pass, save_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
+    from typing import TypeVar
 
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
     from reconcile.engine.session import Session
-    from reconcile.model.plan import Plan
+    from reconcile.model.plan import Action, Item, Note, Plan
     from reconcile.model.policy import Policy
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.requests.recover import Offers
 
     from ..arguments import Options
+
+    _Entry = TypeVar("_Entry", Action, Item, Note)
 
 
 @click.command(
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
     accepts=(*PLANS, "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile recover --dry-run", "Show what would be restored."),
+        ("reconcile recover --from ../old-tree --yes", "Restore what that checkout had; its directory may be gone."),
         ("reconcile recover --all --yes", "Restore everything in the store that is not local, and do not ask."),
     ),
 )
@@ -62,9 +67,9 @@ if TYPE_CHECKING:
 def recover(context: click.Context, everything: bool, source: str | None) -> None:
     """Restore conversations that the workspace has lost.
 
-    For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. Asks for each run which deleted
-    conversations to restore. Local ones are never restored to the workspace. Without a terminal, --yes restores those
-    that were here last. Also restores .jp/.id.
+    For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. At a terminal, shows the plan
+    and asks, for each run that found conversations deleted. Without a terminal, --yes restores those of the last run.
+    Local ones are never restored to the workspace. Also restores .jp/.id.
     """
     options = options_of(context)
     cwd = os.getcwd()
@@ -74,7 +79,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         world = session.scan()
         records = session.records(None if source is None else os.path.join(cwd, source))
         if source is not None and not records:
-            raise click.UsageError(f"--from: no checkout is known at {source}; list them: reconcile checkouts")
+            raise unknown_checkout(source, {checkout.project for checkout in session.state.checkouts()}, "--from")
         memories = [session.state.load(record.id) for record in records]
         past_world = replace(world, baseline=with_records(world.baseline, memories))
         planning = session.planning_context(past_world, policy_of(options, settings))
@@ -83,19 +88,27 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             left_out = tuple(id_ for id_ in absent(planning) if id_ not in chosen)
         else:
             offered = offers(planning, memories)
-            chosen, left_out = _chosen(options, offered, planning), offered.left_out
+            left_out = offered.left_out
         _print_left_out(options, planning, left_out)
         there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
         for lost in lost_with_store(session, there):
             way = f": {lost.command}" if lost.command else ""
             print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
+
+        def planned(conversations: tuple[str, ...]) -> Plan:
+            policy = _policy(options, settings, conversations, tuple(record.id for record in records))
+            return plan_for_policy(session, world, policy)
+
+        place = "here" if source is None else f"in {source}"
+        answered = not everything and bool(offered.groups) and _asks_by_group(options)
+        if answered:
+            chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
+        elif not everything:
+            chosen = _chosen(options, offered, planning, place)
         if source is None and not chosen:
-            _name_gone_checkouts(options, session)
-        policy = _policy(options, settings, chosen, tuple(record.id for record in records))
-        plan = plan_for_policy(session, world, policy)
-        declined = not everything and not chosen and bool(offered.groups) and _asks_by_group(options)
-        confirmed = not everything and _asks_by_group(options)
-        if not _confirm(options, roots, session, plan, confirmed=confirmed, declined=declined):
+            _name_gone_checkouts(options, session, frozenset(absent(planning)))
+        plan = planned(chosen)
+        if not _confirm(options, roots, session, plan, answered=answered, declined=answered and not chosen):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:
         put_marker_back(roots.workspace, roots.workspace_id)
@@ -106,7 +119,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     ):
         engine = Engine(session)
         engine.refresh()
-        pass_ = engine.plan(policy)
+        pass_ = engine.plan(_policy(options, settings, chosen, tuple(record.id for record in records)))
         is_shown = bool(plan.actions) and not options.yes and pass_.plan.actions == plan.actions
         code = apply_pass(engine, pass_, options, command_line(context), is_shown=is_shown)
     context.exit(code)
@@ -124,14 +137,12 @@ def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], recor
     return replace(policy, request=ProjectRequest(chosen, records=records))
 
 
-def _chosen(options: Options, offered: Offers, planning: PlanningContext) -> tuple[str, ...]:
-    """Return the conversations to be restored: those that the user confirms by group, or those that were here last."""
-    if _asks_by_group(options):
-        return _ask_by_group(offered.groups, planning)
+def _chosen(options: Options, offered: Offers, planning: PlanningContext, place: str) -> tuple[str, ...]:
+    """Return the conversations to be restored without a question, and print which others could be."""
     for group in offered.groups[len(offered.default) :]:
         way = "restore one: reconcile project ID"
         way = f"{way} (at a terminal, recover asks)" if group.known else f"restore all: --all; {way}"
-        print_message(options, f"not restored: {_described(group, planning)}; {way}")
+        print_message(options, f"not restored: {_described(group, planning, place)}; {way}")
     return default_choice(planning, offered)
 
 
@@ -139,29 +150,62 @@ def _asks_by_group(options: Options) -> bool:
     return is_interactive(options) and not options.yes and not options.is_dry
 
 
-def _ask_by_group(groups: Sequence[Offer], planning: PlanningContext) -> tuple[str, ...]:
-    """Ask about each group, without the conversations whose ancestors were refused before."""
+def _ask_by_group(
+    options: Options,
+    roots: Roots,
+    session: Session,
+    planning: PlanningContext,
+    groups: Sequence[Offer],
+    planned: Callable[[tuple[str, ...]], Plan],
+    place: str,
+) -> tuple[str, ...]:
+    """Show each group's part of the plan, and ask, without the conversations whose ancestors were refused before."""
     chosen: tuple[str, ...] = ()
+    messages: Sequence[str] = session.messages
     for group in groups:
         both = coming(planning, {*chosen, *group.conversations})
         offer = replace(group, conversations=tuple(id_ for id_ in both if id_ in group.conversations))
-        if offer.conversations and confirm(wrapped_question(f"Restore {_described(offer, planning)}?")):
+        if not offer.conversations:
+            continue
+        plan = planned(tuple(both))
+        if messages is session.messages and _lacks_marker(roots, plan):
+            _print_marker(options, roots, "would write")
+        report(options, roots, messages, _without(plan, chosen), None)
+        messages = ()
+        # The plan names them, unless the request waits for git.
+        question = f"Restore {_counted(offer, place) if plan.actions else _described(offer, planning, place)}?"
+        if confirm(f"\n{wrapped_question(question)}"):
             chosen = tuple(both)
     return chosen
 
 
-def _described(offer: Offer, planning: PlanningContext) -> str:
+def _without(plan: Plan, conversations: Collection[str]) -> Plan:
+    """Return the plan without what concerns these conversations."""
+
+    def others(entries: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+        return tuple(entry for entry in entries if entry.conversation not in conversations)
+
+    return replace(
+        plan, actions=others(plan.actions), held=others(plan.held), aside=others(plan.aside), notes=others(plan.notes)
+    )
+
+
+def _described(offer: Offer, planning: PlanningContext, place: str) -> str:
+    return f"{_counted(offer, place)}: {planning.names(offer.conversations)}"
+
+
+def _counted(offer: Offer, place: str) -> str:
     count = len(offer.conversations)
     kind, was = ("conversation", "was") if count == 1 else ("conversations", "were")
     if not offer.known:
         why = f"of the store that {was} never here, as far as reconcile knows"
     elif offer.run is None:
-        why = f"that {was} here at the end of the last run"
+        why = f"that {was} {place} at the end of {'the' if place == 'here' else 'its'} last run"
     elif offer.run == UNDATED:
-        why = f"that {was} removed from this workspace before"
+        why = f"that {was} removed {'from this workspace' if place == 'here' else place} before"
     else:
-        why = f"that {was} missing at run {offer.run}"
-    return f"{count} {kind} {why}: {planning.names(offer.conversations)}"
+        why = f"that {was} missing {'' if place == 'here' else f'{place} '}at run {offer.run}"
+    return f"{count} {kind} {why}"
 
 
 def _print_left_out(options: Options, planning: PlanningContext, conversations: Sequence[str]) -> None:
@@ -172,37 +216,47 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
 
 
-def _name_gone_checkouts(options: Options, session: Session) -> None:
-    """Print the checkouts elsewhere that are gone, with the command that restores what each had."""
-    for project, count in session.gone().items():
-        if project == session.project:
+def _name_gone_checkouts(options: Options, session: Session, missing: frozenset[str]) -> None:
+    """Print the checkouts elsewhere that are gone, and the command that restores those of theirs that are missing."""
+    for project, had in session.gone().items():
+        count = len(had & missing)
+        if project == session.project or not count:
             continue
-        had = f"{count} conversation{'' if count == 1 else 's'}"
+        lacks = f"{count} conversation{'' if count == 1 else 's'} that {'is' if count == 1 else 'are'} missing here"
         command = f"reconcile recover --from {shlex.quote(project)}{options.sides}"
-        print_message(options, f"{short_path(project)} is gone; it had {had}: {command}")
+        print_message(options, f"{short_path(project)} is gone; it had {lacks}: {command}")
 
 
-def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, confirmed: bool, declined: bool) -> bool:
+def _lacks_marker(roots: Roots, plan: Plan) -> bool:
+    """Tell whether the workspace's ``.id`` is missing, and may be written now."""
+    has_marker = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
+    return not has_marker and plan.policy.git_busy is None
+
+
+def _print_marker(options: Options, roots: Roots, verb: str) -> None:
+    print_message(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
+
+
+def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, answered: bool, declined: bool) -> bool:
     """Print the plan, and ask. Return whether there is anything to do, be it to finish a killed run.
 
-    ``confirmed``: the user has chosen what to restore, and is not asked a second time. ``declined``: it is nothing.
+    ``answered``: the user has seen the plan and chosen what to restore, and no question follows. ``declined``: it is
+    nothing.
     """
     if options.out is not None and not roots.workspace_identity:
         raise click.UsageError("--out: a saved plan needs the .jp directory, which is missing; recover without --out")
     save_plan(options, roots, plan)
-    has_marker = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
-    writes_marker = not has_marker and plan.policy.git_busy is None
-    if writes_marker:
-        verb = "writes" if (options.yes or confirmed) and not options.is_dry else "would write"
-        print_message(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
+    writes_marker = _lacks_marker(roots, plan)
+    if writes_marker and not answered:
+        _print_marker(options, roots, "writes" if options.yes and not options.is_dry else "would write")
     asks = not options.is_dry and bool(plan.actions or writes_marker)
     # While git is in the middle of an operation, the request is recorded, and carried out at its end.
     put_off = plan.policy.git_busy is not None and bool(plan.intents)
     pending = asks or (not options.is_dry and (put_off or bool(session.state.journal.open_runs())))
     if declined and not pending:
         print_message(options, "Nothing restored.")
-    elif not pending or (asks and not options.yes):
+    elif not answered and (not pending or (asks and not options.yes)):
         report(options, roots, session.messages, plan, None)
-    if asks and not (confirmed and plan.actions):
+    if asks and not (answered and plan.actions):
         confirm_or_exit(options, "Restore this?")
     return pending

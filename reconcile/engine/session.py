@@ -242,20 +242,21 @@ class Session:
             return "unreadable"
         return "there" if is_same_checkout(now, checkout.identity) else "replaced" if now else "gone"
 
-    def gone(self) -> dict[str, int]:
-        """Return the projects of checkouts that are gone, the last seen first, and how many conversations each had.
+    def gone(self) -> dict[str, set[str]]:
+        """Return the projects of checkouts that are gone, the last seen first, and the conversations that each had.
 
-        Local conversations, and those that were removed there, do not count.
+        Without local conversations, and those that were removed there.
         """
-        counts: dict[str, int] = {}
+        had: dict[str, set[str]] = {}
         for checkout in self.state.checkouts():
             if self.state_of(checkout) != "gone":
                 continue
             baseline = self.state.load(checkout.id)
-            kinds = (baseline.intents.get(conversation) for conversation in baseline.agreed)
-            if count := sum(intent is None or intent.kind is IntentKind.PROJECTED for intent in kinds):
-                counts.setdefault(checkout.project, count)
-        return counts
+            for conversation in baseline.agreed:
+                intent = baseline.intents.get(conversation)
+                if intent is None or intent.kind is IntentKind.PROJECTED:
+                    had.setdefault(checkout.project, set()).add(conversation)
+        return had
 
     def lost(self, world: WorldState, policy: Policy) -> int:
         """Return the number of conversations of earlier checkouts at this path that `recover` would offer.

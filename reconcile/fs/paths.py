@@ -12,13 +12,15 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import BinaryIO
 
 _ANYWHERE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 """Errors that mean that nothing is at a path. Any other error says nothing about the path."""
 
-
+_ALIKE = 0.6
+"""From this ratio on, a path may be a mistyped other one."""
 _FS_IOC_GETVERSION = 0x80087601 if sys.maxsize > 2**32 else 0x80047601
 
 
@@ -59,6 +61,21 @@ def with_parents(start: str) -> list[str]:
     while (above := os.path.dirname(directories[-1])) != directories[-1]:
         directories.append(above)
     return directories
+
+
+def nearest_path(path: str, known: Iterable[str]) -> str | None:
+    """Return the known absolute path that a mistyped one may stand for, None if none is alike.
+
+    The parents that both have in common don't count: any two paths in a home directory would be alike.
+    """
+    import difflib  # here: only a message needs it
+
+    def likeness(other: str) -> float:
+        shared = len(os.path.commonpath((path, other)))
+        return difflib.SequenceMatcher(None, path[shared:], other[shared:]).ratio()
+
+    best = max(known, key=likeness, default=None)
+    return best if best is not None and likeness(best) >= _ALIKE else None
 
 
 def open_regular(path: str, buffering: int = -1) -> BinaryIO:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,19 @@ def newest_run(run: Run) -> str:
     return found
 
 
+def lost_checkout(place: Path, run: Run) -> None:
+    """Let a second checkout of the demo's project run once, and remove it."""
+    shutil.copytree(".jp", place / ".jp")
+    assert run("-w", str(place)).exit_code == 0
+    shutil.rmtree(place)
+
+
 @pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"brief", "watch"}))
 def test_the_examples_of_a_command_run(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other; the id of the demo's only run takes the place of theirs."""
     demo(tmp_path, run, monkeypatch)
     newest = newest_run(run)
+    lost_checkout(tmp_path / "old-tree", run)
     for line, _ in EXAMPLES[name]:
         words = [RUN_ID.sub(newest, word) for word in shlex.split(line)]
         assert words[0] == "reconcile"

@@ -104,8 +104,23 @@ def test_each_group_is_asked_for_by_itself(known: World) -> None:
     assert (shown.count("Restore "), shown.count("Restore this?")) == (2, 0), "two groups, each with its answer"
     assert {path.split("-")[0] for path in listing(known.workspace)} == {str(THIRD), str(THIRD + 1)}
     code, shown = at_terminal("-w", known.project, "recover", answers="y\ny\n")
-    assert (code, shown.count(str(SECOND_ID))) == (0, 2), "the question names it, and the plan"
+    assert (code, shown.count(str(SECOND_ID))) == (0, 1), "the plan names it"
     assert listing(known.workspace) == before
+
+
+def test_recover_asks_after_its_plan_and_shows_each_part_once(known: World) -> None:
+    write_conversation(known.workspace / f"{THIRD + 1}-stays", "Stays", events(2))
+    known.reconcile()
+    for number in (THIRD, FIRST):
+        shutil.rmtree(known.workspace / f"{number}-it")
+        known.reconcile()
+    code, shown = at_terminal("-w", known.project, "recover", answers="y\ny\n")
+    assert code == 0, shown
+    later, earlier = shown.index(f"jp-c{FIRST}"), shown.index(f"jp-c{THIRD}")
+    first, second = (shown.index("Restore ", at) for at in (0, shown.index("Restore ") + 1))
+    assert later < first < earlier < second, shown
+    assert shown.count("publish  ") == 3, shown
+    assert shown.index("Done") > second
 
 
 def test_ancestors_are_asked_for_and_named(known: World) -> None:

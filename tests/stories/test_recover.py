@@ -11,6 +11,7 @@ import pytest
 
 from reconcile.apply import run as apply_run
 from tests.support.faults.fault_points import dies_before
+from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
 from tests.support.projects.world import ID_FILE, events, listing, make_project, write_conversation
 
@@ -133,15 +134,21 @@ def test_a_worktree_elsewhere_takes_the_record_of_the_one_that_is_gone(
     new.mkdir()
     monkeypatch.chdir(new)
     assert "no checkout here is known" in run("recover").stderr
+    mistyped = f"{known.project}x"
+    for word in (f"--from: no checkout is known at {mistyped}", f"hint: did you mean --from {known.project}?"):
+        assert word in recover(known, "--from", mistyped, code=2).stderr
     recover(known, "--from", known.project, "--yes")
     assert listing(new / ".jp" / "conversations") == before
+    for command, option in (("recover", "--from"), ("checkouts", "--forget")):
+        assert f"hint: did you mean {option} {known.project}?" in known.run(command, option, mistyped).stderr
+        assert "hint: list them: reconcile checkouts" in known.run(command, option, "/quite/another").stderr
     found = json.loads(run("checkouts", "--json").stdout)["checkouts"]
     assert {(each["project"], each["state"]) for each in found} == {(str(new), "here"), (str(known.project), "gone")}
     heading, *rows = run("checkouts").stdout.splitlines()
     assert heading.split() == ["Checkout", "State", "Last", "seen", "Conversations"]
     assert {row.split()[1] for row in rows} == {"here", "gone"}
     assert "forgotten: 1 record of" in run("checkouts", "--forget", known.project).stdout
-    assert "no checkout is known at" in run("checkouts", "--forget", known.project).stderr
+    assert "--forget: no checkout is known at" in run("checkouts", "--forget", known.project).stderr
     dropped = json.loads(run("checkouts", "--forget", new, "--json").stdout)["checkouts"]
     assert [each["conversations"] for each in dropped] == [2]
     assert run("checkouts").stdout.startswith("No checkout of this store is known yet")
@@ -156,9 +163,25 @@ def test_recover_elsewhere_names_the_checkouts_that_are_gone(
     make_project(new, run)
     monkeypatch.chdir(new)
     told = run("recover", "--dry-run").stderr
-    assert f"is gone; it had 2 conversations: reconcile recover --from {known.project}" in told
+    here = f"reconcile recover --from {known.project}"
+    assert f"is gone; it had 2 conversations that are missing here: {here}" in told
+    assert f"2 conversations that were in {known.project} at the end of its last run" in (
+        at_terminal("recover", "--from", known.project, answers="n\n")[1]
+    ).replace("\n", " ").replace("  ", " ")
     recover(known, "--from", known.project, "--yes")
     assert listing(new / ".jp" / "conversations") == before
+    assert "is gone" not in run("recover", "--dry-run").stderr
+
+
+def test_recover_elsewhere_counts_only_the_conversations_that_are_missing(
+    known: World, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(known.project)
+    make_project(tmp_path / "elsewhere", run)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert run("project", str(FIRST)).exit_code == 0
+    told = run("recover", "--dry-run").stderr
+    assert "is gone; it had 1 conversation that is missing here: " in told
 
 
 def test_status_of_an_emptied_workspace_names_recover_and_no_run(known: World) -> None:

@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import LocateError, Roots
-from reconcile.fs.paths import checkout_identity, is_absence, is_directory, status_at
+from reconcile.fs.paths import checkout_identity, is_absence, is_directory, nearest_path, status_at
 from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
 if TYPE_CHECKING:
@@ -87,6 +87,14 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     ids = ids or known.ids_of(project)
     if request.store is not None:
         ids = (os.path.basename(request.path(request.store)).rpartition("-")[2],)
+    if not ids and source is not None:
+        import shlex  # here: only this message needs it
+
+        near = nearest_path(request.path(source), known.ids)
+        raise LocateError(
+            f"--from: no checkout is known at {source}, nor at {project}, and {MARKER}/{ID_FILE} is missing here",
+            f"did you mean --from {shlex.quote(near)}?" if near else "name the store of that workspace with --store",
+        )
     if not ids or not _is_id(os.fsencode(ids[0])):
         raise LocateError(
             f"{project}: {MARKER}/{ID_FILE} is missing, and no checkout here is known",
