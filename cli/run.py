@@ -31,6 +31,7 @@ from .output.interaction import (
     first_run_lines,
     is_interactive,
     is_question,
+    is_repeated,
     print_message,
     waiting_callback,
 )
@@ -39,12 +40,12 @@ from .output.text import Style, show
 from .unchanged import Opening, Start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
-    from reconcile.model.plan import Conflict, Plan
+    from reconcile.model.plan import Conflict, Item, Plan
     from reconcile.model.policy import Policy
 
     from .arguments import Options
@@ -168,16 +169,17 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
         confirms = confirm and (plan.actions or plan.put_off) and not options.yes
         is_shown = False
+        questioned: tuple[Item | Conflict, ...] = ()
         if asks or confirms:
             import click  # here: most runs ask nothing
 
             try:
-                pass_, is_shown = _answers(engine, pass_, policy, options, confirm, asks=asks)
+                pass_, is_shown, questioned = _answers(engine, pass_, policy, options, confirm, asks=asks)
             except click.exceptions.Exit as ended:
                 return ended.exit_code
             except click.Abort:
                 return report_nothing_changed(as_json=options.json)
-        return apply_pass(engine, pass_, options, command, is_shown=is_shown)
+        return apply_pass(engine, pass_, options, command, is_shown=is_shown, questioned=questioned)
 
 
 def begin(engine: Engine, roots: Roots, progress: Progress) -> None:
@@ -199,18 +201,23 @@ def _entries(directory: str) -> int:
 
 def _answers(
     engine: Engine, pass_: Pass, policy: Policy, options: Options, confirm: str, *, asks: bool
-) -> tuple[Pass, bool]:
+) -> tuple[Pass, bool, tuple[Item | Conflict, ...]]:
     """Ask what the plan leaves open, and whether to carry it out.
 
-    Return the pass with the answers, and whether its plan is on the screen already.
+    Return the pass with the answers, whether its plan is on the screen already, and what only the questions printed.
     """
     roots, notices = engine.session.roots, engine.session.notices
     is_shown = False
+    questioned: tuple[Item | Conflict, ...] = ()
     if asks:
         plan = engine.completed(pass_)
-        report(options, roots, notices, plan, None)
+        conflicts = _to_ask(plan, options)
+        units = {(each.conversation, each.unit) for each in conflicts}
+        repeated = (item for item in plan.held if is_repeated(item) or (item.conversation, item.unit) in units)
+        questioned = (*repeated, *conflicts)
+        report(options, roots, notices, plan, None, questioned=questioned)
         answered = ask_about(options, policy, plan.held)
-        if conflicts := _to_ask(plan, options):
+        if conflicts:
             from .output.conflict_questions import ask_about_conflicts  # here, as below: few runs meet conflicts
             from .output.differences import print_differences
 
@@ -224,7 +231,7 @@ def _answers(
             report(options, roots, notices, engine.completed(pass_), None)
         is_shown = True
         confirm_or_exit(options, confirm)
-    return pass_, is_shown
+    return pass_, is_shown, questioned
 
 
 def _has_questions(plan: Plan, options: Options) -> bool:
@@ -240,17 +247,26 @@ def _to_ask(plan: Plan, options: Options) -> list[Conflict]:
     return [conflict for conflict in plan.conflicts if is_undecided(conflict, plan.policy)]
 
 
-def apply_pass(engine: Engine, pass_: Pass, options: Options, command: str, *, is_shown: bool = False) -> int:
+def apply_pass(
+    engine: Engine,
+    pass_: Pass,
+    options: Options,
+    command: str,
+    *,
+    is_shown: bool = False,
+    questioned: Collection[Item | Conflict] = (),
+) -> int:
     """Carry out a pass with progress on long work, save what is known then, report, and return the exit code.
 
-    ``is_shown``: its plan is on the screen already, and is not printed again.
+    ``is_shown``: its plan is on the screen already, and is not printed again, except blocked ``questioned``.
     """
     plan = _completed(engine, pass_, options)
     with Progress(options) as progress:
         outcome = engine.apply(pass_, command, progress.advance, is_saved=True)
     engine.save(pass_, outcome)
     back = way_back(engine.session, plan)
-    report(options, engine.session.roots, engine.session.notices, plan, outcome, is_shown=is_shown, back=back)
+    roots, notices = engine.session.roots, engine.session.notices
+    report(options, roots, notices, plan, outcome, is_shown=is_shown, questioned=questioned, back=back)
     return exit_code(plan, outcome, options)
 
 

@@ -84,12 +84,12 @@ def diff(context: click.Context, conversation: str) -> None:
     lines = [title_and_id(view.title, one, style)]
     lines += difference_lines(comparison, style, None if options.verbose else SHOWN)
     for each in decided:
-        how = " (resolve)" if each.chosen else ""
+        how = "chosen by you in" if each.chosen else "decided by"
         saved = f"saved in the vault ({time_text(max(version.mtime_ns for version in each.lost))})"
         unit = clean(unit_text(each.unit))
-        lines.append(f"  conflict in {unit}, decided by run {each.run}{how}:")
+        lines.append(f"  conflict in {unit}, {how} run {each.run}:")
         lines += [f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side]
-        lines += [f"    {style(f'reconcile {verb} {clean(each.version)}', 'cyan')}" for verb in ("show", "restore")]
+        lines += [f"    {style(f'reconcile {verb} {clean(each.spelling)}', 'cyan')}" for verb in ("show", "restore")]
     show_paged(fit(lines, style), style)
 
 

@@ -174,7 +174,7 @@ def _step_lines(step: Step, style: Style, color: str | None) -> Iterator[str]:
 
 
 def _name(version: Version) -> str:
-    return f"{version.name}  {version.side}:{version.path}"
+    return f"{version.spelling}  {version.side}:{version.path}"
 
 
 def _as_json(session: Session, run: Run, chain: tuple[str, int], *, steps: bool) -> dict[str, object]:

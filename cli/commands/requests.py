@@ -254,7 +254,7 @@ def _name_decided(
 def restore(context: click.Context, version: str) -> None:
     """Restore a saved version on both sides.
 
-    VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:stream, or the beginning of a hash. ID@RUN is the conversation as it was
+    VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:events, or the beginning of a hash. ID@RUN is the conversation as it was
     before RUN replaced or removed it. The vault keeps the versions that are replaced now. A conversation that was
     removed is restored in the store only.
     """

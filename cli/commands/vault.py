@@ -120,7 +120,7 @@ def _name(version: Version) -> str:
     """Return the name of a version that `show` takes, or its unit and file if no run has kept it."""
     if version.run is None:
         return "  ".join(part for part in (version.conversation, version.unit, version.file, "(of no run)") if part)
-    return f"{version.name}  {version.file}"
+    return f"{version.spelling}  {version.file}"
 
 
 def _warn_of_sides(session: Session, chosen: tuple[Holding, ...]) -> None:

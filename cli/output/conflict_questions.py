@@ -13,7 +13,7 @@ from reconcile.model.snapshot import STREAM
 from reconcile.planning.conflicts import described, newer_side
 
 from .conflict_text import value_lines
-from .interaction import SKIP, ask_for_key, wrapped_question
+from .interaction import SKIP, ask_for_key, named, wrapped_question
 from .screen import wrap
 from .text import terminal_columns
 
@@ -59,7 +59,7 @@ def ask_about_conflicts(
 def _ask(options: Options, conflict: Conflict, policy: Policy, differences: Callable[[str], None]) -> str | None:
     """Return the answer about one conflict; None if it is to be asked again."""
     columns = terminal_columns()
-    click.echo(f"\n{wrapped_question(f'{conflict.title or conflict.conversation}: {described(conflict)}')}")
+    click.echo(f"\n{wrapped_question(f'{named(conflict)}: {described(conflict)}')}")
     for line in (*value_lines(conflict, columns, "    "), *wrap(_other_version(conflict, policy), columns, "  ")):
         click.echo(line)
     both, answers = "[b]oth, ", {**_ANSWERS, **_MORE}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from reconcile.adapters.roots import Roots
-    from reconcile.model.plan import Item
+    from reconcile.model.plan import Conflict, Item
     from reconcile.model.policy import Policy
 
     from ..arguments import Options
@@ -142,8 +142,7 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
         elif item.reason is Reason.ANCESTORS_ABSENT:
             private.append(clean(item.title or str(item.conversation)))
         elif item.conversation is not None and (takes := _takes(item)):
-            name = clean(item.title or item.conversation)
-            click.echo(f"\n{wrapped_question(f'{name}: {item.message}')}")
+            click.echo(f"\n{wrapped_question(f'{named(item)}: {item.message}')}")
             offered = ", ".join(words for take, words in _OFFERED.items() if take in takes)
             keys = {take[0]: take for take in takes} | {SKIP: "skip"}
             answer = ask_for_key(options, f"Take {offered}, s[k]ip it, or [q]uit", keys, SKIP)
@@ -157,6 +156,17 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
         ancestors = confirm(f"\n{names}:\n  Publish the parents that are named above, too?")
         request = replace(request, ancestors=ancestors)
     return replace(policy, decisions=decisions, accept_bulk=accept, request=request)
+
+
+def is_repeated(item: Item) -> bool:
+    """Tell whether the question about a held item repeats its message."""
+    return is_question(item) and bool(_takes(item))
+
+
+def named(subject: Item | Conflict) -> str:
+    """Return the title and the id of what a question is about."""
+    title, conversation = subject.title, str(subject.conversation)
+    return f"{title} ({conversation})" if title and title != conversation else conversation
 
 
 def wrapped_question(text: str) -> str:

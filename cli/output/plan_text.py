@@ -27,11 +27,11 @@ from .text import MAX_INDENT, Style, clean, heading, pad, shorten, show, size, w
 from .words import DIRECTED, PLACES, PUBLISH, REMOVALS, VERB_COLUMNS, is_rename
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
-    from reconcile.model.plan import Action, Heading, Item, Plan
+    from reconcile.model.plan import Action, Conflict, Heading, Item, Plan
     from reconcile.model.snapshot import Place
 
     from ..arguments import Options
@@ -373,12 +373,14 @@ def report(
     outcome: Outcome | None,
     *,
     is_shown: bool = False,
+    questioned: Collection[Item | Conflict] = (),
     back: str = "",
 ) -> None:
     """Print a plan and its outcome, as text or as JSON; ``messages`` go to standard error.
 
-    ``is_shown``: the plan is on the screen already, so that only the outcome follows. ``back``: the command that
-    reverts the run.
+    ``is_shown``: the plan is on the screen already, so that only the outcome follows. ``questioned``: what questions
+    print themselves, so that it is not listed before them; what of it is still blocked is listed after them. ``back``:
+    the command that reverts the run.
     """
     for message in messages:
         print_message(options, message, trouble=True)
@@ -398,7 +400,9 @@ def report(
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
     shown = replace(plan, actions=(), aside=(), notes=(), conflicts=()) if quiet else _carried_out(plan, outcome)
     if is_shown:  # all but the commands that bring the other version of a conflict back
-        shown = replace(shown, actions=(), held=(), aside=(), notes=())
+        shown = replace(shown, actions=(), held=tuple(filter(questioned.__contains__, shown.held)), aside=(), notes=())
+    elif questioned:
+        shown = _without(shown, questioned)
     run = (outcome.run or "") if outcome is not None else ""
     text = PlanText(shown, style, verbose=options.verbose, sides=options.sides, done=outcome is not None, run=run)
     chosen = text.chosen(plan, outcome) if outcome is not None and not quiet else ()
@@ -410,6 +414,17 @@ def report(
         show_paged(lines, style)
     else:
         show(lines)
+
+
+def _without(plan: Plan, questioned: Collection[Item | Conflict]) -> Plan:
+    """Return the plan without what questions print themselves."""
+    units = {(each.conversation, each.unit) for each in questioned}
+    return replace(
+        plan,
+        held=tuple(item for item in plan.held if item not in questioned),
+        conflicts=tuple(each for each in plan.conflicts if each not in questioned),
+        notes=tuple(n for n in plan.notes if n.reason is not Reason.CONFLICT or (n.conversation, n.unit) not in units),
+    )
 
 
 def _waiting(plan: Plan, outcome: Outcome, style: Style) -> list[str]:

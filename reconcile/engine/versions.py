@@ -19,7 +19,8 @@ from reconcile.fs.paths import is_directory
 from reconcile.model.past_run import SavedFile, SavedUnit
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, Metadata, Side
+from reconcile.model.units import spelled_units
 from reconcile.scan.reader import LARGE
 from reconcile.state.vault import VersionKind
 
@@ -78,8 +79,11 @@ def _identified(state: State, text: str, form: Format) -> str:
 
 def _of_run(state: State, conversation: str, run: str, unit: str) -> list[Version]:
     versions = [version for version in state.versions.of_run(run) if version.conversation == conversation]
-    units = (unit, f"{EXTRA}{unit}")
-    return [version for version in versions if version.kind is VersionKind.FILE and (not unit or version.unit in units)]
+    files = [version for version in versions if version.kind is VersionKind.FILE]
+    if not unit:
+        return files
+    named = ([version for version in files if version.unit == name] for name in spelled_units(unit))
+    return next(filter(None, named), [])
 
 
 def _with_digest(state: State, text: str) -> list[Version]:

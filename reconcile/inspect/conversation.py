@@ -291,17 +291,22 @@ class Decided(Struct, frozen=True):
 
     @property
     def version(self) -> str:
-        """The name of the other side's version for `reconcile show` and `restore`.
+        """The name of the other side's version in JSON, for `reconcile show` and `restore`.
 
         After a merge, the name by the run stands for both versions.
         """
         return self.lost[0].digest[:16] if self.merged else self.lost[0].name
 
     @property
+    def spelling(self) -> str:
+        """The name of the other side's version on the screen."""
+        return self.version if self.merged else self.lost[0].spelling
+
+    @property
     def words(self) -> str:
         """The notice: what was decided, and the command that brings the other version back."""
-        how = "resolve took" if self.chosen else "both sides changed it, and the run took"
-        back = f"reconcile restore {self.version}"
+        how = "you took" if self.chosen else "both sides changed it, and the run took"
+        back = f"reconcile restore {self.spelling}"
         return f"{unit_text(self.unit)}: {how} the {self.winner}'s; `{back}` brings the {self.winner.other}'s back"
 
     def is_back(self, view: View) -> bool:

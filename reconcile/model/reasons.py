@@ -80,7 +80,7 @@ class Reason(Enum):
     LATER_COMMIT = "later-commit", "a later commit wins"
     DIVERGED = "diverged", "the two sides diverged"
     INCOMPLETE = "incomplete", "a file was missing or empty"
-    DECIDED = "decided", "chosen with resolve"
+    DECIDED = "decided", "chosen by you"
     PROJECTED = "projected", "published here, but missing"
     ANCESTOR_RETURNED = "ancestor-returned", "published with its parent"
     ANCESTOR_LEFT = "ancestor-left", "its parent left; now a root"

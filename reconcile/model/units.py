@@ -120,6 +120,20 @@ def unit_text(unit: str) -> str:
     return "events" if unit == STREAM else unit.removeprefix(EXTRA)
 
 
+def unit_spelling(unit: str) -> str:
+    """Return how a unit is spelled behind ``ID@RUN:``; a file with the name of another unit keeps its prefix."""
+    text = unit_text(unit)
+    return unit if unit.startswith(EXTRA) and text in _SPELLINGS else text
+
+
+def spelled_units(text: str) -> tuple[str, ...]:
+    """Return the units that a spelling may mean, the first that exists first."""
+    return _SPELLINGS.get(text, text), f"{EXTRA}{text}"
+
+
+_SPELLINGS = {unit_text(STREAM): STREAM, STREAM: STREAM, METADATA: METADATA}
+
+
 def _unit(name: str, copy: Copy, files: tuple[File, ...], digest: Digest | None, facts: object) -> Unit:
     fault = facts if isinstance(facts, Fault) else None
     return Unit(name, copy, files, None if fault else digest, fault)

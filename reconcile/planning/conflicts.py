@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reconcile.model.plan import Conflict, Rival
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, Side
-from reconcile.model.units import unit_text
+from reconcile.model.units import unit_spelling, unit_text
 from reconcile.planning.rules.content import Outcome, events, is_conflict, judge
 
 if TYPE_CHECKING:
@@ -134,14 +134,20 @@ def _keys(conflict: Conflict) -> str:
 
 
 def _versions(conflict: Conflict) -> str:
-    return "; ".join(f"{side} {_version(conflict.rival(side))}" for side in Side)
+    digits = _digits(conflict.store.mtime_ns, conflict.workspace.mtime_ns)
+    return "; ".join(f"{side} {_version(conflict.rival(side), digits)}" for side in Side)
 
 
-def _version(rival: Rival) -> str:
+def _digits(first: int, second: int) -> int:
+    """Return how many digits of the second tell two times apart; 0 for equal times."""
+    return next((digits for digits in (0, 3, 6, 9) if first // 10 ** (9 - digits) != second // 10 ** (9 - digits)), 0)
+
+
+def _version(rival: Rival, digits: int) -> str:
     last = f", last {rival.last[:19]}" if rival.last else ""
     only = f", {rival.only} only here" if rival.only is not None else ""
     count = "" if rival.events is None else f" ({rival.events} event{'' if rival.events == 1 else 's'}{only}{last})"
-    return f"{time_text(rival.mtime_ns)}{count}"
+    return f"{time_text(rival.mtime_ns, digits)}{count}"
 
 
 def taken(conflict: Conflict) -> str:
@@ -159,7 +165,7 @@ def _why(conflict: Conflict) -> str:
         return conflict.reason.words
     if conflict.takes is not newer_side(conflict):
         return f"--prefer {conflict.takes}"
-    return "same time, so the store's" if conflict.store.mtime_ns == conflict.workspace.mtime_ns else "newer"
+    return "same time; the store wins" if conflict.store.mtime_ns == conflict.workspace.mtime_ns else "newer"
 
 
 def newer_side(conflict: Conflict) -> Side:
@@ -181,12 +187,16 @@ def restore_command(conflict: Conflict, run: str) -> str:
 
 def restore_of(conversation: str, run: str, unit: str) -> str:
     """Return the command that restores the version of a unit that a run has replaced."""
-    return f"reconcile restore {conversation}@{run}:{unit.removeprefix(EXTRA)}"
+    return f"reconcile restore {conversation}@{run}:{unit_spelling(unit)}"
 
 
-def time_text(mtime_ns: int) -> str:
-    """Return a time (ns since the epoch) in UTC, to the second; outside of the calendar, the number."""
+def time_text(mtime_ns: int, digits: int = 0) -> str:
+    """Return a time (ns since the epoch) in UTC, to the second; outside of the calendar, the number.
+
+    ``digits``: those of the second's fraction.
+    """
+    fraction = f".{mtime_ns % 10**9:09}"[: digits + 1] if digits else ""
     try:
-        return datetime.fromtimestamp(mtime_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        return f"{datetime.fromtimestamp(mtime_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S}{fraction}Z"
     except (ValueError, OverflowError, OSError):
         return f"{mtime_ns} ns"

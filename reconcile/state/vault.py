@@ -23,6 +23,7 @@ from reconcile.fs.paths import regular_descriptor
 from reconcile.fs.posix import O_NOFOLLOW, process_lives
 from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
 from reconcile.model.snapshot import EXTRA, Side
+from reconcile.model.units import unit_spelling
 from reconcile.state.connection import encoded_rows, select
 from reconcile.state.schema import state_errors, transaction
 
@@ -261,8 +262,13 @@ class Version(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name for `reconcile show` and `restore`; it is the digest if no run has stored the version."""
+        """The name in JSON; `spelling` is that on the screen. Both are for `reconcile show` and `restore`."""
         return self.digest if self.run is None else f"{self.conversation}@{self.run}:{self.unit.removeprefix(EXTRA)}"
+
+    @property
+    def spelling(self) -> str:
+        """The name on the screen; it is the digest if no run has stored the version."""
+        return self.digest if self.run is None else f"{self.conversation}@{self.run}:{unit_spelling(self.unit)}"
 
 
 class Versions:

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from reconcile.fs.hashing import digest
-from reconcile.model.snapshot import METADATA, STREAM, Unreadable
-from reconcile.model.units import is_of_another, joined_digest, units_of
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Unreadable
+from reconcile.model.units import is_of_another, joined_digest, spelled_units, unit_spelling, units_of
 from tests.support.scenarios.building import stored, unreadable
 from tests.support.scenarios.line_reader import Words, time_ns
 from tests.support.scenarios.notation import read_metadata
@@ -120,3 +120,23 @@ def test_a_file_that_cannot_be_read_says_what_was_found_and_expected() -> None:
 def test_nothing_is_named_where_one_file_has_no_name() -> None:
     (copy,) = unreadable(stored(WHOLE), "1-a/events.json").copies
     assert joined_digest(copy.files) is None
+
+
+@pytest.mark.parametrize(
+    ("unit", "spelling"),
+    [
+        (STREAM, "events"),
+        (METADATA, "metadata"),
+        (f"{EXTRA}NOTE.md", "NOTE.md"),
+        (f"{EXTRA}events", "extra:events"),
+        (f"{EXTRA}stream", "extra:stream"),
+        (f"{EXTRA}metadata", "extra:metadata"),
+    ],
+)
+def test_a_spelling_stands_for_one_unit(unit: str, spelling: str) -> None:
+    assert unit_spelling(unit) == spelling
+    assert unit in spelled_units(spelling)
+
+
+def test_the_older_spelling_of_events_is_known() -> None:
+    assert spelled_units("stream") == (STREAM, "extra:stream")

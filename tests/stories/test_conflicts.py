@@ -85,6 +85,22 @@ def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: W
     }
 
 
+def test_times_in_the_same_second_are_told_apart(world: World) -> None:
+    """And of equal ones the store wins, as the text says."""
+    retitled(world)
+    for name, apart, shown, why in (
+        ("workspace", 5 * 10**6, "41.000Z; workspace 2020-09-13 12:26:41.005Z", "the workspace's is taken (newer)"),
+        ("workspace", 7, "41.000000000Z; workspace 2020-09-13 12:26:41.000000007Z", "the workspace's is taken (newer)"),
+        ("store", -7, "41Z; workspace 2020-09-13 12:26:40Z", "the store's is taken (newer)"),
+        ("store", 0, "41Z; workspace 2020-09-13 12:26:41Z", "the store's is taken (same time; the store wins)"),
+    ):
+        for side, at in (("store", 0), ("workspace", apart)):
+            set_key(getattr(world, side) / f"{FIRST}-it", "title", side, LONG_AGO + SECOND + at)
+        told = said(world, "status", str(FIRST))
+        assert f"store 2020-09-13 12:26:{shown}" in told
+        assert why in told, name
+
+
 def test_of_streams_the_events_are_counted(world: World) -> None:
     three(world)
     world.reconcile()
@@ -163,7 +179,7 @@ def test_after_undo_and_resolve_the_side_that_was_chosen_has_won(world: World) -
     world.reconcile("resolve", str(FIRST), "--take", "workspace")
     assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
     shown = said(world, "diff", str(FIRST))
-    assert f"conflict in metadata, decided by run {newest(world)} (resolve):" in shown
+    assert f"conflict in metadata, chosen by you in run {newest(world)}:" in shown
     assert "store      saved in the vault (2020-09-13 12:26:42Z)\n    workspace  kept\n" in shown
     assert status(world)[ID]["detail"] == ""
 
@@ -228,9 +244,9 @@ def test_at_a_terminal_each_conflict_is_asked_about_and_newest_is_the_default(wo
     retitled(world)
     code, shown = at_terminal("-w", world.project, answers="\n")
     assert (code, shown.count(TAKE)) == (0, 1), shown
-    assert "store: metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z" in " ".join(
-        shown.split()
-    )
+    text = f"store ({ID}): metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z"
+    assert " ".join(shown.split()).count(text) == 1
+    assert "conflicts, both sides changed" not in shown, "the question has all of it"
     assert "[n]ewest (the store's)" in shown
     assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
     assert f"reconcile restore {ID}@{newest(world)}:metadata" in shown
@@ -243,6 +259,8 @@ def test_the_difference_is_shown_and_the_question_asked_again(world: World) -> N
     assert '- store      "store"' in shown
     assert '+ workspace  "workspace"' in shown
     assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+    assert "chosen by you" in shown, "at a question"
+    assert "resolve" not in shown
     world.check_settled()
 
 
@@ -323,10 +341,15 @@ def test_a_blocked_one_is_asked_about_in_the_same_way(world: World) -> None:
     three(world)
     world.reconcile()
     (world.workspace / f"{FIRST}-it" / "metadata.json").write_text("<<<<<<< HEAD\n")
+    message = "a git conflict marker in line 1 (expected a JSON object)"
+    resolve = f"reconcile resolve {ID} --take store"
     for answers, code in (("q\n", 4), ("w\nk\n", 4), ("\n", 4), ("s\n", 0)):
         found, shown = at_terminal("-w", world.project, answers=answers)
         assert (found, "Take the [s]tore's, s[k]ip it, or [q]uit [k]: " in shown) == (code, True), shown
         assert ("no answer: 'w'; type one of s, k, or q to quit" in shown) == (answers == "w\nk\n")
+        before, _, after = " ".join(shown.split()).partition("Take the [s]tore's")
+        assert before.count(message) == 1, "by the question"
+        assert (resolve in after) == (message in after) == (answers in ("w\nk\n", "\n")), "still blocked"
     world.check_settled()
 
 

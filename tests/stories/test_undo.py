@@ -355,6 +355,31 @@ def test_an_edit_that_nothing_has_saved_when_something_else_is_undone_is_in_the_
     assert edited_since in [path.read_bytes() for path in world.vault.rglob("*") if path.is_file()]
 
 
+def test_events_are_spelled_as_on_the_screen(world: World) -> None:
+    """The older spelling stays, JSON has it, and a file with that name is another one."""
+    three(world)
+    (world.workspace / f"{FIRST}-it" / "events").write_text("a note")
+    world.reconcile()
+    before = (world.store / f"{FIRST}-it" / "events.json").read_bytes()
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    (world.workspace / f"{FIRST}-it" / "events").write_text("another")
+    world.reconcile()
+    run = runs(world)[0]["id"]
+    name = f"jp-c{FIRST}@{run}"
+    for words in (("log", run), ("vault", "-v")):
+        text = world.reconcile(*words, settled=False).stdout
+        assert f"{name}:events " in text
+        assert f"{name}:extra:events " in text
+        assert ":stream" not in text
+    for spelling in ("events", "stream"):
+        world.reconcile("restore", f"{name}:{spelling}")
+        assert (world.store / f"{FIRST}-it" / "events.json").read_bytes() == before
+        assert (world.workspace / f"{FIRST}-it" / "events").read_text() == "another"
+        world.reconcile("undo")
+    world.reconcile("restore", f"{name}:extra:events")
+    assert (world.store / f"{FIRST}-it" / "events").read_text() == "a note"
+
+
 @pytest.mark.parametrize("version", ["x@y", f"{FIRST}@zzz", "0000", f"{FIRST}@{{run}}:stream", "@{run}"])
 def test_a_version_that_is_none_is_told(world: World, version: str) -> None:
     edited(world)
