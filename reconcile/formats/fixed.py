@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Summary,
     )
     from reconcile.model.snapshot import Stream
+    from reconcile.model.transcript import Transcript
 
 _ROOT = ParentRef(ParentKind.ROOT)
 _NO_STREAM = Fault("", "events", "none, as records have no events")
@@ -171,6 +172,10 @@ class FixedPlaces(ABC):
     def new_id(self, now_ns: int, taken: Collection[str]) -> str:  # noqa: ARG002
         """Raise `ValueError`: records are not forked."""
         raise ValueError("records of this format can't be forked")
+
+    @abstractmethod
+    def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:
+        """Return a record for people to read."""
 
     def lock_name(self, conversation: str) -> str | None:  # noqa: ARG002
         """Return None: there is no lock, unless a format overrides this."""

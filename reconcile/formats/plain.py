@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.format import EventSelection, StreamContent
+    from reconcile.model.transcript import Transcript
 
 _DECISECOND = 100_000_000
 _NAME = re.compile(r"[^.\x00-\x1f\x7f-\x9f/\ud800-\udfff][^\x00-\x1f\x7f-\x9f/\ud800-\udfff]*")
@@ -109,6 +110,12 @@ class PlainFormat(ManagedFiles):
         while (conversation := f"fork-{number}") in taken:
             number += 1
         return conversation
+
+    def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:  # noqa: ARG002
+        """Return the same as in JP; other content is shown as text."""
+        from reconcile.formats.jp.transcript import transcript  # here: no run needs it
+
+        return transcript(contents, any_text=True)
 
     def lock_name(self, conversation: str) -> str | None:  # noqa: ARG002
         """Return None: no other program writes these files."""

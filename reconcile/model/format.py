@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.model.snapshot import Event, Fault, Metadata, Stream
+    from reconcile.model.transcript import Transcript
 
 
 class EventSelection(Struct, frozen=True):
@@ -205,6 +206,13 @@ class Format(Protocol):
 
     def new_id(self, now_ns: int, taken: Collection[str]) -> str:
         """Return an unused id for a conversation that is created at ``now_ns``."""
+
+    def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:
+        """Return a conversation for people to read. It never fails: its notes name what can't be read.
+
+        ``contents`` are files by their names below the conversation's directory, empty for a single-file record. Files
+        that it lacks are left out without a note.
+        """
 
     def lock_name(self, conversation: str) -> str | None:
         """Return the name of the program's lock file of a conversation; None if the program has no locks."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.format import DerivedRepair
     from reconcile.model.snapshot import Metadata
+    from reconcile.model.transcript import Transcript
 
 _TOPS = (*(kind.directory for kind in Kind), NEXUS)
 _CACHE = re.compile(re.escape(NEXUS) + r"/cache\.db(?:-.*)?", re.DOTALL)
@@ -86,6 +87,12 @@ class ClaudesidianFormat(FixedPlaces):
             case _:
                 pass
         return self.described(None, content)
+
+    def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:
+        """Return a conversation for people to read."""
+        from reconcile.formats.claudesidian.transcript import transcript  # here: no run needs it
+
+        return transcript(conversation, contents)
 
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Merge both sides' events, or both versions of a record; the decision table handles everything else.

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from reconcile.formats.jp.files import ManagedFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
+
+    from reconcile.model.transcript import Transcript
 
 
 GREATEST_ID_NUMBER = 92233720368
@@ -197,6 +199,12 @@ class JpFormat(ManagedFiles):
         if conversation is None:
             raise ValueError(f"no free conversation id for the time {now_ns} ns")
         return conversation
+
+    def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:  # noqa: ARG002
+        """Return a conversation for people to read."""
+        from reconcile.formats.jp.transcript import transcript  # here: no run needs it
+
+        return transcript(contents)
 
     def lock_name(self, conversation: str) -> str | None:
         """Return JP's own lock file, below ``locks/`` (docs/design/formats/jp.md#lock-files)."""

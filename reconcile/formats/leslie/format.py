@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from reconcile.formats.leslie.union import Merged
     from reconcile.model.format import DerivedRepair
     from reconcile.model.snapshot import Metadata
+    from reconcile.model.transcript import Transcript
 
 
 LOGS, RUNTIME, LOCK = "logs", "runtime", ".lock"
@@ -112,6 +113,12 @@ class LeslieFormat(FixedPlaces):
                 first = document.damage[0]
                 return Fault(conversation, f"{first.found} as {dotted(first.path)}", first.expected)
         return self.described(None, content)
+
+    def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:
+        """Return a conversation for people to read."""
+        from reconcile.formats.leslie.transcript import transcript  # here: no run needs it
+
+        return transcript(conversation, contents)
 
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Merge both sides' control files or logs. The decision table handles all other records that are not empty."""
