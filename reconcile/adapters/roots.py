@@ -74,6 +74,16 @@ class Roots(NamedTuple):
         whole = self.inner or self.workspace == self.project
         return os.path.join(self.workspace, self.inner) if whole else self.workspace
 
+    def in_checkout(self, project: str) -> Roots:
+        """Return the sides with the workspace of another checkout, without its identity."""
+        workspace = os.path.normpath(os.path.join(project, os.path.relpath(self.workspace, self.project)))
+        return self._replace(workspace=workspace, project=project, workspace_identity="")
+
+    @property
+    def identified(self) -> str:
+        """The directory whose identity is that of the checkout."""
+        return self.workspace if self.inner else self.project
+
     @property
     def store_conversations(self) -> str:
         """The store's side, which may not exist. It was no symbolic link when it was located."""

@@ -237,7 +237,7 @@ class Session:
         if checkout.id == self.checkout:
             return "here"
         try:
-            now = checkout_identity(os.path.join(checkout.project, os.path.basename(self.roots.workspace)))
+            now = checkout_identity(self.roots.in_checkout(checkout.project).identified)
         except OSError:
             return "unreadable"
         return "there" if is_same_checkout(now, checkout.identity) else "replaced" if now else "gone"

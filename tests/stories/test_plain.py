@@ -74,3 +74,15 @@ def test_any_bytes_go_to_and_fro(name: str, tmp_path: Path, run: Run) -> None:
     assert len(list((tmp_path / "s" / "conversations").iterdir())) == 2 + lost, "a fork of events that are lost, alone"
     tree.reconcile("fork", "ROOT_A", "--last", "1")
     assert len(list((tmp_path / "s" / "conversations").iterdir())) == 3 + lost
+
+
+def test_another_checkout_that_is_there_is_not_gone(tmp_path: Path, run: Run) -> None:
+    tree = Tree(tmp_path, run)
+    tree.write("w", "conversations/A/metadata.json", b"{}")
+    tree.write("w", "conversations/A/events.json", b"[]")
+    tree.reconcile()
+    second = ("--format", "plain", "-w", tmp_path / "w2", "-s", tmp_path / "s")
+    (tmp_path / "w2" / "conversations").mkdir(parents=True)
+    assert run(*second, "--yes").exit_code == 0
+    assert "there" in run("checkouts", *second).output
+    assert "gone" not in run("checkouts", *second).output

@@ -1,0 +1,46 @@
+"""The session and the conversations of a command that reads texts: `show`, `diff`, and others that spell versions."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from reconcile.inspect.sources import NoSourceError, Reading
+
+from .context import find_ids, policy_of, settings_of
+from .run import opened, selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.engine.engine import Engine
+    from reconcile.planning.rules.views import View
+
+    from .arguments import Options
+
+
+@contextmanager
+def opened_for_reading(options: Options) -> Iterator[Reading]:
+    """Open both sides, and return the means to read versions of conversations."""
+    with opened(options) as engine:
+        yield reading_of(engine, options)
+
+
+def reading_of(engine: Engine, options: Options) -> Reading:
+    """Return the means to read versions of conversations with an open engine."""
+    policy = policy_of(options, settings_of(engine.session.roots), selection(engine, options))
+    views: dict[str, View] = {}
+
+    def find(text: str) -> str:
+        (conversation,) = find_ids(engine, [text])
+        return conversation
+
+    def view(conversation: str) -> View:
+        if conversation not in views:
+            decided = engine.decide(engine.plan(policy, also=[conversation]), policy).views
+            if conversation not in decided:
+                raise NoSourceError(f"{conversation} is on neither side", "list the saved versions: reconcile vault -v")
+            views[conversation] = decided[conversation]
+        return views[conversation]
+
+    return Reading(engine.session, find, view)
