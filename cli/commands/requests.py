@@ -5,7 +5,6 @@ Each builds a request of `reconcile.model.policy`, or decisions, from its option
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,7 +25,6 @@ from reconcile.model.policy import (
     SetParentRequest,
     UndoRequest,
 )
-from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command
 from ..context import find_ids, parts_of_titles
@@ -430,19 +428,24 @@ def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> 
     print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({steps})")
 
 
+_NAMED = 5
+"""Number of conversations that a message about git names."""
+
+
 def _run(context: click.Context, adjust: Adjust, confirm: str = "") -> NoReturn:
     context.exit(run_command(options_of(context), command_line(context), adjust, confirm))
 
 
 def _warn_of_history(engine: Engine, conversations: Collection[str]) -> None:
-    """Add a message that names the conversations of which git has files, in its index or its last commit."""
-    from reconcile.fs.git_state import has_committed
-
-    session, here = engine.session, engine.known.sides[Side.WORKSPACE]
-    top = session.roots.workspace_conversations
-    paths = {id_: [os.path.join(top, copy.path) for copy in here.of(id_)] for id_ in conversations}
-    committed = [id_ for id_, its in paths.items() if its and has_committed(session.roots.project, its)]
-    if committed:
-        session.remarks.append(
-            f"{', '.join(committed)}: its committed files stay in git's history, which reconcile does not change"
-        )
+    """Add a message for each of the conversations that git has, in a commit or in its index."""
+    session = engine.session
+    records = session.git_records(conversations)
+    if records is None:
+        session.remarks.append("git gave no answer whether a commit has it; git log --all shows its history")
+        return
+    named = {id_: records[id_] for id_ in conversations if id_ in records}
+    session.remarks += [f"{id_}: {record.words}" for id_, record in list(named.items())[:_NAMED]]
+    if len(named) > _NAMED:
+        session.remarks.append(f"{len(named) - _NAMED} more are in git (see reconcile doctor)")
+    if named:
+        session.remarks.append("commits stay in git's history, which reconcile does not change")

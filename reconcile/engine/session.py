@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
+    from reconcile.scan.git_records import GitRecord
     from reconcile.scan.outdated import KeptHistory
     from reconcile.state.database import Checkout
     from reconcile.state.directory import Generation
@@ -154,8 +155,7 @@ class Session:
     def scan(self, touched: Collection[Side] = tuple(Side)) -> WorldState:
         """Scan both sides, with the events of the streams that differ.
 
-        ``touched`` are the sides that this run has written to since the last scan. Another side is scanned again only
-        if the status of a path has changed.
+        ``touched`` are the sides that this run has written to since the last scan (`Scanner.scan`).
         """
         baseline = self.state.load(self.checkout)
         snapshots = self.scanner.scan(touched)
@@ -199,6 +199,12 @@ class Session:
 
         path = cache_path(self.directory, HISTORY_KIND, self.roots.workspace_identity)
         return KeptHistory(path, readonly=self.readonly)
+
+    def git_records(self, conversations: Collection[str]) -> dict[str, GitRecord] | None:
+        """Return what git has of these conversations; None if it gave no answer (`git_records`)."""
+        from reconcile.scan.git_records import git_records  # here: most runs don't ask
+
+        return git_records(conversations, self.site.conversations(Side.WORKSPACE), self.format, self._history)
 
     def now_ns(self) -> int:
         """Return the session's current time in ns."""

@@ -1,10 +1,10 @@
 """Queries of a directory's history by the program git: read-only, limited in time, without commands of the repository.
 
-Premises: the executable ``git`` (2.20 or later) is the user's own. Its plumbing (``cat-file``, ``rev-list``,
-``diff-tree``) prints raw object names. It runs no hook, filter, textconv, pager or monitor, whatever the repository
-configures, reads no index and takes no lock. ``GIT_*`` variables of the environment are dropped, because a hook or
-another program may have set ``GIT_DIR``. Replacements and grafts are ignored, and nothing is fetched into a partial
-clone. git itself refuses a repository of another owner (``safe.directory``).
+Premises: the executable ``git`` (2.20 or later) is the user's own. Its plumbing (``cat-file``, ``rev-list``, ``diff-
+tree``, ``for-each-ref``, ``ls-files``) prints raw names. It runs no hook, filter, textconv, pager or monitor,
+whatever the repository configures, and takes no lock. ``GIT_*`` variables of the environment are dropped, because a
+hook or another program may have set ``GIT_DIR``. Replacements and grafts are ignored, and nothing is fetched into a
+partial clone. git itself refuses a repository of another owner (``safe.directory``).
 
 Every failure is a `GitError`: no git, a refusal, an error, a hung disk, more than `TIME_LIMIT`, too many commits.
 """
@@ -100,6 +100,33 @@ class Git:
         if not tips:
             raise GitError
         return tips[:1] + sorted(tips[1:])
+
+    def has_commits(self) -> bool:
+        """Tell whether any branch, tag or HEAD has a commit.
+
+        Raises:
+            GitError: git gave no answer.
+        """
+        return bool(self._run(("for-each-ref", "--count=1", "--format=x")).strip()) or bool(self.names(["HEAD"])[0])
+
+    def staged(self, directory: str) -> list[str]:
+        """Return the paths of the files below a directory that are in git's index, relative to ``top``.
+
+        Raises:
+            GitError: git gave no answer.
+        """
+        listed = self._run(("ls-files", "--cached", "-z", "--full-name", "--", directory))
+        return [os.fsdecode(path) for path in listed.split(b"\0") if path]
+
+    def remote_branches(self, commit: str) -> tuple[str, ...]:
+        """Return the remote-tracking branches that contain a commit, without remotes' HEADs.
+
+        Raises:
+            GitError: git gave no answer.
+        """
+        how = ("for-each-ref", f"--contains={commit}", "--format=%(symref)%00%(refname:lstrip=2)", "refs/remotes")
+        lines = os.fsdecode(self._run(how)).splitlines()
+        return tuple(name for symref, _, name in (line.partition("\0") for line in lines) if not symref)
 
     def history(self, tips: Sequence[str], directory: str) -> History:
         """Return the history of a directory that is reachable from these commits; the first one is HEAD's.

@@ -1,22 +1,17 @@
 """The state of a git checkout, read from git's files: an operation under way, the top, the shared path.
 
 During an operation git writes and removes files of the checkout (docs/design/guards.md#rule-41). The program git itself
-is run only by `has_committed`, for `local` and `rm`.
+isn't run.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from reconcile.fs.paths import is_directory, status_at
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 _FILE_LIMIT = 65536
-_GIT_SECONDS = 5
 
 # The order counts: a rebase that stopped at a merge or a pick also leaves the files of these.
 _SIGNS = (
@@ -84,34 +79,6 @@ def _checkout(project_dir: str) -> tuple[str, str] | None:
         if above == at:
             return None
         at = above
-
-
-def has_committed(project_dir: str, paths: Sequence[str]) -> bool:
-    """Tell whether git has files at or below these paths, in its index or in the last commit.
-
-    The program `git` runs read-only, without optional locks and without a file system monitor. If it is missing or
-    takes longer than a few seconds, the answer is False.
-    """
-    if git_dir(project_dir) is None:
-        return False
-    import subprocess  # here: a plain run doesn't need it
-
-    below = [os.path.relpath(path, project_dir) for path in paths]
-    git = ["git", "--no-optional-locks", "--literal-pathspecs", "-C", project_dir, "-c", "core.fsmonitor=false"]
-    for words in (["ls-files", "-z"], ["ls-tree", "-r", "-z", "--name-only", "HEAD"]):
-        try:
-            listing = subprocess.run(  # noqa: S603 - fixed words, and paths after the end of options
-                [*git, *words, "--", *below],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-                timeout=_GIT_SECONDS,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-        if listing.returncode == 0 and listing.stdout:
-            return True
-    return False
 
 
 def path_in_repository(project_dir: str) -> str:

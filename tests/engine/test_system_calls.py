@@ -143,7 +143,7 @@ def made(project: Path, count: int, run: Run) -> World:
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "looks"), [(40, 140, 89), (300, 400, 93)], ids=["one process", "two processes"]
+    ("few", "many", "looks"), [(40, 140, 84), (300, 400, 86)], ids=["one process", "two processes"]
 )
 def test_a_projection_costs_what_it_writes_and_two_readings(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, few: int, many: int, looks: int

@@ -89,6 +89,7 @@ def _run(commands: list[str], environ: dict[str, str], *, demo: bool) -> Iterato
             check=False,
         )
         printed = _RUN.sub("20260515-100000-00", ran.stdout.replace(str(home), "/home/me"))
+        printed = re.sub(r"(in git since) [0-9a-f]{12}", r"\1 86e812f4a1c0", printed)
         for day in {began.date(), datetime.now(UTC).date()}:
             printed = re.sub(rf"{day} \d\d:\d\d:\d\d", "2026-05-15 10:00:00", printed)
             printed = re.sub(rf"\b{day}\b", "2026-05-15", printed)
