@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.apply.executor import Outcome
+from reconcile.apply.executor import Outcome, Result
 from reconcile.engine.engine import Engine
 from reconcile.engine.saved_index import LoadedIndex, plan_of
 from reconcile.model.options import Prefer
 from reconcile.model.policy import UndoRequest
+from reconcile.model.reasons import Reason
 from reconcile.state.database import StateError
 
 from .context import find_ids, open_session, policy_of
-from .output.errors import report_nothing_changed
+from .output.errors import print_error, report_nothing_changed
 from .output.interaction import (
     Progress,
     ask_about,
@@ -153,6 +154,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         announce_new_store(options, roots, "a run creates")
         save_plan(options, roots, plan)
         report(options, roots, session.notices, plan, None)
+        report_obstacles(options, session, plan, None)
         return exit_code(plan, None, options)
     with session.exclusively(command, start.settings.lock_timeout, waiting_callback(options)):
         with Progress(options) as progress:
@@ -267,7 +269,19 @@ def apply_pass(
     back = way_back(engine.session, plan)
     roots, notices = engine.session.roots, engine.session.notices
     report(options, roots, notices, plan, outcome, is_shown=is_shown, questioned=questioned, back=back)
+    report_obstacles(options, engine.session, plan, outcome)
     return exit_code(plan, outcome, options)
+
+
+def report_obstacles(options: Options, session: Session, plan: Plan, outcome: Outcome | None) -> None:
+    """Print what prevents reading or writing a side or the state as an error, if a step failed or a side is blocked."""
+    is_blocked = any(item.conversation is None and item.reason is Reason.UNREADABLE for item in plan.held)
+    if is_blocked or (outcome is not None and outcome.count(Result.FAILED)):
+        from reconcile.inspect.access import obstacles_of  # here: most runs have no trouble
+
+        for obstacle in obstacles_of(session):
+            hint = f"{obstacle.mend[0]}, then run `reconcile` again"
+            print_error(f"{obstacle.path}: {obstacle.found}", hint, as_json=options.json)
 
 
 def way_back(session: Session, plan: Plan) -> str:

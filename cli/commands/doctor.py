@@ -17,10 +17,12 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from reconcile.inspect.access import obstacles_of
 from reconcile.inspect.checked import checked
-from reconcile.inspect.doctor import CHECKERS, examine, is_damaged, repair_sources
+from reconcile.inspect.doctor import CHECKERS, CheckFinding, examine, is_damaged, repair_sources
 from reconcile.model.policy import QuarantineRequest
 from reconcile.model.snapshot import Side
+from reconcile.planning.diagnosis import Ailment
 
 from ..command import PLANS, Command
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reconcile.engine.engine import Engine
+    from reconcile.inspect.access import Obstacle
     from reconcile.inspect.checked import Checked
-    from reconcile.inspect.doctor import CheckFinding
     from reconcile.model.policy import Policy
-    from reconcile.planning.diagnosis import Ailment, Finding
+    from reconcile.planning.diagnosis import Finding
 
     from ..arguments import Options
     from ..run import Adjust
@@ -195,6 +197,7 @@ def _run_checks(context: click.Context, name: str) -> NoReturn:
     findings = _with_sources(CHECKERS[name](options.workspace or os.getcwd(), time.time_ns()), options)
     roots = find_roots(options)
     with open_session(roots, settings_of(roots), readonly=True) as session:
+        findings = (*(_unwritable(obstacle) for obstacle in obstacles_of(session)), *findings)
         seen = checked(session, None, (None, None), os.environ)
     if options.json:
         _print_json(seen, [_check_as_json(finding) for finding in findings])
@@ -203,6 +206,15 @@ def _run_checks(context: click.Context, name: str) -> NoReturn:
         _print_checked(seen, style)
         show_paged(fit(_check_lines(findings, style, None if options.verbose else SHOWN), style), style)
     context.exit(ExitCode.HELD if any(finding.severity != "note" for finding in findings) else ExitCode.DONE)
+
+
+def _unwritable(obstacle: Obstacle) -> CheckFinding:
+    kind = Ailment.UNWRITABLE
+    fixed = {"repairable": False, "on_request": False}
+    place, words = obstacle.path, obstacle.found
+    return CheckFinding(
+        f"{kind}:{place}", kind.value, kind.severity, place, words, kind.matters, obstacle.mend, **fixed
+    )
 
 
 def _with_sources(findings: tuple[CheckFinding, ...], options: Options) -> tuple[CheckFinding, ...]:

@@ -5,6 +5,7 @@ Every start loads this module, so that it imports little.
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from reconcile.errors import ReconcileError
@@ -12,6 +13,16 @@ from reconcile.signals import Interrupt
 
 FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
 """Exceptions that are no bugs of `reconcile`; any other is shown with its traceback."""
+
+
+_PERMISSIONS = "check its permissions and its owner: reconcile doctor"
+_HINTS = {
+    errno.EACCES: _PERMISSIONS,
+    errno.EPERM: _PERMISSIONS,
+    errno.EROFS: "make the disk writable (remount it)",
+    errno.ENOSPC: "free some space",
+}
+"""The hint for an error of the system."""
 
 
 class ExitCode:
@@ -57,7 +68,7 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        print_error(f"{where}{error.strerror or error}", None, as_json=as_json)
+        print_error(f"{where}{error.strerror or error}", _HINTS.get(error.errno or 0), as_json=as_json)
         return ExitCode.FAILED
     hint = "allow more memory (ulimit -v), or move the largest files away"
     print_error("out of memory", hint, as_json=as_json)

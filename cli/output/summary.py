@@ -28,6 +28,7 @@ _HINTS = {
     os.strerror(errno.ENOSPC): f"free some space, {_AGAIN}",
     os.strerror(errno.EDQUOT): f"free some space, {_AGAIN}",
     os.strerror(errno.EROFS): f"make the disk writable (remount it), {_AGAIN}",
+    os.strerror(errno.EPERM): f"remove the immutable flag (chattr -i), or check the owner, {_AGAIN}",
     os.strerror(errno.EACCES): f"check the permissions, {_AGAIN}",
 }
 """The hint for the system's text of an error."""

@@ -22,6 +22,7 @@ _NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 _ALIKE = 0.6
 """From this ratio on, a path may be a mistyped other one."""
 _FS_IOC_GETVERSION = 0x80087601 if sys.maxsize > 2**32 else 0x80047601
+_FS_IOC_GETFLAGS = 0x80086601 if sys.maxsize > 2**32 else 0x80046601
 
 
 def is_absence(error: OSError) -> bool:
@@ -117,6 +118,16 @@ def generation_of(path: str) -> int | None:
 
     A file system that gives the inode of a removed directory to a new one, as ext4 does, gives it another generation.
     """
+    return _number_of(path, _FS_IOC_GETVERSION)
+
+
+def inode_flags(path: str) -> int:
+    """Return the flags of a directory's inode that ``lsattr`` shows, 0 if the system does not tell them."""
+    return _number_of(path, _FS_IOC_GETFLAGS) or 0
+
+
+def _number_of(path: str, request: int) -> int | None:
+    """Return the int that an ioctl reads from a directory's inode, None if there is none."""
     if sys.platform != "linux":
         return None
     import fcntl  # here: it exists on some systems only
@@ -126,7 +137,7 @@ def generation_of(path: str) -> int | None:
     except OSError:
         return None
     try:
-        answer = fcntl.ioctl(fd, _FS_IOC_GETVERSION, bytes(8))  # the kernel writes an int, not a long
+        answer = fcntl.ioctl(fd, request, bytes(8))  # the kernel writes an int, not a long
     except OSError:
         return None
     finally:

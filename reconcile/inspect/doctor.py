@@ -21,6 +21,7 @@ from reconcile.apply.staging import STAGING, library_staging_name, staging_name
 from reconcile.engine.versions import lost_with_store
 from reconcile.fs.files import Directory, error_text, read_files
 from reconcile.fs.paths import names_in
+from reconcile.inspect.access import obstacle_at, obstacles_of
 from reconcile.inspect.listing import survey
 from reconcile.model.snapshot import METADATA, Fault, Metadata, Place, Side
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, by_kind, diagnose, misnamed, orphaned
@@ -59,6 +60,7 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     for side, conversations in sides:
         strays += _staging_directories(side, conversations, ours)
         strays += _temporary_files(side, conversations, known.sides[side].paths)
+    blocked = [*_unwritable(session), *_unwritable_copies(engine)]
     strays += _orphaned_locks((roots.store, roots.workspace), ids, session.format.parse_id)
     lost = [
         Finding(Ailment.LOST, gone.conversation, gone.left, gone.conversation, (gone.command,) if gone.command else ())
@@ -71,8 +73,27 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     diagnosed = diagnose(context, engine.completed(pass_), store, workspace, engine.empty_directories(pass_))
     rest = () if pass_.full else _of_clean(engine, pass_, survey(engine, pass_, context).tree)
     order = list(Ailment)
-    findings = (*by_kind((*diagnosed, *rest)), *_not_among(diagnosed, strays), *lost)
+    findings = (*by_kind((*diagnosed, *rest)), *blocked, *_not_among(diagnosed, strays), *lost)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.ailment)))
+
+
+def _unwritable(session: Session) -> Iterator[Finding]:
+    """Yield what prevents a run from writing. An unreadable side is a finding of the scan already."""
+    sides = {session.roots.store_conversations, session.roots.workspace_conversations}
+    for obstacle in obstacles_of(session):
+        if obstacle.path not in sides or obstacle.is_readable:
+            yield Finding(Ailment.UNWRITABLE, obstacle.path, obstacle.found, mend=obstacle.mend)
+
+
+def _unwritable_copies(engine: Engine) -> Iterator[Finding]:
+    """Yield the conversations' directories that a run can't write, on sides that it can write."""
+    roots = engine.session.roots
+    for side, top in ((Side.STORE, roots.store_conversations), (Side.WORKSPACE, roots.workspace_conversations)):
+        if obstacle_at(top) is None:
+            for path, conversation in engine.known.sides[side].paths.items():
+                obstacle = obstacle_at(f"{top}/{path}")
+                if obstacle is not None and obstacle.is_readable:
+                    yield Finding(Ailment.UNWRITABLE, f"{side}:{path}", obstacle.found, conversation, obstacle.mend)
 
 
 def _of_clean(engine: Engine, pass_: Pass, tree: TreeIndex) -> Iterator[Finding]:

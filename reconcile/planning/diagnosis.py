@@ -27,6 +27,7 @@ class Ailment(StrEnum):
     INVALID = "invalid"
     UNEDITABLE = "uneditable"
     UNREADABLE = "unreadable"
+    UNWRITABLE = "unwritable"
     DUPLICATE = "duplicate"
     CYCLE = "cycle"
     MISSING_PARENT = "missing-parent"
@@ -58,6 +59,7 @@ _MATTERS = {
     Ailment.INVALID: "reconcile does not copy invalid files; JP moves the conversation into .trash/ at its next start.",
     Ailment.UNEDITABLE: "reconcile can't set its parent in its metadata, so it does not move it.",
     Ailment.UNREADABLE: "reconcile does not sync files that it can't read.",
+    Ailment.UNWRITABLE: "A run can't read or write there, so it fails.",
     Ailment.DUPLICATE: "Two directories have the same conversation; JP deletes one of them when it writes.",
     Ailment.CYCLE: "A conversation in a cycle of parents has no place in the tree; it is treated as a root.",
     Ailment.MISSING_PARENT: "Its parent is deleted or archived, so it is treated as a root.",
@@ -74,7 +76,7 @@ _MATTERS = {
     Ailment.LOST: "It was in a store that was lost, and neither side has it now.",
 }
 
-_ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE}
+_ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE, Ailment.UNWRITABLE}
 _NOTES = {Ailment.MISSING_PARENT, Ailment.NAME, Ailment.DRIFT, Ailment.FOREIGN, Ailment.ORPHANED_LOCK}
 """Problems that a plain run leaves alone, or that JP handles: a conversation with an archived parent, a branch with
 another layout, another program's file.

@@ -19,7 +19,7 @@ from msgspec.structs import astuple, replace
 from reconcile.errors import ReconcileError
 from reconcile.fs.durability import Durability
 from reconcile.fs.hashing import chunks_of
-from reconcile.fs.paths import regular_descriptor
+from reconcile.fs.paths import names_in, regular_descriptor
 from reconcile.fs.posix import O_NOFOLLOW, process_lives
 from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
 from reconcile.model.snapshot import EXTRA, Side
@@ -66,6 +66,14 @@ class Vault:
         self._shards: set[str] = set()
         """The directories whose names were flushed."""
         self._verified: set[str] = set()
+
+    def directories(self) -> tuple[str, ...]:
+        """Return the directories in which new objects are created: that of the objects, and those in it."""
+        try:
+            names = names_in(self._objects)
+        except OSError:
+            names = []
+        return (self._objects, *(os.path.join(self._objects, name) for name in names))
 
     def put_file(self, source: str | int) -> VaultObject:
         """Store a regular file, given by its path, or by a descriptor, which is read from the start and stays open.

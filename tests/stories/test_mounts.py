@@ -104,6 +104,8 @@ def test_full_at_every_level(world: World, place: Path) -> None:
 def test_read_only(world: World, place: Path) -> None:
     assert not mount("-o", "remount,ro", str(place))
     assert run_into_trouble(world, place) in (1, 4)
+    found = world.run("doctor", "-w", world.project)
+    assert (found.exit_code, "not writable (read-only file system)" in found.stdout) == (4, True), found.output
     if place == world.workspace:
         assert world.event_count(FIRST) == 63, "the other side is saved to all the same"
     assert not mount("-o", "remount,rw", str(place))

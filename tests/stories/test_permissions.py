@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from tests.support.projects.world import (
     events,
     files,
     listing,
+    set_key,
     write_conversation,
 )
 
@@ -73,7 +75,9 @@ def test_a_directory_that_is_not_ours_and_may_not_be_read_keeps_that_around_it(w
         for words in (("local", "17500000001", "-n"), ("local", "17500000001"), ()):
             result = world.run(*words, "-w", world.project)
             assert result.exit_code == 4, result.output
-            assert f"17500000001-it/{name}: found a directory that can't be read" in result.output
+            shown = " ".join(result.output.split())
+            assert f"17500000001-it/{name}" in shown
+            assert "a directory that can't be read" in shown
         assert len(files(world.workspace / "17500000001-it")) == 3
     world.reconcile()
     assert not (world.workspace / "17500000001-it").exists()
@@ -122,6 +126,85 @@ def test_where_nothing_may_be_written_is_one_line(world: World, what: str) -> No
     assert result.exit_code == 1, result.output
     assert listing(world.workspace) | listing(world.store) == before
     world.reconcile()
+
+
+@contextlib.contextmanager
+def immutable(path: Path) -> Iterator[None]:
+    """Set the immutable flag, which also root's writes respect, while the block runs."""
+    if shutil.which("chattr") is None or subprocess.run(["chattr", "+i", path], check=False).returncode != 0:
+        pytest.skip("no file can be made immutable here")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", path], check=True)
+
+
+def place_of(world: World, what: str) -> Path:
+    vault = next(world.vault.glob("*"), world.vault)
+    places = {"store": world.store, "workspace": world.workspace, "state": world.state, "vault": vault}
+    return places[what] if what in places else world.store / "17500000001-it"
+
+
+@pytest.fixture
+def settled(world: World) -> World:
+    """Both sides are in sync, and the vault has a version."""
+    world.reconcile()
+    set_key(world.workspace / "17500000001-it", "user", "me", LONG_AGO + SECOND)
+    world.reconcile()
+    assert world.run("doctor", "-w", world.project).exit_code == 0
+    return world
+
+
+@pytest.mark.parametrize("what", ["store", "workspace", "state", "vault", "conversation"])
+def test_doctor_names_a_directory_that_is_immutable(settled: World, what: str) -> None:
+    place = place_of(settled, what)
+    with immutable(place):
+        before = settled.stamps()
+        shown = settled.run("doctor", "-w", settled.project)
+        assert settled.stamps() == before, "doctor creates nothing"
+        found = json.loads(settled.run("doctor", "-w", settled.project, "--json").stdout)["findings"]
+    assert (shown.exit_code, "not writable (it is immutable)" in shown.stdout) == (4, True), shown.output
+    assert f"chattr -i {place}" in shown.stdout.replace("\n", "")
+    assert [(each["kind"], each["severity"], each["mend"]) for each in found] == [
+        ("unwritable", "error", [f"chattr -i {place}"])
+    ]
+    assert settled.run("doctor", "-w", settled.project).exit_code == 0
+
+
+@ordinary
+@pytest.mark.parametrize("what", ["store", "workspace", "state", "vault", "conversation"])
+def test_doctor_names_a_directory_that_may_not_be_written(settled: World, what: str) -> None:
+    place = place_of(settled, what)
+    with mode(place, 0o555):
+        shown = settled.run("doctor", "-w", settled.project)
+    assert (shown.exit_code, "not writable" in shown.stdout) == (4, True), shown.output
+    assert f"chmod u+rwx {place}" in shown.stdout.replace("\n", "")
+
+
+def test_a_run_against_an_immutable_store_ends_with_an_error_and_a_hint(settled: World) -> None:
+    set_key(settled.workspace / "17500000001-it", "user", "you", LONG_AGO + 2 * SECOND)
+    assert not settled.run("-w", settled.project, "--dry-run").stderr
+    with immutable(settled.store):
+        result = settled.run("-w", settled.project)
+    assert result.exit_code == 1, result.output
+    assert f"error: {settled.store}: not writable (it is immutable)\nhint: chattr -i {settled.store}" in result.stderr
+    settled.reconcile()
+
+
+@ordinary
+@pytest.mark.parametrize(
+    ("bits", "words", "hint"),
+    [(0o555, "not writable", "chmod u+rwx"), (0, "Permission denied", "check its permissions and its owner")],
+)
+def test_a_run_against_a_closed_store_ends_with_an_error_and_a_hint(
+    settled: World, bits: int, words: str, hint: str
+) -> None:
+    set_key(settled.workspace / "17500000001-it", "user", "you", LONG_AGO + 2 * SECOND)
+    with mode(settled.store, bits):
+        result = settled.run("-w", settled.project)
+    assert result.exit_code == 1, result.output
+    assert f"error: {settled.store}: {words}\nhint: {hint}" in result.stderr
+    settled.reconcile()
 
 
 def test_new_files_have_the_mode_that_the_umask_gives(world: World) -> None:
