@@ -153,7 +153,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         warn_of_new_workspace(options, engine, policy)
         announce_new_store(options, roots, "a run creates")
         save_plan(options, roots, plan)
-        report(options, roots, session.notices, plan, None)
+        report(options, roots, session.notices, plan, None, is_binding=options.out is not None)
         report_obstacles(options, session, plan, None)
         return exit_code(plan, None, options)
     with session.exclusively(command, start.settings.lock_timeout, waiting_callback(options)):
@@ -217,7 +217,7 @@ def _answers(
         units = {(each.conversation, each.unit) for each in conflicts}
         repeated = (item for item in plan.held if is_repeated(item) or (item.conversation, item.unit) in units)
         questioned = (*repeated, *conflicts)
-        report(options, roots, notices, plan, None, questioned=questioned)
+        report(options, roots, notices, plan, None, is_binding=False, questioned=questioned)
         answered = ask_about(options, policy, plan.held)
         if conflicts:
             from .output.conflict_questions import ask_about_conflicts  # here, as below: few runs meet conflicts

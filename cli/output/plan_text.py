@@ -62,6 +62,8 @@ CALM_COLORS = {**COLORS, Kind.REMOVE_STALE: "magenta", Kind.REMOVE: "magenta"}
 """Colours of what is done: red is for what needs attention."""
 IN_TREE = "Listed by conversation; -v numbers the steps in the order of the run."
 IN_STEPS = "Listed by conversation; the numbers are the order of the run."
+NEW = "a new conversation"
+"""The text in the place of an id that another plan won't use."""
 BLOCKED = "blocked, until you decide or repair"
 ASIDE = "left alone, until a side changes"
 WITH_PATH = (Reason.DUPLICATE, Reason.FLATTENED)
@@ -72,13 +74,23 @@ class PlanText:
     """The lines of one plan."""
 
     def __init__(
-        self, plan: Plan, style: Style, *, verbose: bool, sides: str = "", done: bool = False, run: str = ""
+        self,
+        plan: Plan,
+        style: Style,
+        *,
+        verbose: bool,
+        sides: str = "",
+        done: bool = False,
+        run: str = "",
+        is_binding: bool = True,
     ) -> None:
         """Prepare the plan for printing.
 
         ``sides``: the options for the two sides, which suggested commands repeat. ``done``: it is carried out, by
-        ``run``.
+        ``run``. ``is_binding``: forks get the ids of this plan; another plan gives them other ids.
         """
+        forks = () if is_binding else (action for action in plan.actions if action.kind is Kind.FORK)
+        self._without_id = frozenset(action.conversation for action in forks)
         self._run = run
         self._plan = plan
         self._style = style
@@ -198,6 +210,8 @@ class PlanText:
         style, columns = self._style, self._style.columns
         name = clean(title) if title else "(no title)"
         shown_id = "" if title == conversation else clean(conversation)
+        if conversation in self._without_id:
+            shown_id = NEW
         room = MAX_TITLE if columns is None else columns - len(before)
         beside = room - len(shown_id) - 2
         if not shown_id:
@@ -317,6 +331,8 @@ def detail(action: Action, *, verbose: bool = False) -> str:
     if kind in REMOVALS and action.unit == WHOLE:
         is_named = verbose or action.reason in WITH_PATH
         return "  ".join((_direction(action), *([_short(action.target.path)] if is_named else []), *parts[:1]))
+    if action.kind is Kind.FORK:  # in the columns of its publication
+        return f"{pad(_direction(action), 9)}  {pad(parts[0], 8)}  {''.join(parts[1:])}".rstrip()
     if kind in DIRECTED:
         unit = PUBLISH if action.unit == WHOLE and action.kind is Kind.PROJECT else unit
         return f"{pad(unit, 9)}  {pad(parts[0], 8)}  {''.join(parts[1:])}".rstrip()
@@ -373,11 +389,13 @@ def report(
     outcome: Outcome | None,
     *,
     is_shown: bool = False,
+    is_binding: bool = True,
     questioned: Collection[Item | Conflict] = (),
     back: str = "",
 ) -> None:
     """Print a plan and its outcome, as text or as JSON; ``messages`` go to standard error.
 
+    ``is_binding``: it is carried out as it is, so that forks get its ids.
     ``is_shown``: the plan is on the screen already, so that only the outcome follows. ``questioned``: what questions
     print themselves, so that it is not listed before them; what of it is still blocked is listed after them. ``back``:
     the command that reverts the run.
@@ -404,7 +422,15 @@ def report(
     elif questioned:
         shown = _without(shown, questioned)
     run = (outcome.run or "") if outcome is not None else ""
-    text = PlanText(shown, style, verbose=options.verbose, sides=options.sides, done=outcome is not None, run=run)
+    text = PlanText(
+        shown,
+        style,
+        verbose=options.verbose,
+        sides=options.sides,
+        done=outcome is not None,
+        run=run,
+        is_binding=is_binding,
+    )
     chosen = text.chosen(plan, outcome) if outcome is not None and not quiet else ()
     lines = [*text.lines(), *chosen, *undone]
     if not quiet:
