@@ -109,7 +109,7 @@ def _find_id(engine: Engine, text: str) -> str:
     full = fmt.parse_id(text)
     if full is not None and full in known:
         return full
-    matches = _ids_that_begin(engine, text) or find_titles(engine, text)
+    matches = ids_that_begin(engine, text) or find_titles(engine, text)
     if len(matches) == 1:
         return matches[0]
     from .misuse import Misuse  # here: most runs name no conversation
@@ -132,7 +132,7 @@ def parts_of_titles(engine: Engine, texts: Sequence[str]) -> dict[str, tuple[str
     found = {}
     for text, id_ in zip(texts, find_ids(engine, texts), strict=True):
         titles = [title for known, title in _titles(engine) if known == id_]
-        by_id = engine.session.format.parse_id(text) == id_ or _ids_that_begin(engine, text)
+        by_id = engine.session.format.parse_id(text) == id_ or ids_that_begin(engine, text)
         if not by_id and _folded(text) not in map(_folded, titles):
             found[text] = id_, titles[-1]
     return found
@@ -144,7 +144,8 @@ def _is_id(engine: Engine, text: str) -> bool:
     return fmt.is_whole(text) or fmt.parse_id(text) is not None
 
 
-def _ids_that_begin(engine: Engine, text: str) -> list[str]:
+def ids_that_begin(engine: Engine, text: str) -> list[str]:
+    """Return the conversations of which the id, or the directory's name, begins with the text."""
     known, fmt = engine.known, engine.session.format
     if not text or fmt.is_whole(text):
         return []
@@ -168,10 +169,15 @@ def find_titles(engine: Engine, text: str) -> list[str]:
 
     Case and white space don't count. A text that could be a complete id fits no title.
     """
+    return titles_like(engine, text, _titles(engine))
+
+
+def titles_like(engine: Engine, text: str, named: Iterable[tuple[str, str]]) -> list[str]:
+    """Return those of these conversations that have the title, or else that have the text in theirs."""
     wanted = _folded(text)
     if not wanted or _is_id(engine, text):
         return []
-    titles = [(id_, _folded(title)) for id_, title in _titles(engine)]
+    titles = [(id_, _folded(title)) for id_, title in named]
     exact = {id_ for id_, title in titles if title == wanted}
     return sorted(exact or {id_ for id_, title in titles if wanted in title}, key=engine.session.format.order)
 

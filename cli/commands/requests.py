@@ -253,12 +253,15 @@ def restore(context: click.Context, version: str) -> None:
     """Restore a saved version on both sides.
 
     VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:events, or the beginning of a hash. ID@RUN is the conversation as it was
-    before RUN replaced or removed it. The vault keeps the versions that are replaced now. A conversation that was
-    removed is restored in the store only.
+    before RUN replaced or removed it. ID alone lists its versions. The vault keeps the versions that are replaced now.
+    A conversation that was removed is restored in the store only.
     """
+    from ..saved_versions import version_name
 
-    def adjust(policy: Policy, _: Engine) -> Policy:
-        return replace(policy, request=RestoreRequest(version))
+    sides = options_of(context).sides
+
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        return replace(policy, request=RestoreRequest(version_name(engine, version, sides)))
 
     _run(context, adjust)
 

@@ -68,13 +68,20 @@ def _identified(state: State, text: str, form: Format) -> str:
     full = form.parse_id(text)
     if full is not None and form.is_whole(text):
         return full
-    known = state.versions.conversations()
-    matches = sorted({name for name in known if full == name or (text and name.startswith(text))})
+    matches = saved_ids(state, text, form)
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise NoVersionError(f"{text!r} is ambiguous: {', '.join(matches[:5])}", "give more of the id")
     raise NoVersionError(f"the vault has no version of {text!r}", "list the saved versions: reconcile vault -v")
+
+
+def saved_ids(state: State, text: str, form: Format) -> list[str]:
+    """Return the conversations with saved versions that have this id, or an id that begins with the text."""
+    full, known = form.parse_id(text), state.versions.conversations()
+    if full is not None and full in known:
+        return [full]
+    return sorted(name for name in known if text and name.startswith(text))
 
 
 def _of_run(state: State, conversation: str, run: str, unit: str) -> list[Version]:

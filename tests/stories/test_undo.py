@@ -560,3 +560,43 @@ def test_at_a_terminal_undo_asks(world: World) -> None:
     assert (code, "Undo this run?" in shown, listing(world.workspace) == before) == (4, True, False), shown
     code, shown = at_terminal("-w", world.project, "undo", answers="y\n")
     assert (code, listing(world.workspace) == before) == (0, True), shown
+
+
+def test_a_restore_without_a_run_lists_the_versions(world: World) -> None:
+    """The newest first, each with its command; an id, its beginning and a title name the conversation."""
+    edited(world)
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + 2 * SECOND)
+    set_key(world.workspace / f"{FIRST}-it", "title", "Of colours", LONG_AGO + 2 * SECOND)
+    world.reconcile()
+    newest, older, _ = (run["id"] for run in runs(world))
+    for text in (f"jp-c{FIRST}", str(FIRST), "Of colours", "colours", f"{FIRST}@"):
+        refused = world.run("restore", text, "-w", world.project)
+        first, *hints = refused.stderr.splitlines()
+        assert (refused.exit_code, refused.stdout) == (2, ""), text
+        assert first == f"error: jp-c{FIRST}: name one of its 2 saved versions"
+        assert [hint.partition("  (before 2")[0] for hint in hints] == [
+            f"hint: reconcile restore jp-c{FIRST}@{run} --workspace {world.project}" for run in (newest, older)
+        ]
+        assert hints[0].endswith(": metadata, events)")
+    assert "the vault has no version" in world.run("restore", f"{SECOND_ID}", "-w", world.project).stderr
+    assert "the vault has no version" in world.run("restore", "no such", "-w", world.project).stderr
+
+
+def test_a_version_may_be_named_by_a_title(world: World) -> None:
+    """The present one, or that of the version: of a removed conversation, nothing else has a title."""
+    three(world)
+    set_key(world.workspace / f"{FIRST}-it", "title", "Of colours", LONG_AGO)
+    set_key(world.workspace / f"{SECOND_ID}-it", "title", "Of sounds", LONG_AGO)
+    world.reconcile()
+    world.reconcile("rm", str(FIRST), str(SECOND_ID), "--cascade", "--yes")
+    run = runs(world)[0]["id"]
+    ambiguous = world.run("restore", f"of@{run}", "-w", world.project)
+    assert ambiguous.exit_code == 2
+    assert f"jp-c{FIRST}  Of colours" in ambiguous.stderr
+    world.reconcile("restore", f"COLOURS@{run}")
+    assert [path.name for path in world.store.iterdir() if path.name.startswith(str(FIRST))]
+    set_key(next(world.store.glob(f"{FIRST}*")), "title", "Renamed", LONG_AGO + SECOND)
+    world.reconcile()
+    (changed,) = {each["id"] for each in runs(world)[:1]}
+    assert "jp-c" in world.reconcile("restore", f"of colours@{run}:metadata", settled=False).stdout
+    assert "no version" in world.run("restore", f"of clouds@{changed}", "-w", world.project).stderr

@@ -1,0 +1,121 @@
+"""Saved versions as users name them: with a title in the place of an id, or without the run, for a list of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.engine.run_history import find_run
+from reconcile.engine.versions import NoVersionError, find_versions, saved_ids
+from reconcile.model.snapshot import METADATA, Metadata
+from reconcile.model.units import unit_spelling
+from reconcile.state.vault import VaultError, VersionKind
+
+from .context import find_titles, ids_that_begin, titles_like
+from .misuse import Misuse
+from .output.text import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from reconcile.engine.engine import Engine
+    from reconcile.engine.session import Session
+    from reconcile.state.vault import Version
+
+LISTED = 10
+"""Runs of which a hint lists the versions."""
+
+
+def version_name(engine: Engine, text: str, sides: str) -> str:
+    """Return the name of a version that a text means, with the id in the place of a title.
+
+    ``sides``: the options for the two sides, which suggested commands repeat.
+
+    Raises:
+        Misuse: a title fits no conversation, or several; or the text names a conversation, but no run.
+        NoVersionError, NoRunError: there is no such version.
+    """
+    session = engine.session
+    name, at, rest = text.rpartition("@")
+    if not at:
+        return _hash_or_list(engine, text, sides)
+    if not rest:
+        raise _choice(session, _only(session, name, _conversations(engine, name)), sides)
+    if ids := _by_id(engine, name):
+        return f"{_only(session, name, ids)}@{rest}"
+    saved = session.state.versions.of_run(find_run(session.state, rest.partition(":")[0]).id)
+    matches = _titled(engine, name, saved)
+    return f"{_only(session, name, matches)}@{rest}" if matches else text
+
+
+def _hash_or_list(engine: Engine, text: str, sides: str) -> str:
+    session = engine.session
+    try:
+        if find_versions(session.state, text, session.format):
+            return text
+    except NoVersionError:
+        matches = _conversations(engine, text)
+        if not matches:
+            raise
+    raise _choice(session, _only(session, text, matches), sides)
+
+
+def _conversations(engine: Engine, text: str) -> list[str]:
+    """Return the conversations with saved versions that an id, its beginning, a title or a part of one means."""
+    return _by_id(engine, text) or _titled(engine, text, engine.session.state.versions.all())
+
+
+def _by_id(engine: Engine, text: str) -> list[str]:
+    state = engine.session.state
+    saved = saved_ids(state, text, engine.session.format)
+    return saved or sorted(set(state.versions.conversations()).intersection(ids_that_begin(engine, text)))
+
+
+def _titled(engine: Engine, text: str, saved: Iterable[Version]) -> list[str]:
+    """Return those of the conversations with these versions that have a title now, or had it in one of them."""
+    versions = list(saved)
+    ids = {version.conversation for version in versions}
+    now = [conversation for conversation in find_titles(engine, text) if conversation in ids]
+    return now or titles_like(engine, text, _titles(engine.session, versions))
+
+
+def _titles(session: Session, versions: Iterable[Version]) -> Iterator[tuple[str, str]]:
+    for version in versions:
+        if version.unit == METADATA and version.kind is VersionKind.FILE:
+            try:
+                metadata = session.format.read_metadata(session.vault.read(version.digest))
+            except VaultError:
+                continue
+            if isinstance(metadata, Metadata) and metadata.title:
+                yield version.conversation, metadata.title
+
+
+def _only(session: Session, text: str, matches: list[str]) -> str:
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise NoVersionError(f"the vault has no version of {text!r}", "list the saved versions: reconcile vault -v")
+    titles = dict(_titles(session, (each for id_ in matches for each in session.state.versions.of_conversation(id_))))
+    shown = [f"{id_}  {titles.get(id_, '')}".rstrip() for id_ in matches[:LISTED]]
+    more = [f"and {len(matches) - LISTED} more"] if len(matches) > LISTED else []
+    raise Misuse(f"{text!r} is ambiguous: it fits {len(matches)} conversations", "\n".join([*shown, *more]))
+
+
+def _choice(session: Session, conversation: str, sides: str) -> Misuse | NoVersionError:
+    """Return the error for a conversation without a run: its hint lists the versions, newest first."""
+    units: dict[str, list[str]] = {}
+    for version in session.state.versions.of_conversation(conversation):
+        if version.run is not None and version.kind is VersionKind.FILE:
+            units.setdefault(version.run, []).append(unit_spelling(version.unit))
+    if not units:
+        return NoVersionError(
+            f"the vault has no version of {conversation}", "list the saved versions: reconcile vault -v"
+        )
+    started = {run.id: run.started_ns for run in session.state.journal.runs()}
+    lines = [
+        f"reconcile restore {conversation}@{run}{sides}  (before {format_time(started[run])}: "
+        f"{', '.join(dict.fromkeys(units[run]))})"
+        for run in sorted(units, reverse=True)
+    ]
+    more = [f"and {len(lines) - LISTED} more: reconcile vault -v"] if len(lines) > LISTED else []
+    which = "its saved version" if len(lines) == 1 else f"one of its {len(lines)} saved versions"
+    return Misuse(f"{conversation}: name {which}", "\n".join([*lines[:LISTED], *more]))
