@@ -45,7 +45,8 @@ class Command(click.Command):
         self.examples = tuple(examples)
         self.extra_hint = extra_hint
         self.own = tuple(self.params)
-        self.shared = tuple(shared_options(self.accepts.union(*self.accepts_with.values())))
+        taken = {name for parameter in self.own for name in parameter.opts}
+        self.shared = tuple(shared_options(self.accepts.union(*self.accepts_with.values()), taken))
         self.params = [*self.own, *self.shared, help_all()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

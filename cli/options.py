@@ -72,11 +72,15 @@ EVERYWHERE = ("workspace", "store", "format", "layout", "color", "no_pager")
 """The shared options that every command takes: where the two sides are, colours and the pager."""
 
 
-def shared_options(accepted: Collection[str]) -> list[click.Option]:
-    """Return the shared options; those that are not accepted are hidden, and parsed to be refused with a hint."""
+def shared_options(accepted: Collection[str], taken: Collection[str] = ()) -> list[click.Option]:
+    """Return the shared options; those that are not accepted are hidden, and parsed to be refused with a hint.
+
+    ``taken``: spellings of the command's own options, as the ``-n`` of `log`.
+    """
     options = list(_shared_options())
     for option in options:
         option.hidden = option.name not in accepted
+        option.opts = [name for name in option.opts if name not in taken]
     return options
 
 

@@ -38,33 +38,39 @@ _ENDING_COLOR = "yellow"
     accepts=("json", "verbose"),
     examples=(
         ("reconcile log", "List the newest 20 runs."),
+        ("reconcile log -n 2", "List the newest two."),
         ("reconcile log 20260515-100000-00", "List the steps of a run, and the versions it saved."),
     ),
 )
 @click.argument("run", required=False, shell_complete=RUNS)
+@click.option("-n", "--last", type=click.IntRange(min=1), metavar="N", help="List the newest N runs.")
 @click.pass_context
-def log(context: click.Context, run: str | None) -> None:
+def log(context: click.Context, run: str | None, last: int | None) -> None:
     """List the runs, or the steps of one run.
 
     The newest run comes first. RUN is a run's id, or the beginning of one. With RUN, the list has its steps and the
     versions that it saved in the vault.
     """
+    if last is not None and run is not None:
+        raise click.UsageError("choose one: a run, or -n")
     options = options_of(context)
     roots = find_roots(options)
     style = Style.choose(options.color)
     with open_session(roots, settings_of(roots), readonly=True) as session:
         runs = session.state.journal.runs() if run is None else (find_run(session.state, run),)
+        wanted = runs[:last]
         if options.json:
             chains = _chains(session)
-            listed = [_as_json(session, entry, chains[entry.id], steps=run is not None) for entry in runs]
+            listed = [_as_json(session, entry, chains[entry.id], steps=run is not None) for entry in wanted]
             show((json.dumps({"format": "reconcile.log/1", "runs": listed}, indent=2),))
         elif run is not None:
             show_paged(_one(session, runs[0], style), style)
         elif not runs:
             show(("No run has changed anything yet.",))
         else:
-            lines = list(_list(session, runs if options.verbose else runs[:NEWEST], style))
-            if len(runs) > NEWEST and not options.verbose:
+            shown = wanted if options.verbose or last else runs[:NEWEST]
+            lines = list(_list(session, shown, style))
+            if len(runs) > len(shown) and last is None:
                 lines.append(f"... and {len(runs) - NEWEST} more (-v shows all)")
             show_paged(lines, style)
 

@@ -409,14 +409,16 @@ def redo(context: click.Context, run: str | None) -> None:
     Repeats RUN; without RUN, the run that was undone last. Prints the run, and asks at a terminal. Skips each
     conversation that has changed since the undo. A redo is the undo of an undo, and can be undone.
     """
-    from reconcile.engine.run_history import find_undo, newest_undo, origin_of
+    from reconcile.engine.run_history import UndoToRedo, find_undo, newest_undo, origin_of
 
     options = options_of(context)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         session = engine.session
         state = session.state
-        undone = newest_undo(state, session.project) if run is None else find_undo(state, run)
+        undone, after = newest_undo(state, session.project) if run is None else UndoToRedo(find_undo(state, run), "")
+        if after:
+            print_message(options, f"{after}; this redo reaches further back, to an older undo, {undone.id}")
         origin, _ = origin_of(undone, {each.id: each for each in state.journal.runs()})
         _print_past_run(options, "redo", session, origin)
         return replace(policy, request=UndoRequest(undone.id))

@@ -83,17 +83,30 @@ def newest_run(state: State, project: str) -> RunToUndo:
     return RunToUndo(newest, last if times % 2 and newest.id < origin.id else None)
 
 
-def newest_undo(state: State, project: str) -> Run:
+class UndoToRedo(NamedTuple):
+    """The undo that `redo` reverts. ``after``: a text on the last run, if that is another one."""
+
+    run: Run
+    after: str
+
+
+def newest_undo(state: State, project: str) -> UndoToRedo:
     """Return the newest undo in this project that was not undone as a whole: `redo` undoes it.
 
     Raises:
         NoRunError: there is none.
     """
     runs = _by_id(state)
-    for run in _effective_runs(state, project):
+    effective = _effective_runs(state, project)
+    for run in effective:
         if origin_of(run, runs)[1] % 2:
-            return run
+            return UndoToRedo(run, "" if run is effective[0] else _last_run(effective[0], runs))
     raise NoRunError("there is no undone run to redo here", "`reconcile log` lists the runs")
+
+
+def _last_run(run: Run, runs: Mapping[str, Run]) -> str:
+    origin, times = origin_of(run, runs)
+    return f"the last run, {run.id}, is {f'a redo of {origin.id}' if times else 'no undo'}"
 
 
 def find_undo(state: State, text: str) -> Run:

@@ -141,8 +141,8 @@ class Reason(Enum):
     DISPLACED = "displaced", "another program moved its directory"
     LOCAL_PRESENT = "local-present", "local, but this checkout still has a copy"
     REMOVED_BEFORE = "removed-before", "an old copy of a removed conversation"
-    KEPT = "kept", "left alone, as chosen, until a side changes"
-    UNDONE = "undone", "undone; left alone until a side changes"
+    KEPT = "kept", "you chose to keep both sides"
+    UNDONE = "undone", "its last change was undone"
 
     # why something is noted
     CONFLICT = "conflict", "both sides changed; the vault has the version that lost"

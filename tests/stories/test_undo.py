@@ -185,7 +185,7 @@ def test_what_was_undone_stays_so_also_with_a_hidden_file_in_it(world: World) ->
     assert not hidden.exists()
     world.reconcile("undo")
     assert hidden.read_text() == "mine"
-    assert "left alone until a side changes" in world.reconcile().stdout
+    assert said_twice(world) == []
     assert hidden.exists()
 
 
@@ -422,6 +422,16 @@ def test_the_log_says_what_was_asked_for(world: World, argv: list[str], called: 
     assert runs(world)[0]["command"] == called.format(**named)
 
 
+def said_twice(world: World) -> list[str]:
+    """Undo has left a conversation alone; return the commands that print so more than once, or not at all."""
+    commands = {"": world.reconcile(), "status": world.reconcile("status", settled=False)}
+    commands["one"] = world.reconcile("status", str(FIRST), settled=False)
+    texts = {name: result.stdout.partition("conversations:")[0] for name, result in commands.items()}
+    texts[""] = texts[""].rpartition("\n\n")[0]  # the summary counts them
+    texts["one"] = texts["one"].partition("  intent")[0]
+    return [name for name, text in texts.items() if (text.count("left alone"), text.count(" undone")) != (1, 1)]
+
+
 def two_edits(world: World) -> tuple[str, str]:
     """Sync two edits, each in a run of its own; return the newest run and the one before."""
     three(world)
@@ -470,6 +480,33 @@ def test_a_second_undo_goes_further_back_only_after_a_yes(world: World) -> None:
     assert world.event_count(FIRST) == 3
 
 
+def test_a_redo_that_goes_further_back_says_so(world: World) -> None:
+    """Before it acts, and also after another run."""
+    _, first = two_edits(world)
+    world.reconcile("undo", first)
+    undone = runs(world)[0]["id"]
+    set_key(world.workspace / f"{SECOND_ID}-it", "user", "me", LONG_AGO + SECOND)
+    world.reconcile()
+    last, before = runs(world)[0]["id"], listing(world.store)
+    code, shown = at_terminal("-w", world.project, "redo", answers="n\n")
+    assert (code, listing(world.store)) == (4, before), shown
+    words = f"the last run, {last}, is no undo; this redo reaches further back, to an older undo, {undone}"
+    assert f"{words} redo of {first}" in " ".join(shown.split())
+    assert words in world.reconcile("redo", "-n", settled=False).stderr
+    assert words not in world.reconcile("redo", first).stderr, "it is named"
+
+
+def test_the_newest_runs_are_listed_as_git_does(world: World) -> None:
+    newest, older = two_edits(world)
+    for words in (("-n", "2"), ("-n2",), ("--last", "2"), ("-v", "-n", "2")):
+        text = world.reconcile("log", *words, settled=False).stdout
+        assert [line.split()[0] for line in text.splitlines()] == [newest, older], words
+    listed = json.loads(world.run("log", "--json", "-n", "1", "-w", world.project).stdout)["runs"]
+    assert [run["id"] for run in listed] == [newest]
+    assert "choose one: a run, or -n" in world.reconcile("log", newest, "-n", "1", code=2, settled=False).stderr
+    assert "--dry-run can't be used here" in world.reconcile("log", "--dry-run", code=2, settled=False).stderr
+
+
 def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     three(world)
     world.reconcile()
@@ -490,7 +527,8 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     assert (planned["policy"]["request"], len(planned["actions"])) == ({"command": "undo", "run": undone_first}, 1)
     for index, run in ((1, first), (2, second)):
         redone = world.reconcile("redo")
-        assert redone.stderr.startswith(f"redo of {run}, 2")
+        assert f"redo of {run}, 2" in redone.stderr
+        assert ("is a redo of" in redone.stderr) == (index == 2), "the second one goes further back"
         assert " with: " not in redone.stdout
         assert listing(world.store) == states[index]
     assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
