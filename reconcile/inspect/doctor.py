@@ -23,6 +23,7 @@ from reconcile.fs.files import Directory, error_text, read_files
 from reconcile.fs.paths import names_in
 from reconcile.inspect.access import obstacle_at, obstacles_of
 from reconcile.inspect.listing import survey
+from reconcile.model.baseline import IntentKind
 from reconcile.model.snapshot import METADATA, Fault, Metadata, Place, Side
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, by_kind, diagnose, misnamed, orphaned
 from reconcile.state.vault import VaultError, VersionKind
@@ -73,8 +74,8 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     diagnosed = diagnose(context, engine.completed(pass_), store, workspace, engine.empty_directories(pass_))
     rest = () if pass_.full else _of_clean(engine, pass_, survey(engine, pass_, context).tree)
     order = list(Ailment)
-    findings = (*by_kind((*diagnosed, *rest)), *blocked, *_not_among(diagnosed, strays), *lost)
-    return tuple(sorted(findings, key=lambda finding: order.index(finding.ailment)))
+    found = (*by_kind((*diagnosed, *rest)), *blocked, *_not_among(diagnosed, strays), *lost, *_private_in_git(session))
+    return tuple(sorted(found, key=lambda finding: order.index(finding.ailment)))
 
 
 def _unwritable(session: Session) -> Iterator[Finding]:
@@ -106,6 +107,27 @@ def _of_clean(engine: Engine, pass_: Pass, tree: TreeIndex) -> Iterator[Finding]
                 yield misnamed(entry.conversation, Place(side, path), name)
         if entry.conversation in tree and tree.parent_is_gone(entry.conversation):
             yield orphaned(entry.conversation, f"{Side.STORE}:{entry.path}", entry.row.parent)
+
+
+def _private_in_git(session: Session) -> Iterator[Finding]:
+    """Yield the conversations that `local` keeps out of the workspace, and that git has all the same."""
+    intents = session.state.load(session.checkout).intents
+    private = [conversation for conversation, intent in intents.items() if intent.kind is IntentKind.LOCAL]
+    records = session.git_records(private) if private else {}
+    if records is None:
+        mend = ("see whether git works here: git log --all",)
+        yield Finding(
+            Ailment.UNREADABLE, session.roots.workspace, "git gave no answer about private conversations", mend=mend
+        )
+        return
+    fmt = session.format
+    for conversation, record in records.items():
+        files = shlex.quote(f"*{fmt.dirname(conversation, None)}*" if fmt.places is None else conversation)
+        if record.commit is None:
+            yield Finding(Ailment.STAGED, files, record.words, conversation, (f"git rm -r --cached -- {files}",))
+        else:
+            ways = f"git log --all --oneline -- {files}", "see docs/howto/keep-private.md to remove it from git"
+            yield Finding(Ailment.IN_GIT, files, record.words, conversation, ways)
 
 
 def _not_among(diagnosed: Collection[Finding], strays: Iterable[Finding]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from reconcile.state.vault import Vault, Version
 from reconcile.version import __version__
 from tests.support.faults.disturbances import hold
 from tests.support.library.conversations import locked, say
+from tests.support.projects.git_world import git
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
 from tests.support.projects.world import CORPUS, NO_CORPUS, copy_tree, events, spread_times, write_conversation
 
@@ -53,6 +55,20 @@ def test_what_an_open_workspace_uses_is_no_leftover(world: World) -> None:
         )
         assert findings(world, code=0) == []
     world.reconcile()
+    assert findings(world, code=0) == []
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+def test_a_private_one_that_is_staged_is_named_until_the_printed_command_has_run(world: World) -> None:
+    three(world)
+    world.reconcile()
+    git(world.project, "init", "-q")
+    git(world.project, "add", "-A")
+    world.reconcile("local", str(SECOND_ID))
+    (found,) = findings(world)
+    assert (found["kind"], found["conversation"]) == ("private-staged", f"jp-c{SECOND_ID}")
+    (command,) = found["mend"]
+    git(world.project, *shlex.split(command)[1:])
     assert findings(world, code=0) == []
 
 

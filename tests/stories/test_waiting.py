@@ -239,6 +239,9 @@ def test_a_clone_says_that_a_local_one_is_there_and_that_git_has_it(story: World
     said = story.reconcile("local", str(OTHER)).output
     assert f"jp-c{OTHER}: in git since " in said
     assert "commits stay in git's history" in said
+    findings = json.loads(story.run("doctor", "--json", "-w", story.project).stdout)["findings"]
+    (found,) = [each for each in findings if each["kind"].startswith("private")]
+    assert (found["kind"], found["severity"], found["conversation"]) == ("private-in-git", "note", f"jp-c{OTHER}")
     check_private(story)
     (stored,) = story.store.glob(f"{OTHER}*")
     append(stored, 5, "k", LONG_AGO + 200 * SECOND)
