@@ -76,18 +76,7 @@ def apply(context: click.Context, file: str) -> None:
 
     options = options_of(context)
     plan, workspace, store = read_plan(_read_text(file), file)
-    sides = options.workspace, options.store
-    options.workspace = options.workspace or workspace
-    # The store may not exist yet, if this plan is the first to fill it; the search finds the same one as then.
-    options.store = options.store or (store if os.path.isdir(store) else None)
-    roots = find_roots(options)
-    if (roots.workspace, roots.store) != (workspace, store):
-        raise PlanElsewhereError(
-            f"{file}: the plan is for the workspace {workspace} and the store {store}, "
-            f"not for {roots.workspace} and {roots.store}",
-            "make the plan again with --out",
-        )
-    _forget_sides(options, sides, roots)
+    roots = _find_sides(options, workspace, store, file)
     settings = settings_of(roots)
     dry = options.is_dry
     with open_session(roots, settings, readonly=dry) as session:
@@ -108,15 +97,27 @@ def apply(context: click.Context, file: str) -> None:
         context.exit(exit_code(plan, outcome, options))
 
 
-def _forget_sides(options: Options, sides: tuple[str | None, str | None], roots: Roots) -> None:
-    """Keep only the given sides if the same ones are found with them, so that no next command repeats the plan's."""
-    of_plan = options.workspace, options.store
-    options.workspace, options.store = sides
+def _find_sides(options: Options, workspace: str, store: str, file: str) -> Roots:
+    """Locate the sides of the plan. They become options if they aren't found without, as suggested commands need them.
+
+    Raises:
+        PlanElsewhereError: the options name other sides.
+    """
     with suppress(ReconcileError):
-        here = find_roots(options)
-        if (here.workspace, here.store) == (roots.workspace, roots.store):
-            return
-    options.workspace, options.store = of_plan
+        roots = find_roots(options)
+        if (roots.workspace, roots.store) == (workspace, store):
+            return roots
+    options.workspace = options.workspace or workspace
+    # The store may not exist yet, if this plan is the first to fill it; the search finds the same one as then.
+    options.store = options.store or (store if os.path.isdir(store) else None)
+    roots = find_roots(options)
+    if (roots.workspace, roots.store) != (workspace, store):
+        raise PlanElsewhereError(
+            f"{file}: the plan is for the workspace {workspace} and the store {store}, "
+            f"not for {roots.workspace} and {roots.store}",
+            "make the plan again with --out",
+        )
+    return roots
 
 
 class _Present(Struct, frozen=True):

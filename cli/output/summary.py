@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _AGAIN = "then run `reconcile` again; nothing was lost"
 _HINTS = {
-    os.strerror(errno.ENOSPC): f"free some space, {_AGAIN}",
-    os.strerror(errno.EDQUOT): f"free some space, {_AGAIN}",
-    os.strerror(errno.EROFS): f"make the disk writable (remount it), {_AGAIN}",
-    os.strerror(errno.EPERM): f"remove the immutable flag (chattr -i), or check the owner, {_AGAIN}",
-    os.strerror(errno.EACCES): f"check the permissions, {_AGAIN}",
+    errno.ENOSPC: f"free some space, {_AGAIN}",
+    errno.EDQUOT: f"free some space, {_AGAIN}",
+    errno.EROFS: f"make the disk writable (remount it), {_AGAIN}",
+    errno.EPERM: f"remove the immutable flag (chattr -i), or check the owner, {_AGAIN}",
+    errno.EACCES: f"check the permissions, {_AGAIN}",
 }
-"""The hint for the system's text of an error."""
+"""The hint for an error of the system."""
 
 
 def summary(
@@ -122,13 +122,14 @@ def result_lines(outcome: Outcome, style: Style) -> Iterator[str]:
         if trouble is not None:
             told.add(trouble)
             if groups[trouble] > 1:
-                paths = [each.message.removesuffix(f": {trouble[2]}") for each in entries if _trouble(each) == trouble]
-                what, message = f"{groups[trouble]} steps in the {action.target.side}", f"{_above(paths)}: {trouble[2]}"
+                text = os.strerror(trouble[2])
+                paths = [each.message.removesuffix(f": {text}") for each in entries if _trouble(each) == trouble]
+                what, message = f"{groups[trouble]} steps in the {action.target.side}", f"{_above(paths)}: {text}"
         color = "red" if entry.result is Result.FAILED else "yellow"
         first, *rest = wrap(f"{entry.result}: {what}: {words}{message}", style.columns, "", "    ")
         yield style(str(entry.result), color, bold=True) + first.removeprefix(str(entry.result))
         yield from rest
-    for hint in dict.fromkeys(_HINTS[text] for _, _, text in filter(None, groups)):
+    for hint in dict.fromkeys(_HINTS[number] for _, _, number in filter(None, groups)):
         yield from wrap(f"hint: {hint}", style.columns, "", "  ")
 
 
@@ -138,7 +139,7 @@ def _above(paths: list[str]) -> str:
     return clean(f"{os.path.commonpath(absolute)}/" if len(absolute) == len(paths) else paths[0])
 
 
-def _trouble(entry: ActionResult) -> tuple[Result, Side, str] | None:
-    """Return the trouble with a disk that an action has met: its result, the side, and the system's text."""
-    text = next((text for text in _HINTS if entry.message and entry.message.endswith(f": {text}")), None)
-    return None if text is None else (entry.result, entry.action.target.side, text)
+def _trouble(entry: ActionResult) -> tuple[Result, Side, int] | None:
+    """Return the trouble with a disk that an action has met: its result, the side, and the system's error."""
+    number = entry.errno
+    return (entry.result, entry.action.target.side, number) if number is not None and number in _HINTS else None

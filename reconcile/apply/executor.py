@@ -11,10 +11,12 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
+from errno import errorcode
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
+from reconcile.adapters.jp.locks import Busy
 from reconcile.apply.actions import prepare
 from reconcile.apply.prefetch import prefetching
 from reconcile.apply.staging import DriftError
@@ -41,12 +43,16 @@ class Result(StrEnum):
 
 
 class ActionResult(Struct, frozen=True):
-    """One action and its result; ``reason`` and ``message`` explain why it was not done."""
+    """One action and its result; ``reason`` and ``message`` explain why it was not done.
+
+    ``errno``: the system's error, if one is the cause.
+    """
 
     action: Action
     result: Result
     reason: Reason | None = None
     message: str = ""
+    errno: int | None = None
 
     @property
     def is_done(self) -> bool:
@@ -74,15 +80,15 @@ class Outcome(Struct):
         """Record that an action was carried out."""
         self.results[action.id] = ActionResult(action, Result.DONE)
 
-    def skip(self, action: Action, reason: Reason, message: str) -> None:
+    def skip(self, action: Action, reason: Reason, message: str, errno: int | None = None) -> None:
         """Record that an action was skipped for a reason that is no failure."""
-        self.results.setdefault(action.id, ActionResult(action, Result.SKIPPED, reason, message))
+        self.results.setdefault(action.id, ActionResult(action, Result.SKIPPED, reason, message, errno))
         if reason is Reason.DRIFT:
             self.drifted.setdefault(action.conversation, message)
 
-    def fail(self, action: Action, message: str) -> None:
+    def fail(self, action: Action, message: str, errno: int | None = None) -> None:
         """Record that an action failed."""
-        self.results.setdefault(action.id, ActionResult(action, Result.FAILED, Reason.FAILED, message))
+        self.results.setdefault(action.id, ActionResult(action, Result.FAILED, Reason.FAILED, message, errno))
 
     def is_open(self, action: Action) -> bool:
         """Tell whether an action has no result yet."""
@@ -104,6 +110,7 @@ class Outcome(Struct):
                 "result": entry.result.value,
                 "reason": entry.reason.value if entry.reason else None,
                 "message": entry.message,
+                "errno": None if entry.errno is None else errorcode.get(entry.errno, str(entry.errno)),
             }
             for key, entry in self.results.items()
         ]
@@ -171,11 +178,12 @@ class Executor(Struct, frozen=True):
     def _run_part(self, part: list[Action], outcome: Outcome) -> None:
         names = self._locks_of(part)
         with self.locks.acquire(list(names)) as acquired:
-            busy = {key: lock.detail for lock in acquired.busy for key in names[lock.name]}
+            busy = {key: lock for lock in acquired.busy for key in names[lock.name]}
             _skip_busy(part, busy, outcome)
 
             def skip_lost() -> None:
-                _skip_busy(part, {key: _LOST for name in acquired.lost() for key in names[name]}, outcome)
+                lost = {key: Busy(name, None, _LOST) for name in acquired.lost() for key in names[name]}
+                _skip_busy(part, lost, outcome)
 
             for level in levels(part):
                 self._run_level(level, skip_lost, outcome)
@@ -189,7 +197,7 @@ class Executor(Struct, frozen=True):
             kept = self.stage.flush()
         except OSError as error:
             for prepared in ready:
-                outcome.fail(prepared.action, f"can't be flushed to disk: {self._words(error, prepared.action)}")
+                self._fail_to_flush(prepared.action, error, outcome)
             return
         self.journal.begun([prepared.action for prepared in ready], kept)
         skip_lost()
@@ -201,7 +209,7 @@ class Executor(Struct, frozen=True):
         except OSError as error:
             for prepared in ready:
                 outcome.results.pop(prepared.action.id, None)
-                outcome.fail(prepared.action, f"can't be flushed to disk: {self._words(error, prepared.action)}")
+                self._fail_to_flush(prepared.action, error, outcome)
 
     def _prepare(self, level: list[Action], outcome: Outcome) -> list[Prepared]:
         """Check, save and stage a level; an action that fails gets its result and is left out."""
@@ -215,7 +223,7 @@ class Executor(Struct, frozen=True):
             except DriftError as drift:
                 outcome.skip(action, Reason.DRIFT, str(drift))
             except OSError as error:
-                outcome.fail(action, self._words(error, action))
+                outcome.fail(action, self._words(error, action), error.errno)
             except VaultError as error:
                 outcome.fail(action, error.message)
         return ready
@@ -230,11 +238,14 @@ class Executor(Struct, frozen=True):
         except DriftError as drift:
             outcome.skip(action, Reason.DRIFT, str(drift))
         except OSError as error:
-            outcome.fail(action, self._words(error, action))
+            outcome.fail(action, self._words(error, action), error.errno)
         else:
             outcome.done(action)
             if prepared.files and are_racy_safe(prepared.files, now_ns):
                 outcome.new_files[action.id] = prepared.files
+
+    def _fail_to_flush(self, action: Action, error: OSError, outcome: Outcome) -> None:
+        outcome.fail(action, f"can't be flushed to disk: {self._words(error, action)}", error.errno)
 
     def _words(self, error: OSError, action: Action) -> str:
         """Return the system's text with the path of the error, or with that of the action's target."""
@@ -251,24 +262,24 @@ class Executor(Struct, frozen=True):
             entry = outcome.results.get(need)
             if entry is not None and entry.result is not Result.DONE:
                 what = f"{entry.action.kind} {entry.action.target}"
-                outcome.skip(action, Reason.NEEDS_SKIPPED, f"needs {what}: {entry.message}")
+                outcome.skip(action, Reason.NEEDS_SKIPPED, f"needs {what}: {entry.message}", entry.errno)
                 return
         if action.conversation in outcome.drifted:
             outcome.skip(action, Reason.DRIFT, outcome.drifted[action.conversation])
 
 
-def _skip_busy(batch: Sequence[Action], busy: Mapping[str, str], outcome: Outcome) -> None:
+def _skip_busy(batch: Sequence[Action], busy: Mapping[str, Busy], outcome: Outcome) -> None:
     """Skip the actions of locked conversations, with all actions that belong together with them."""
-    groups: dict[str | None, str] = {
+    groups: dict[str | None, Busy] = {
         action.together: busy[key]
         for action in batch
         for key in action.touches
         if action.together is not None and key in busy
     }
     for action in batch if busy else ():
-        words = next((busy[key] for key in action.touches if key in busy), groups.get(action.together))
-        if words is not None:
-            outcome.skip(action, Reason.BUSY, words)
+        lock = next((busy[key] for key in action.touches if key in busy), groups.get(action.together))
+        if lock is not None:
+            outcome.skip(action, Reason.BUSY, lock.detail, lock.errno)
 
 
 def batches(actions: Sequence[Action]) -> Iterator[list[Action]]:

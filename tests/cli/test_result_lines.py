@@ -44,15 +44,26 @@ def action(number: int, side: Side = Side.STORE) -> Action:
 def test_of_a_disk_in_trouble_each_side_has_one_line_and_a_hint_follows(number: int, hint: str) -> None:
     text, outcome = os.strerror(number), Outcome()
     for each in (1, 2, 3):
-        outcome.skip(action(each), Reason.BUSY, f"/a/{each}: {text}")
-    outcome.fail(action(4), f"/a/4: {text}")
-    outcome.fail(action(5), "/a/5: Input/output error")
+        outcome.skip(action(each), Reason.BUSY, f"/a/{each}: {text}", number)
+    outcome.fail(action(4), f"/a/4: {text}", number)
+    outcome.fail(action(5), "/a/5: Input/output error", errno.EIO)
     assert list(result_lines(outcome, PLAIN)) == [
         f"skipped: 3 steps in the store: /a/: {text}",
         f"failed: -> store store:4-a: /a/4: {text}",
         "failed: -> store store:5-a: /a/5: Input/output error",
         f"hint: {hint}",
     ]
+
+
+def test_the_error_counts_and_not_the_end_of_a_text() -> None:
+    """A file may be called so, and a system may have other words."""
+    outcome = Outcome()
+    for each in (1, 2):
+        outcome.fail(action(each), f"/a/{each}: No space left on device")
+        outcome.fail(action(each + 2), f"/a/{each}: Kein Platz", errno.ENOSPC)
+    lines = list(result_lines(outcome, PLAIN))
+    assert [line.partition(":")[0] for line in lines] == ["failed", "failed", "failed", "hint"]
+    assert lines[1].startswith("failed: 2 steps in the store: ")
 
 
 def test_of_other_trouble_each_step_has_its_line() -> None:

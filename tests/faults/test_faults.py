@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import shutil
@@ -153,7 +154,10 @@ def test_nothing_is_replaced_where_it_could_not_be_kept(world: World, what: tupl
     before, trees = world.kept(), contents(world.store) | contents(world.workspace)
     owner, name = what
     with mock.patch.object(owner, name, side_effect=OSError(number, os.strerror(number))):
-        result = world.run("--workspace", world.project)
+        result = world.run("--workspace", world.project, "--json")
+    if what != (Vault, "flush"):  # that one ends the run
+        results = json.loads(result.stdout)["outcome"]["results"]
+        assert {each["errno"] for each in results} == {errno.errorcode[number]}
     assert contents(world.store) | contents(world.workspace) == trees
     check(world, result, before, number)
 

@@ -73,13 +73,14 @@ class LockRoots(Struct, frozen=True):
 class Busy(Struct, frozen=True):
     """A lock that was not acquired. ``pid`` is the holder as recorded in the file; ``detail`` is the reason.
 
-    ``impossible``: no holder is known, but the file can't be created or opened.
+    ``impossible``: no holder is known, but the file can't be created or opened. ``errno``: the system's error.
     """
 
     name: str
     pid: int | None
     detail: str
     impossible: bool = False
+    errno: int | None = None
 
 
 class Lease(Protocol):
@@ -187,7 +188,8 @@ class HeldLock:
             try:
                 directory, fd = _open(path, shared)
             except OSError as error:
-                return Busy(name, None, _link_in_path(path) or f"{path}: {error.strerror}", impossible=True)
+                words = _link_in_path(path) or f"{path}: {error.strerror}"
+                return Busy(name, None, words, impossible=True, errno=error.errno)
             lock, taken = cls(name, roots, path, fd, directory), False
             try:
                 if not try_lock(fd):
@@ -195,7 +197,7 @@ class HeldLock:
                     return Busy(name, pid, f"{path}: locked by {f'process {pid}' if pid else 'another process'}")
                 taken = lock._settle(session)
             except OSError as error:
-                return Busy(name, None, f"{path}: {error.strerror}")
+                return Busy(name, None, f"{path}: {error.strerror}", errno=error.errno)
             finally:
                 if not taken:
                     lock.release()

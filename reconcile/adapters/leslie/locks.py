@@ -226,7 +226,7 @@ class LeslieLocks(Struct, frozen=True):
             except OSError as error:
                 lock = f"{self.directory}/{name}{SUFFIX}"
                 words = f"{lock}: the lock can't be created ({error.strerror})"
-                busy.append(Busy(name, None, words, impossible=True))
+                busy.append(Busy(name, None, words, impossible=True, errno=error.errno))
             except BaseException:
                 for lease in held:
                     with suppress(OSError):
