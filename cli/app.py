@@ -162,7 +162,7 @@ class Program(click.Group):
             as_json = options_of(ctx).json or ctx.meta.get(_AS_JSON, False)
             raise click.exceptions.Exit(report_usage(error, as_json=as_json)) from None
         except click.Abort:  # Ctrl-C at a question, which is asked before the first change
-            raise click.exceptions.Exit(report_nothing_changed(as_json=options_of(ctx).json)) from None
+            raise click.exceptions.Exit(report_nothing_changed(options_of(ctx))) from None
         except FAILURES as error:
             raise click.exceptions.Exit(report_failure(error, as_json=options_of(ctx).json)) from None
         finally:

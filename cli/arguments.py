@@ -32,6 +32,9 @@ class Options:
     color: str = "auto"
     no_pager: bool = False
 
+    has_finished_runs = False  # nor is this
+    """Whether this command has finished killed runs: then it has changed something before its question."""
+
     given = frozenset[str]()  # no annotation: it is none of `NAMES`
     """The names of those that were given."""
 

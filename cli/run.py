@@ -157,6 +157,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         report_obstacles(options, session, plan, None)
         return exit_code(plan, None, options)
     with session.exclusively(command, start.settings.lock_timeout, waiting_callback(options)):
+        options.has_finished_runs = session.has_finished_runs
         with Progress(options) as progress:
             begin(engine, roots, progress)
             policy = _policy(start, engine, adjust)
@@ -180,7 +181,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
             except click.exceptions.Exit as ended:
                 return ended.exit_code
             except click.Abort:
-                return report_nothing_changed(as_json=options.json)
+                return report_nothing_changed(options)
         return apply_pass(engine, pass_, options, command, is_shown=is_shown, questioned=questioned)
 
 

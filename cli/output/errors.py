@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import errno
 import sys
+from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
 from reconcile.signals import Interrupt
+
+if TYPE_CHECKING:
+    from ..arguments import Options
 
 FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
 """Exceptions that are no bugs of `reconcile`; any other is shown with its traceback."""
@@ -75,7 +79,12 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
     return ExitCode.FAILED
 
 
-def report_nothing_changed(*, as_json: bool) -> int:
+def report_nothing_changed(options: Options) -> int:
     """Print that Ctrl-C has ended the command at a question, before its first change, and return the exit code."""
-    print_error("interrupted: nothing was changed", None, as_json=as_json, label="")
+    print_error(f"interrupted: {nothing_else(options, 'was changed')}", None, as_json=options.json, label="")
     return ExitCode.INTERRUPTED
+
+
+def nothing_else(options: Options, verb: str) -> str:
+    """Return that nothing was changed or done, or nothing but the cleanup of killed runs."""
+    return f"{'a killed run was cleaned up, but nothing else' if options.has_finished_runs else 'nothing'} {verb}"

@@ -19,7 +19,7 @@ from reconcile.model.options import Take
 from reconcile.model.reasons import Reason
 from reconcile.signals import Interrupt
 
-from .errors import ExitCode
+from .errors import ExitCode, nothing_else
 from .screen import wrap
 from .text import clean, short_path, shorten, terminal_columns
 
@@ -67,7 +67,7 @@ def confirm_or_exit(options: Options, question: str) -> None:
         return
     if not is_interactive(options):
         raise UnansweredError(
-            f"not a terminal, so nothing was done; this needs a yes: {question}",
+            f"not a terminal, so {nothing_else(options, 'was done')}; this needs a yes: {question}",
             "--yes carries it out, --dry-run only shows it",
         )
     if not confirm(f"\n{wrapped_question(question)}"):
@@ -98,7 +98,7 @@ def cancel(options: Options) -> NoReturn:
     """End the command after the answer no: nothing was changed."""
     import click  # here, as above
 
-    print_message(options, "Cancelled, nothing changed.")
+    print_message(options, f"Cancelled, {nothing_else(options, 'changed')}.")
     raise click.exceptions.Exit(ExitCode.HELD)
 
 

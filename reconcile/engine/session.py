@@ -109,6 +109,7 @@ class Session:
         self.state = State.open(state_directory, readonly=readonly, sound=sound)
         self.vault = Vault(state_directory, durability)
         self.messages: list[str] = list(self.state.messages)
+        self.has_finished_runs = False
         """Messages that every run repeats while their cause persists."""
         self.remarks: list[str] = []
         """Messages of this command alone."""
@@ -344,7 +345,9 @@ class Session:
 
     def finish_killed_runs(self) -> None:
         """Finish killed runs; the caller holds the run lock."""
-        self.messages += CrashRecovery(self.site).finish_all()
+        finished = list(CrashRecovery(self.site).finish_all())
+        self.has_finished_runs |= bool(finished)
+        self.messages += finished
 
     def _unfinished(self) -> list[str]:
         """Return a message for each killed run: a dry run does not finish these, and shows the files as they are."""

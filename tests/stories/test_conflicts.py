@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.faults.fault_points import dies_at
 from tests.support.projects.terminal import at_terminal, interrupted_at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
 from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
@@ -307,6 +308,30 @@ def test_interrupted_at_the_question_nothing_was_changed(world: World) -> None:
     code, shown = interrupted_at_terminal("-w", world.project, goal="[q]uit [n]: ")
     assert (code, world.sides()) == (130, before), shown
     assert shown.endswith("\ninterrupted: nothing was changed\n"), shown
+
+
+@pytest.mark.parametrize("how", ["interrupt", "quit", "no terminal"])
+def test_a_killed_run_that_was_cleaned_up_before_the_question_is_named(world: World, how: str) -> None:
+    retitled(world)
+    assert dies_at(20, lambda: world.run("-w", world.project))
+    if how == "interrupt":
+        code, shown = interrupted_at_terminal("rm", str(SECOND_ID), "-w", world.project, goal="[y/N]: ")
+        words = "\ninterrupted: a killed run was cleaned up, but nothing else was changed\n"
+    elif how == "quit":
+        code, shown = at_terminal("rm", str(SECOND_ID), "-w", world.project, answers="n\n")
+        words = "Cancelled, a killed run was cleaned up, but nothing else changed.\n"
+    else:
+        refused = world.run("rm", str(SECOND_ID), "-w", world.project)
+        code, shown, words = (
+            refused.exit_code,
+            refused.stderr,
+            "so a killed run was cleaned up, but nothing else was done;",
+        )
+    assert words in shown, shown
+    assert "was interrupted; " in shown
+    assert code == (130 if how == "interrupt" else 4)
+    _, again = at_terminal("rm", str(SECOND_ID), "-w", world.project, answers="n\n")
+    assert "Cancelled, nothing changed.\n" in again
 
 
 def test_the_version_that_a_person_did_not_choose_can_be_brought_back(world: World) -> None:
