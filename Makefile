@@ -33,7 +33,7 @@ MUTANT ?=
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage lint format docs map screens bench bench-rules clean
+.PHONY: help demo test worlds stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules clean
 .DELETE_ON_ERROR:
 
 help:
@@ -43,6 +43,7 @@ help:
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
 	@echo 'make walk      through the history of a clone of JP (RECONCILE_JP_MIRROR=DIR), WALK_STEPS=500 steps from WALK_SEED=1'
 	@echo 'make race      eight programs that use the library, and a watcher, killed at random, RACE_EVENTS=200 events each'
+	@echo 'make browser   the page of ls --tree --html in Chromium (skipped where there is none)'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; a failing input is kept as a test'
 	@echo 'make coverage  the tests, with every branch of reconcile/model and reconcile/planning required'
@@ -98,6 +99,9 @@ race: $(VENV)/.installed-dev
 faults: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/scenarios/test_faults.py tests/library/test_faults.py \
 	  tests/state/test_private_list.py tests/stories/test_unreadable.py tests/stories/test_interrupted.py $(ARGS)
+
+browser: $(VENV)/.installed-dev
+	$(BIN)/pytest tests/browser $(ARGS)
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutation --every $(MUTANTS_EVERY) --for $(MUTANTS_FOR) --only '$(MUTANT)' $(MODULES)

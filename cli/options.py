@@ -61,7 +61,7 @@ def completed_by(kind: str) -> Callable[[click.Context, click.Parameter, str], l
 
 IDS, RUNS, VERSIONS = completed_by("ids"), completed_by("runs"), completed_by("versions")
 """Completers of ids, of runs, and of saved versions."""
-_FILE, _DIR, _FORMATS = completed_by("file"), completed_by("dir"), completed_by("formats")
+FILES, _DIR, _FORMATS = completed_by("file"), completed_by("dir"), completed_by("formats")
 
 
 def _option(*names: str, **settings: Any) -> click.Option:
@@ -91,7 +91,7 @@ def spelling(name: str) -> str:
 
 def _shared_options() -> Iterator[click.Option]:
     yield _option("-n", "--dry-run", is_flag=True, help="Show the plan, and write nothing.")
-    yield _option("--out", metavar="FILE", shell_complete=_FILE, help="Dry run; save the plan for reconcile apply.")
+    yield _option("--out", metavar="FILE", shell_complete=FILES, help="Dry run; save the plan for reconcile apply.")
     yield _option("--check", is_flag=True, help="Dry run; exit 3 if there are changes.")
     yield _option("--only", metavar="ID", shell_complete=IDS, multiple=True, help="Only this conversation; repeatable.")
     yield _option(

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
+    from reconcile.inspect.listing import Survey
     from reconcile.model.plan import Conflict, Item, Plan
     from reconcile.model.policy import Policy
 
@@ -318,6 +319,25 @@ def selection(engine: Engine, options: Options) -> dict[str, frozenset[str]]:
         "only": frozenset(find_ids(engine, options.only)),
         "below": frozenset(find_ids(engine, options.below)),
     }
+
+
+def selected(engine: Engine, options: Options, survey: Survey) -> frozenset[str] | None:
+    """Return the conversations of a listing that ``--only`` and ``--below`` name; None for all."""
+    chosen = selection(engine, options)
+    if not (chosen["only"] or chosen["below"]):
+        return None
+    below = [id_ for top in chosen["below"] if top in survey.tree for id_ in survey.tree.descendants(top)]
+    return chosen["only"].union(chosen["below"], below)
+
+
+def top_of(engine: Engine, text: str, survey: Survey) -> str:
+    """Return the conversation at the top of a listing, which the user has named."""
+    (top,) = find_ids(engine, [text])
+    if top not in survey.tree:
+        import click  # here: most runs list nothing
+
+        raise click.UsageError(f"{text!r} is archived, so it has no descendants")
+    return top
 
 
 def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> None:

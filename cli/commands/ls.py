@@ -13,21 +13,19 @@ from msgspec import to_builtins
 from reconcile.inspect import listing
 
 from ..command import Command
-from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
-from ..options import IDS, options_of
+from ..context import find_roots, format_here, open_session, policy_of, settings_of
+from ..options import FILES, IDS, options_of
 from ..output.errors import ExitCode
 from ..output.screen import show_paged
 from ..output.tables import Column, table
 from ..output.text import MAX_COLUMNS, Style, clean, format_time, shorten, show
-from ..run import opened, selection
+from ..run import opened, selected, top_of
 
 if TYPE_CHECKING:
-    from reconcile.engine.engine import Engine
     from reconcile.inspect.listing import Row
     from reconcile.inspect.record_listing import RecordRow
     from reconcile.inspect.thread_listing import ThreadRow
 
-    from ..arguments import Options
 
 OBJECTIVE = 40
 UNTITLED = "(no title)"
@@ -42,6 +40,7 @@ _FAR_MS = 1e14
     examples=(
         ("reconcile ls --tree", "Draw all conversations as a tree."),
         ("reconcile ls --root=jp-c17779500000", "List the descendants of a conversation."),
+        ("reconcile ls --tree --html ../tree.html", "Write the tree, with all contents, as a page for a browser."),
     ),
 )
 @click.option("--tree", is_flag=True, help="Draw the tree.")
@@ -53,29 +52,40 @@ _FAR_MS = 1e14
     shell_complete=IDS,
     help="List roots only; with =ID, the descendants of ID.",
 )
+@click.option(
+    "--html",
+    metavar="FILE",
+    shell_complete=FILES,
+    help="Write the tree as a page for a browser, with the contents of all conversations.",
+)
 @click.option("--archived", is_flag=True, help="List archived conversations.")
 @click.pass_context
-def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) -> None:
+def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None, archived: bool) -> None:
     """List conversations, or draw their tree.
 
     Each line has the title, the id, the number of events, the last activity, the sides that have it, and its root
-    conversation.
+    conversation. The page of --html is one file, which only you can read: it holds private conversations, too.
     """
     options = options_of(context)
     here = format_here(options)
     if here == "leslie":
-        _list_threads(context, tree=tree, other=archived or root is not None)
+        _list_threads(context, tree=tree, other=archived or root is not None or html is not None)
     if here == "claudesidian":
-        _list_records(context, other=tree or archived or root is not None)
+        _list_records(context, other=tree or archived or root is not None or html is not None)
+    if html is not None:
+        if not tree or archived or root == "" or options.json:
+            raise click.UsageError("--html is for ls --tree, without --json, --archived, and --root alone")
+        from ..tree_page import write_tree_page
+
+        write_tree_page(options, html, root)
+        return
     with opened(options) as engine:
         policy = policy_of(options, settings_of(engine.session.roots))
         found = engine.plan(policy, also=engine.noteworthy)
         known = listing.survey(engine, found, engine.decide(found, policy))
-        is_tree, wanted = tree and root != "", _selected(engine, options, known)
+        is_tree, wanted = tree and root != "", selected(engine, options, known)
         if root:
-            (top,) = find_ids(engine, [root])
-            if top not in known.tree:
-                raise click.UsageError(f"{root!r} is archived, so it has no descendants")
+            top = top_of(engine, root, known)
             rows = tuple(listing.tree(known, top, wanted)) if tree else listing.below(known, top)
         elif root is not None:
             rows = listing.roots(known)
@@ -92,15 +102,6 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
     hidden = 0 if part else sum(entry.archived for entry in known.entries.values())
     after = (f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})",) if hidden else ()
     _show(rows, Style.choose(options.color), after, with_root=not is_tree and root is None and not archived)
-
-
-def _selected(engine: Engine, options: Options, known: listing.Survey) -> frozenset[str] | None:
-    """Return the conversations that ``--only`` and ``--below`` name; None for all."""
-    chosen = selection(engine, options)
-    if not (chosen["only"] or chosen["below"]):
-        return None
-    below = [id_ for top in chosen["below"] if top in known.tree for id_ in known.tree.descendants(top)]
-    return chosen["only"].union(chosen["below"], below)
 
 
 def _json(row: Row | ThreadRow) -> dict[str, object]:
@@ -144,7 +145,7 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
     options = options_of(context)
     given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
     if other or given:
-        unknown = ", ".join(given) or "--root and --archived"
+        unknown = ", ".join(given) or "--root, --archived and --html"
         raise click.UsageError(f"ls lists all leslie threads, flat or with --tree: leave out {unknown}")
     rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     if options.json:
@@ -192,7 +193,7 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     options = options_of(context)
     given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
     if other or given:
-        unknown = ", ".join(given) or "--tree, --root and --archived"
+        unknown = ", ".join(given) or "--tree, --html, --root and --archived"
         raise click.UsageError(f"ls lists all claudesidian records: leave out {unknown}")
     roots = find_roots(options)
     settings = settings_of(roots)

@@ -291,9 +291,10 @@ class Session:
 
         A missing file has no entry; an unreadable one, or one that has changed since the scan, has a `Fault`.
         """
-        return self._contents(view.store.main), self._contents(view.workspace.main)
+        return self.copy_contents(view.store.main), self.copy_contents(view.workspace.main)
 
-    def _contents(self, copy: Copy | None) -> dict[str, Content]:
+    def copy_contents(self, copy: Copy | None) -> dict[str, Content]:
+        """Return the managed files of one copy; see `contents`."""
         if copy is None:
             return {}
         files = {file.name: file for file in copy.files}

@@ -99,14 +99,29 @@ def tree(survey: Survey, top: str | None = None, wanted: Collection[str] | None 
 
     Rows deeper than `MAX_DRAWN` are not indented further, and show their depth as a number.
     """
+    for conversation, branch in draw_tree(*_shape(survey, top, wanted)):
+        yield _row(survey, conversation, branch)
+
+
+def outline(survey: Survey, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[tuple[str, int]]:
+    """Yield the conversations of a tree (see `tree`), parents first, each with its depth from 0."""
+    starts, children_of = _shape(survey, top, wanted)
+    stack = [(start, 0) for start in reversed(starts)]
+    while stack:
+        conversation, depth = stack.pop()
+        yield conversation, depth
+        stack += [(child, depth + 1) for child in reversed(children_of(conversation))]
+
+
+def _shape(
+    survey: Survey, top: str | None, wanted: Collection[str] | None
+) -> tuple[Sequence[str], Callable[[str], Sequence[str]]]:
+    """Return the roots of a tree, and the function that returns the children of a conversation."""
     index = survey.tree
     shown = index.depths.keys() if wanted is None else wanted
     tops = (id_ for id_ in index.walk() if id_ in shown and index.parent_of(id_) not in shown)
     starts = tuple(tops) if top is None else (top,)
-    for conversation, branch in draw_tree(
-        starts, lambda parent: [child for child in index.children_of(parent) if child in shown]
-    ):
-        yield _row(survey, conversation, branch)
+    return starts, lambda parent: [child for child in index.children_of(parent) if child in shown]
 
 
 def draw_tree(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:

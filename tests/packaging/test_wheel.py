@@ -64,7 +64,7 @@ def test_wheel_holds_every_module(wheel: list[str]) -> None:
     expected = {
         "/".join([name, *file.relative_to(PROJECT / top).parts])
         for top, name in IMPORT_NAMES.items()
-        for pattern in ("*.py", "py.typed")
+        for pattern in ("*.py", "py.typed", "*.html", "*.css", "*.js")
         for file in (PROJECT / top).rglob(pattern)
     }
     assert {name for name in wheel if ".dist-info/" not in name and ".data/" not in name} == expected

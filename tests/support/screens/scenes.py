@@ -16,7 +16,7 @@ Story = dict[str, tuple[Step, ...]]
 STORIES: tuple[Story, ...] = (
     {
         "daily/first-run": (Shot("status"), Shot("--dry-run"), Shot("", "y\n"), Shot("")),
-        "look/ls": (Shot("ls"), Shot("ls --tree"), Shot("ls --root")),
+        "look/ls": (Shot("ls"), Shot("ls --tree"), Shot("ls --root"), Shot("ls --tree --html ~/tree.html")),
         "daily/status": (Change("edit both"), Change("break"), Shot("status"), Shot(f"status {NOTES}")),
         "daily/diff": (Shot("diff 'release letter'"),),
         "daily/dry-run": (Shot("--dry-run"),),

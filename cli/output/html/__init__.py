@@ -1,0 +1,1 @@
+"""Pages in HTML: one file each, which loads nothing from anywhere else."""
