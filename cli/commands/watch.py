@@ -246,8 +246,14 @@ class _TextLines:
             return event.message + (f", of which {SHOWN} are shown" if self._has_more else "")
         words = {EventKind.RESUMED: "resumed", EventKind.STOPPED: "stopped"}.get(event.kind, event.kind.value)
         if event.kind in (EventKind.MESSAGE, EventKind.NOTED):
-            return clean(event.message)
-        return self._style(words, _COLORS.get(event.kind)) + (f": {clean(event.message)}" if event.message else "")
+            return self._wrapped(event.message)
+        text = self._wrapped(f"{words}: {event.message}" if event.message else words)
+        return self._style(words, _COLORS.get(event.kind)) + text.removeprefix(words)
+
+    def _wrapped(self, message: str) -> str:
+        """Return a message as lines that fit the terminal behind the time."""
+        columns = self._style.columns
+        return f"\n{' ' * _AT}".join(wrap(clean(message), None if columns is None else columns - _AT))
 
     def _of_action(self, event: WatchEvent, action: Action) -> str:
         colored = self._style(pad(verb(action), VERB_COLUMNS), _COLORS[event.kind])
@@ -256,8 +262,10 @@ class _TextLines:
         columns = self._style.columns
         if columns is None or _AT + TITLE // 2 + VERB_COLUMNS + width(what) + width(why) + 6 <= columns:
             return f"{self._title(action.title)}  {colored}  {what}  {self._style(why, dim=True)}".rstrip()
-        lines = [f"{self._title(action.title)}", f"{' ' * _AT}{colored}  {what}".rstrip()]
-        lines += [self._style(line, dim=True) for line in wrap(why, columns, " " * (_AT + VERB_COLUMNS + 2))]
+        at = " " * (_AT + VERB_COLUMNS + 2)
+        first, *rest = wrap(detail(action), columns - len(at))
+        lines = [self._title(action.title), f"{' ' * _AT}{colored}  {first}", *(f"{at}{line}" for line in rest)]
+        lines += [self._style(line, dim=True) for line in wrap(why, columns, at)]
         return "\n".join(lines)
 
     def _of_item(self, event: WatchEvent, item: Item) -> str:
@@ -270,7 +278,7 @@ class _TextLines:
             f"{unit}{clean(item.message)}",
             self._style.columns,
         )
-        if columns is None or _AT + width(name) + VERB_COLUMNS + 2 + width(message) + len(way) <= columns or not name:
+        if columns is None or _AT + width(name) + VERB_COLUMNS + 2 + width(message) + width(way) <= columns:
             return f"{name}{colored}  {message}{self._style(way, 'cyan')}"
         lines = [f"{name}{colored}".rstrip(), *wrap(message, columns, " " * _AT)]
         lines += [

@@ -9,6 +9,7 @@ import click
 
 from reconcile.inspect.conversation import compare, compare_records
 
+from .screen import fit
 from .text import MAX_COLUMNS, Style, clean, pad, shorten
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def compared(session: Session, view: View) -> Comparison:
 def print_differences(session: Session, views: Mapping[str, View], options: Options, conversation: str) -> None:
     """Print the differences between the sides of one conversation, for a question."""
     style = Style.choose(options.color)
-    for line in difference_lines(compared(session, views[conversation]), style, None if options.verbose else SHOWN):
+    lines = difference_lines(compared(session, views[conversation]), style, None if options.verbose else SHOWN)
+    for line in fit(lines, style):
         click.echo(line)
 
 

@@ -34,6 +34,19 @@ def beginning(text: str, columns: int) -> str:
     return "".join(shown)
 
 
+def parts_of(text: str) -> Iterator[str]:
+    """Yield the parts of a word between which a line may end: before each wide character that is no punctuation."""
+    part, was_wide = "", False
+    for glyph, columns in _glyphs(text):
+        is_wide = columns == 2
+        if part and (is_wide or was_wide) and not unicodedata.category(glyph[0]).startswith("P"):
+            yield part
+            part = ""
+        part += glyph
+        was_wide = is_wide
+    yield part
+
+
 def _glyphs(text: str) -> Iterator[tuple[str, int]]:
     """Yield characters, each with the marks that belong to it, and the columns that it takes."""
     glyph, columns = "", 0

@@ -51,6 +51,7 @@ def _pieces(text: str, room: int) -> Iterator[str]:
     """Yield the words of a text; of a long path its parts, of which all but the first begin with a NUL.
 
     Of a part that is still too wide, the id at its beginning is one piece, and each of the words after it.
+    Wide characters, such as Chinese ones, are pieces of their own.
     """
     for word in text.split(" "):
         parts = re.findall(r"[^/]+/?|/", word) if width(word) > room and "/" in word else [word]
@@ -59,6 +60,10 @@ def _pieces(text: str, room: int) -> Iterator[str]:
             for part in parts
             for piece in (re.findall(r"[^-]+-?|-", part) if width(part) > room and _NAME.match(part) else [part])
         ]
+        if not word.isascii() and any(width(piece) > room for piece in pieces):
+            from .glyphs import parts_of  # here: most text is ASCII
+
+            pieces = [part for piece in pieces for part in (parts_of(piece) if width(piece) > room else [piece])]
         yield pieces[0]
         yield from (f"\0{piece}" for piece in pieces[1:])
 

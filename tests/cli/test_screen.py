@@ -52,6 +52,16 @@ def test_wrapped_lines_fit_and_lose_nothing(words: str, columns: int, indent: in
     assert screen.wrap(words, None, "  ") == [f"  {words}"]
 
 
+def test_a_text_of_wide_characters_is_broken_between_them_and_not_before_a_full_stop() -> None:
+    words = "\u6771\u4eac\u90fd" * 8 + "\u3002"
+    lines = screen.wrap(f"see {words} (jp-c17780300000)", 20, "", "  ")
+    assert all(columns_of(line) <= 20 for line in lines[:-1])
+    assert "".join(lines).replace(" ", "") == f"see{words}(jp-c17780300000)"
+    assert lines[0] == "see " + words[:8]
+    assert not any(line.strip().startswith("\u3002") for line in lines)
+    assert screen.wrap("\u6771\u4eac abc", 7) == ["\u6771\u4eac", "abc"], "a short word stays whole"
+
+
 def test_ids_and_words_are_never_broken() -> None:
     identifier = "jp-c" + "1" * 60
     assert identifier in screen.wrap(f"see {identifier} for more", 20)

@@ -14,10 +14,13 @@ from tests.support.documents import commands
 from tests.support.pages import text
 from tests.support.screens.files import BEFORE, SCREENS, present_files
 from tests.support.screens.scenes import SCENES, plain
-from tests.support.screens.world import COLUMNS, Shot, World
+from tests.support.screens.world import BACKUPS, COLUMNS, NOTES, Live, Shot, World
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+CHINESE = "\u5173\u4e8e\u53d1\u5e03\u8bf4\u660e\u7684\u8ba8\u8bba"
 
 
 def present() -> list[Path]:
@@ -60,35 +63,52 @@ def test_a_picture_shows_its_text_and_loads_nothing(path: Path) -> None:
     assert re.sub(r"\s", "", "".join(shown.values())) == re.sub(r"\s", "", text(path))
 
 
-READERS = (
-    "status",
-    "status -v",
-    "status 17780300000",
-    "--dry-run",
-    "ls",
-    "ls --tree",
-    "log",
-    "vault",
-    "checkouts",
-    "diff 17780300000",
-    "doctor",
-    "local 17779500000 --dry-run",
+SHOTS: tuple[Shot | Live, ...] = (
+    *map(
+        Shot,
+        (
+            "status",
+            "status -v",
+            f"status {NOTES}",
+            "--dry-run",
+            "ls",
+            "ls --tree",
+            "log",
+            "log RUN",
+            "vault",
+            "checkouts",
+            f"diff {NOTES}",
+            "doctor",
+            "config",
+            f"local {BACKUPS} --dry-run",
+            f"fork {NOTES} --dry-run",
+            f"restore {NOTES}",
+            f"diff {CHINESE[:2]}",
+        ),
+    ),
+    Shot("", "skip\nd\nn\n"),
+    Shot(f"rm {BACKUPS} --cascade", "n\n"),
+    Shot("undo", "n\n"),
+    Live("watch", ((r"watching \d+ conv", "edit here"),), "(?s)(its title changed.*){2}"),
 )
-CHINESE = "\u5173\u4e8e\u53d1\u5e03\u8bf4\u660e\u7684\u8ba8\u8bba" * 9
+"""A hint of `restore` and `diff`, and a question, are among them; `show` prints a file as it is."""
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize("columns", [60, 80, 120])
 def test_no_line_is_wider_than_a_terminal(columns: int, tmp_path: Path) -> None:
     world = World(tmp_path, columns)
     world.shown(Shot("-q -y"))
     world.change("edit both")
+    world.shown(Shot("-q -y"))
+    for path in tmp_path.rglob("conversations/**/metadata.json"):
+        metadata = json.loads(path.read_text("utf-8"))
+        title = f"{CHINESE * (5 if BACKUPS in path.parent.name else 1)} {path.parts[-5]} {CHINESE * 2}"
+        path.write_text(json.dumps(metadata | {"title": title}, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     world.change("break")
-    (path,) = tmp_path.glob("data/workspace/*/conversations/17779500000-*/metadata.json")
-    metadata = json.loads(path.read_text("utf-8")) | {"title": CHINESE}
-    path.write_text(json.dumps(metadata, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    shown = {words: plain(world.shown(Shot(words))).splitlines()[1:] for words in READERS}
+    shown = {shot.words: plain(world.shown(shot)).splitlines()[1:] for shot in SHOTS}
     assert CHINESE[:5] in "".join(shown["status"])
+    assert "Take the [n]ewest" in " ".join(shown[""])
     wide = {words: [line for line in lines if columns_of(line) > columns] for words, lines in shown.items()}
     assert {words: lines for words, lines in wide.items() if lines} == {}
 
