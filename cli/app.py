@@ -40,6 +40,7 @@ GROUPS = {
     },
     "Look": {
         "ls": Entry("ls", "List conversations, or draw their tree."),
+        "find": Entry("find", "Find conversations by words in their titles and events."),
         "log": Entry("log", "List the runs, or the steps of one run."),
         "show": Entry("vault", "Print a saved version."),
         "brief": Entry("brief", "Print a summary of a Claudesidian workspace."),
@@ -79,6 +80,7 @@ SYNONYMS = {
     "backups": "vault",
     "check": "doctor",
     "delete": "rm",
+    "grep": "find",
     "hide": "local",
     "history": "log",
     "list": "ls",
@@ -88,6 +90,7 @@ SYNONYMS = {
     "publish": "project",
     "remove": "rm",
     "revert": "undo",
+    "search": "find",
     "settings": "config",
     "unpublish": "local",
     "worktrees": "checkouts",

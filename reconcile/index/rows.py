@@ -38,6 +38,7 @@ Files: TypeAlias = "Mapping[str, tuple[Fingerprint, Digest]]"
 """By name, the status and the content of each file."""
 
 _DIGEST = 32
+DIGEST_BYTES = _DIGEST // 2
 _FINGERPRINT = struct.Struct("<qqQq")
 _KINDS = {kind.value: kind for kind in ParentKind}
 _NO_PARENT = ParentRef(ParentKind.ABSENT)
@@ -258,7 +259,7 @@ class Row(NamedTuple):
     def files(self) -> dict[str, tuple[Fingerprint, Digest]]:
         """Return fingerprint and digest of each file."""
         digests = self.digests.hex()
-        pairs = zip(_split_names(self.names), _FINGERPRINT.iter_unpack(self.prints), strict=False)
+        pairs = zip(split_names(self.names), _FINGERPRINT.iter_unpack(self.prints), strict=False)
         return {name: (known, digests[at * _DIGEST :][:_DIGEST]) for at, (name, known) in enumerate(pairs)}
 
     def sizes_and_times(self) -> list[tuple[int, int]]:
@@ -278,14 +279,14 @@ class Row(NamedTuple):
         at = 0
         files = []
         numbers = _FINGERPRINT.iter_unpack(self.prints)
-        for name, (size, mtime_ns, _, _) in zip(_split_names(self.names), numbers, strict=False):
+        for name, (size, mtime_ns, _, _) in zip(split_names(self.names), numbers, strict=False):
             files.append(File(name, size, mtime_ns, digests[at : at + _DIGEST]))
             at += _DIGEST
         return Copy(side, conversation, path, partition, container, tuple(files), self.metadata(), self.stream())
 
 
 @functools.lru_cache(maxsize=256)
-def _split_names(names: str) -> tuple[str, ...]:
+def split_names(names: str) -> tuple[str, ...]:
     """Return the names in one value, which many rows have; an empty one is of a copy that is a file, or of none."""
     return tuple(map(intern, names.split("\0")))
 

@@ -35,6 +35,7 @@ STORIES: tuple[Story, ...] = (
         "maintain/gc": (Change("expire"), Shot("gc --dry-run"), Shot("gc", "y\n")),
         "recover/recover": (Change("delete the workspace"), Shot(""), Shot("recover", "y\n" * 4), Shot("status")),
         "look/show": (Shot("show VERSION"),),
+        "look/find": (Shot("find letter"), Shot("find nowhere")),
         "recover/restore": (Shot("restore VERSION --dry-run"), Shot("restore VERSION")),
         "daily/apply": (Change("edit both"), Shot("--out plan.json"), Shot("apply plan.json")),
         "maintain/doctor": (Change("break"), Shot("doctor"), Shot("status")),
