@@ -291,10 +291,9 @@ class Session:
 
         A missing file has no entry; an unreadable one, or one that has changed since the scan, has a `Fault`.
         """
-        return self.copy_contents(view.store.main), self.copy_contents(view.workspace.main)
+        return self._contents(view.store.main), self._contents(view.workspace.main)
 
-    def copy_contents(self, copy: Copy | None) -> dict[str, Content]:
-        """Return the managed files of one copy; see `contents`."""
+    def _contents(self, copy: Copy | None) -> dict[str, Content]:
         if copy is None:
             return {}
         files = {file.name: file for file in copy.files}

@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from reconcile.formats.jp.times import instant_ns
 from reconcile.inspect.conversation import decided_conflicts, notices
-from reconcile.model.snapshot import Fault
+from reconcile.inspect.sources import side_source, transcript_of
+from reconcile.model.transcript import Transcript
 from reconcile.planning.status_listing import status_lines
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from reconcile.engine.engine import Engine, Pass
     from reconcile.engine.session import Session
     from reconcile.inspect.listing import Survey
-    from reconcile.model.transcript import Transcript
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
     from reconcile.planning.status_listing import StatusLine
@@ -94,10 +93,5 @@ def read_transcripts(session: Session, view: TreeView, views: Mapping[str, View]
     """Yield the contents of a tree's conversations, in its order: the store's copy, or else the workspace's."""
     for node in view.nodes:
         of_both = views[node.conversation]
-        files = session.copy_contents(of_both.store.main or of_both.workspace.main)
-        unread = tuple(
-            f"{name or 'the file'}: {fault.words}" for name, fault in files.items() if isinstance(fault, Fault)
-        )
-        contents = {name: content for name, content in files.items() if not isinstance(content, Fault)}
-        transcript = session.format.transcript(node.conversation, contents)
-        yield replace(transcript, notes=(*unread, *transcript.notes)) if unread else transcript
+        copy = of_both.store.main or of_both.workspace.main
+        yield Transcript(None) if copy is None else transcript_of(session.format, side_source(session, copy))
