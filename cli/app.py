@@ -42,7 +42,7 @@ GROUPS = {
         "ls": Entry("ls", "List conversations, or draw their tree."),
         "find": Entry("find", "Find conversations by words in their titles and events."),
         "log": Entry("log", "List the runs, or the steps of one run."),
-        "show": Entry("vault", "Print a saved version."),
+        "show": Entry("show", "Print a conversation or a saved version as text."),
         "brief": Entry("brief", "Print a summary of a Claudesidian workspace."),
     },
     "Organise": {

@@ -37,11 +37,12 @@ _READ = 100
 
 
 def candidates(kind: str, options: Options, incomplete: str) -> list[CompletionItem]:
-    """Return the candidates of a kind: ``ids``, ``runs``, ``versions``, ``formats``, ``file`` or ``dir``."""
+    """Return the candidates of a kind: ids, runs, versions, sources, formats, a ``file`` or a ``dir``."""
     kinds: dict[str, Callable[[Options, str], Iterable[CompletionItem]]] = {
         "ids": _ids,
         "runs": _runs,
         "versions": _versions,
+        "sources": _sources,
         "formats": lambda _, text: map(CompletionItem, (name for name in _FORMATS if name.startswith(text))),
         "file": lambda _, text: [CompletionItem(text, type="file")],
         "dir": lambda _, text: [CompletionItem(text, type="dir")],
@@ -128,6 +129,22 @@ def _versions(options: Options, text: str) -> Iterator[CompletionItem]:
             for name in sorted(names):
                 if name.startswith(text):
                     yield CompletionItem(name, help=run.command)
+
+
+def _sources(options: Options, text: str) -> Iterator[CompletionItem]:
+    """Yield what `show` and `diff` take: ids, and after ``@`` the two sides, saved versions, and other checkouts."""
+    name, at, place = text.rpartition("@")
+    if not at:
+        yield from _ids(options, text)
+        return
+    for side in ("store", "workspace"):
+        if side.startswith(place):
+            yield CompletionItem(f"{name}@{side}", help="as it is now")
+    yield from _versions(options, text)
+    with _session(options) as session:
+        for checkout in session.state.checkouts():
+            if checkout.id != session.checkout and checkout.project.startswith(place):
+                yield CompletionItem(f"{name}@{checkout.project}", help="another checkout")
 
 
 def _session(options: Options) -> Session:

@@ -61,6 +61,8 @@ def completed_by(kind: str) -> Callable[[click.Context, click.Parameter, str], l
 
 IDS, RUNS, VERSIONS = completed_by("ids"), completed_by("runs"), completed_by("versions")
 """Completers of ids, of runs, and of saved versions."""
+SOURCES = completed_by("sources")
+"""A completer of versions to read: `reconcile.inspect.sources`."""
 FILES, _DIR, _FORMATS = completed_by("file"), completed_by("dir"), completed_by("formats")
 
 

@@ -1,4 +1,4 @@
-"""``reconcile diff ID``: prints the differences between the sides of one conversation, and its lost conflicts."""
+"""``reconcile diff``: prints the differences between the sides of a conversation, or between two versions."""
 
 from __future__ import annotations
 
@@ -7,22 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from reconcile.inspect.conversation import decided_conflicts, mark_seen
+from reconcile.inspect.differences import changes_as_json, differences_of
+from reconcile.inspect.markdown import to_markdown
+from reconcile.inspect.sources import Source, read_source, side_source, split_spelling, transcript_of
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import time_text
 
 from ..command import Command
-from ..context import find_ids, open_session, policy_of, settings_of
-from ..options import IDS, options_of
-from ..output.differences import SHOWN, compared, difference_lines
+from ..context import open_session, settings_of
+from ..options import SOURCES, options_of
+from ..output.diff_text import diff_lines
+from ..output.differences import compared
+from ..output.difftool import open_difftool
 from ..output.screen import fit, show_paged
-from ..output.text import Style, clean, pad, title_and_id
-from ..run import opened, selection
+from ..output.text import Style, clean, pad, terminal_columns, title_and_id
+from ..reading import opened_for_reading
 
 if TYPE_CHECKING:
-    from reconcile.inspect.conversation import Comparison
+    from collections.abc import Iterator
+
+    from reconcile.engine.session import Session
+    from reconcile.inspect.conversation import Decided
+    from reconcile.inspect.differences import Differences
+    from reconcile.inspect.sources import Reading
+    from reconcile.planning.rules.views import View
+
+    from ..arguments import Options
+
+_MOST = 2
 
 
 @click.command(
@@ -31,33 +47,132 @@ if TYPE_CHECKING:
     accepts=("dry_run", "json", "verbose"),
     examples=(
         ("reconcile diff jp-c17780300000", "Compare both sides of a conversation."),
-        ("reconcile diff jp-c17780300000 --verbose", "List every event that differs."),
+        ("reconcile diff jp-c17780300000 --side-by-side", "Show the store on the left, the workspace on the right."),
+        ("reconcile diff jp-c17780300000@20260515-100000-00 jp-c17780300000", "Show what changed since a run."),
     ),
 )
-@click.argument("conversation", metavar="ID", shell_complete=IDS)
+@click.argument("sources", metavar="ID [ID]", nargs=-1, shell_complete=SOURCES)
+@click.option("--side-by-side", is_flag=True, help="Show the two versions in two columns.")
+@click.option("--tool", metavar="[NAME]", is_flag=False, flag_value="", help="Open git's difftool, or the one named.")
 @click.pass_context
-def diff(context: click.Context, conversation: str) -> None:
+def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, tool: str | None) -> None:
     """Show the differences between store and workspace.
 
-    Compares metadata by key, and events one by one. Also shows how the last conflict was decided, and marks that notice
-    as read, unless --dry-run is given.
+    Compares metadata by key, and events word by word. With one ID, also shows how the last conflict was decided, and
+    marks that notice as read, unless --dry-run is given.
+
+    An ID can also be a version: ID@store, ID@workspace, ID@RUN (saved by that run), or ID@DIR (another checkout). With
+    two of them, compares these. One version alone is compared with the store's.
     """
     options = options_of(context)
-    writes = not options.is_dry
-    with opened(options) as engine:
-        session, settings = engine.session, settings_of(engine.session.roots)
-        roots = session.roots
-        (one,) = find_ids(engine, [conversation])
-        policy = policy_of(options, settings, selection(engine, options))
-        view = engine.decide(engine.plan(policy, also=[one]), policy).views[one]
-        comparison = compared(session, view)
-        decided = [each for each in decided_conflicts(session, one) if not each.is_back(view)]
-        losers = [version for each in decided for version in each.lost]
-    if writes and any(not each.is_seen for each in decided):
-        with open_session(roots, settings, readonly=False) as session:
-            mark_seen(session, [one])
+    if not sources and tool:
+        sources, tool = (tool,), ""  # the option has taken the id for the name of a tool
+    if not 1 <= len(sources) <= _MOST:
+        raise click.UsageError("name one conversation, or two versions to compare", context)
+    if tool is not None and (options.json or side_by_side):
+        raise click.UsageError("--tool opens a program; leave out --json and --side-by-side", context)
+    is_plain = len(sources) == 1 and split_spelling(sources[0])[1] is None
+    decided: list[Decided] = []
+    with opened_for_reading(options) as reading:
+        session = reading.session
+        differences, view = _sides(reading, sources[0]) if is_plain else (_versions(reading, sources), None)
+        if view is not None:
+            decided = [each for each in decided_conflicts(session, view.id) if not each.is_back(view)]
+    if view is not None and not options.is_dry and any(not each.is_seen for each in decided):
+        with open_session(session.roots, settings_of(session.roots), readonly=False) as writing:
+            mark_seen(writing, [view.id])
     if options.json:
-        kept = [
+        found = _as_json(differences, decided) if view is not None else _versions_as_json(differences)
+        click.echo(json.dumps(found, indent=2))
+        return
+    if tool is not None:
+        _open(session, differences, tool)
+        return
+    style = Style.choose(options.color)
+    show_paged(_text(differences, view, decided, options, style, is_wide=side_by_side), style)
+
+
+def _sides(reading: Reading, text: str) -> tuple[Differences, View]:
+    """Compare the two sides of a conversation."""
+    session = reading.session
+    view = reading.view(reading.find(text))
+    sources = [_side(session, view, side) for side in Side]
+    return differences_of(session.format, sources[0], sources[1], compared(session, view)), view
+
+
+def _side(session: Session, view: View, side: Side) -> Source:
+    """Return the version of a side; one without any files if the side has none."""
+    copy = view.side(side).main
+    if copy is None:
+        return Source(view.id, side.value, f"{view.id}@{side}", {}, title=view.title)
+    return replace(side_source(session, copy), title=view.title)
+
+
+def _versions(reading: Reading, texts: tuple[str, ...]) -> Differences:
+    """Compare two versions; one alone is compared with the store's, and the store's with the workspace's."""
+    left = read_source(reading, texts[0])
+    if len(texts) == _MOST:
+        right = read_source(reading, texts[1])
+    else:
+        other = "" if left.label != Side.STORE else f"@{Side.WORKSPACE}"
+        right = read_source(reading, f"{left.conversation}{other}")
+    return differences_of(reading.session.format, left, right)
+
+
+def _text(
+    differences: Differences,
+    view: View | None,
+    decided: list[Decided],
+    options: Options,
+    style: Style,
+    *,
+    is_wide: bool,
+) -> Iterator[str]:
+    left, right = differences.left, differences.right
+    yield title_and_id(left.title if view is None else view.title, left.conversation, style)
+    labels = (left.label, right.label)
+    if left.conversation != right.conversation:
+        yield title_and_id(right.title, right.conversation, style)
+        labels = (f"{left.conversation} ({left.label})", f"{right.conversation} ({right.label})")
+    columns = terminal_columns() if is_wide else None
+    shown = (clean(labels[0]), clean(labels[1]))
+    yield from diff_lines(differences, shown, style, columns=columns, is_full=options.verbose)
+    yield from fit(_decided_lines(decided, style), style)
+
+
+def _decided_lines(decided: list[Decided], style: Style) -> Iterator[str]:
+    for each in decided:
+        how = "chosen by you in" if each.chosen else "decided by"
+        saved = f"saved in the vault ({time_text(max(version.mtime_ns for version in each.lost))})"
+        unit = clean(unit_text(each.unit))
+        yield f"  conflict in {unit}, {how} run {each.run}:"
+        yield from (f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side)
+        yield from (f"    {style(f'reconcile {verb} {clean(each.spelling)}', 'cyan')}" for verb in ("show", "restore"))
+
+
+def _open(session: Session, differences: Differences, tool: str) -> None:
+    """Open both versions as Markdown in the user's difftool."""
+    form, texts = session.format, {}
+    for number, source in enumerate((differences.left, differences.right), 1):
+        name = "".join(char if char.isalnum() else "-" for char in source.label).strip("-")
+        texts[f"{number}-{name[-40:]}.md"] = to_markdown(transcript_of(form, source))
+    if len(set(texts.values())) == 1:
+        click.echo("no differences in the texts")
+        return
+    open_difftool(session.directory, texts, tool)
+
+
+def _as_json(differences: Differences, decided: list[Decided]) -> dict[str, Any]:
+    values: dict[str, Any] = to_builtins(differences.comparison)
+    values["metadata"] = [
+        {"key": key, "store": ours, "workspace": theirs} for key, ours, theirs in differences.comparison.metadata
+    ]
+    values["extras"] = [{"name": name, "state": state} for name, state in differences.comparison.extras]
+    return {
+        "format": "reconcile.diff/1",
+        "conversation": differences.left.conversation,
+        **values,
+        "losers": [
             {
                 "unit": version.unit,
                 "file": version.file,
@@ -65,9 +180,10 @@ def diff(context: click.Context, conversation: str) -> None:
                 "version": version.name,
                 "digest": version.digest,
             }
-            for version in losers
-        ]
-        won = [
+            for each in decided
+            for version in each.lost
+        ],
+        "decided": [
             {
                 "unit": each.unit,
                 "run": each.run,
@@ -76,25 +192,27 @@ def diff(context: click.Context, conversation: str) -> None:
                 "lost": each.version,
             }
             for each in decided
-        ]
-        text = {"format": "reconcile.diff/1", "conversation": one, **_json(comparison), "losers": kept, "decided": won}
-        click.echo(json.dumps(text, indent=2))
-        return
-    style = Style.choose(options.color)
-    lines = [title_and_id(view.title, one, style)]
-    lines += difference_lines(comparison, style, None if options.verbose else SHOWN)
-    for each in decided:
-        how = "chosen by you in" if each.chosen else "decided by"
-        saved = f"saved in the vault ({time_text(max(version.mtime_ns for version in each.lost))})"
-        unit = clean(unit_text(each.unit))
-        lines.append(f"  conflict in {unit}, {how} run {each.run}:")
-        lines += [f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side]
-        lines += [f"    {style(f'reconcile {verb} {clean(each.spelling)}', 'cyan')}" for verb in ("show", "restore")]
-    show_paged(fit(lines, style), style)
+        ],
+        "changes": changes_as_json(differences.pairs),
+    }
 
 
-def _json(comparison: Comparison) -> dict[str, Any]:
-    values: dict[str, Any] = to_builtins(comparison)
-    values["metadata"] = [{"key": key, "store": ours, "workspace": theirs} for key, ours, theirs in comparison.metadata]
-    values["extras"] = [{"name": name, "state": state} for name, state in comparison.extras]
-    return values
+def _versions_as_json(differences: Differences) -> dict[str, Any]:
+    known = differences.comparison
+    sources = {"left": differences.left, "right": differences.right}
+    return {
+        "format": "reconcile.diff/1",
+        "conversation": differences.left.conversation,
+        **{
+            word: {"conversation": source.conversation, "name": source.name, "label": source.label}
+            for word, source in sources.items()
+        },
+        "metadata": [{"key": key, "left": ours, "right": theirs} for key, ours, theirs in known.metadata],
+        "common": known.common,
+        "left_only": to_builtins(known.store_only),
+        "right_only": to_builtins(known.workspace_only),
+        "base_config_differs": known.base_config_differs,
+        "extras": [{"name": name, "state": state} for name, state in known.extras],
+        "notes": list(known.notes),
+        "changes": changes_as_json(differences.pairs),
+    }

@@ -1,21 +1,19 @@
-"""``reconcile vault`` and ``show``: list the versions in the vault, remove some for good, and print one."""
+"""``reconcile vault``: lists the versions in the vault, and removes some for good."""
 
 from __future__ import annotations
 
-import base64
 import json
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.engine.versions import Holding, find_holding, find_versions, holdings, older_than, remove_objects
+from reconcile.engine.versions import Holding, find_holding, holdings, older_than, remove_objects
 from reconcile.planning.simulate import listing_of
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
-from ..options import VERSIONS, command_line, options_of, parse_age
+from ..options import command_line, options_of, parse_age
 from ..output.interaction import confirm_or_exit, waiting_callback
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, size
@@ -148,53 +146,3 @@ def _as_json(holding: Holding) -> dict[str, object]:
             for v in holding.versions
         ],
     }
-
-
-@click.command(
-    "show",
-    cls=Command,
-    accepts=("json",),
-    examples=(
-        ("reconcile show jp-c17780300000@20260515-100000-00", "Print a conversation as it was before this run."),
-        ("reconcile show jp-c17780300000@20260515-100000-00:stream", "Print its events only."),
-    ),
-)
-@click.argument("version", shell_complete=VERSIONS)
-@click.pass_context
-def show(context: click.Context, version: str) -> None:
-    """Print a saved version.
-
-    VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:stream, or the beginning of a hash. Prints each file below its name. A
-    single file is written byte for byte into a pipe or a file.
-    """
-    options = options_of(context)
-    roots = find_roots(options)
-    with open_session(roots, settings_of(roots), readonly=True) as session:
-        versions = find_versions(session.state, version, session.format)
-        contents = {version.digest: session.vault.read(version.digest) for version in versions}
-    if options.json:
-        listed = [
-            {
-                "conversation": version.conversation,
-                "unit": version.unit,
-                "file": version.file,
-                "digest": version.digest,
-                "size": version.size,
-                "run": version.run,
-                "content": base64.b64encode(contents[version.digest]).decode(),
-            }
-            for version in versions
-        ]
-        click.echo(json.dumps({"format": "reconcile.show/1", "versions": listed}, indent=2))
-        return
-    terminal = sys.stdout.isatty()
-    if len(versions) == 1 and not terminal:
-        sys.stdout.buffer.write(contents[versions[0].digest])
-        return
-    style = Style.choose(options.color)
-    lines = []
-    for item in versions:
-        head = f"{item.side}:{item.path}  {size(item.size)}  {format_time(item.mtime_ns)}  {item.digest[:16]}"
-        lines += [style(line, bold=True) for line in wrap(clean(head), style.columns, "", "  ")]
-        lines += map(clean, contents[item.digest].decode(errors="surrogateescape").splitlines())
-    show_paged(lines, style)

@@ -195,7 +195,7 @@ def _newest(unit: str, places: list[dict[str, Version]], vault: Vault, form: For
         raise invalid[0][1]
     chosen, newest = valid[0]
     notes = [_note_other(_differing(files, chosen, form), "take it instead", "restore") for files, _ in valid[1:]]
-    notes += [_note_other(_differing(files, chosen, form), "print it", "show") for files, _ in invalid]
+    notes += [_note_other(_differing(files, chosen, form), "print it", "show --raw") for files, _ in invalid]
     return Restorable((newest,), tuple(notes))
 
 
@@ -260,7 +260,7 @@ def _facts(unit: str, contents: dict[str, StreamContent], form: Format) -> objec
         facts = form.read_stream(contents, events=False)
     if isinstance(facts, Fault):
         message = f"{facts.file}: {facts.words}; an invalid version is not written"
-        raise NoVersionError(message, "print it: reconcile show VERSION")
+        raise NoVersionError(message, "print it: reconcile show VERSION --raw")
     return facts
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.engine.run_history import undone_changes
 from reconcile.formats.json import strict
@@ -17,7 +18,7 @@ from reconcile.state.journal import StepState
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.engine.session import Session
     from reconcile.model.snapshot import Content
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from reconcile.state.vault import Version
 
 T = TypeVar("T", list[Any], dict[str, Any])
+
+Both: TypeAlias = "Mapping[str, tuple[Content | None, Content | None]]"
+"""Two versions of each file, by name; None: a version lacks it."""
+_SIDES = ("store", "workspace")
 
 TEXT = 80
 """Number of characters of an event's text that are shown."""
@@ -115,38 +120,49 @@ def compare(
 
     A missing file counts as empty. A file that can't be read, or is no valid JSON, isn't compared; ``notes`` name it.
     """
+    return replace(compare_files(store, workspace, names), extras=_extras_of(view))
+
+
+def compare_files(
+    store: Mapping[str, Content],
+    workspace: Mapping[str, Content],
+    names: tuple[str, ...],
+    labels: tuple[str, str] = _SIDES,
+    left_out: Collection[str] = (),
+) -> Comparison:
+    """Compare the managed files of two versions, which ``labels`` name; files in ``left_out`` aren't compared."""
     metadata_name, base_name, events_name = names
+    both = {name: (store.get(name), workspace.get(name)) for name in names}
     notes: list[str] = []
-    ours, theirs = _parsed(dict, store, workspace, metadata_name, notes)
+    ours, theirs = ({}, {}) if metadata_name in left_out else _parsed(dict, both, metadata_name, notes, labels)
     keys = list(dict.fromkeys([*ours, *theirs]))
-    left, right = _parsed(list, store, workspace, events_name, notes)
+    left, right = ([], []) if events_name in left_out else _parsed(list, both, events_name, notes, labels)
     common = _common(left, right)
-    unread = _unread_on(store, workspace, base_name)
+    unread = _unread_on(both, base_name, labels)
+    differs = base_name not in left_out and not unread and store.get(base_name) != workspace.get(base_name)
     return Comparison(
         metadata=tuple((key, ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)),
         common=common,
         store_only=_lines(left, common),
         workspace_only=_lines(right, common),
-        base_config_differs=not unread and store.get(base_name) != workspace.get(base_name),
-        extras=_extras_of(view),
+        base_config_differs=differs,
+        extras=(),
         notes=(*notes, *unread),
     )
 
 
-def _unread_on(store: Mapping[str, Content], workspace: Mapping[str, Content], name: str) -> list[str]:
-    """Return a note for each side on which a file exists and can't be read."""
-    contents = (("store", store.get(name)), ("workspace", workspace.get(name)))
-    return [f"{side}: {name or 'the file'}: {fault.words}" for side, fault in contents if isinstance(fault, Fault)]
+def _unread_on(both: Both, name: str, labels: tuple[str, str] = _SIDES) -> list[str]:
+    """Return a note for each version of which a file exists and can't be read."""
+    contents = zip(labels, both[name], strict=True)
+    return [f"{label}: {name or 'the file'}: {fault.words}" for label, fault in contents if isinstance(fault, Fault)]
 
 
-def _parsed(
-    kind: type[T], store: Mapping[str, Content], workspace: Mapping[str, Content], name: str, notes: list[str]
-) -> tuple[T, T]:
-    """Return the parsed file of both sides, or two empty values if one of them can't be parsed. Adds to ``notes``."""
-    unread = _unread_on(store, workspace, name)
+def _parsed(kind: type[T], both: Both, name: str, notes: list[str], labels: tuple[str, str]) -> tuple[T, T]:
+    """Return the parsed file of both versions, or two empty values if one can't be parsed. Adds to ``notes``."""
+    unread = _unread_on(both, name, labels)
     notes += unread
     values: list[T] = []
-    for side, content in (("store", store.get(name)), ("workspace", workspace.get(name))):
+    for side, content in zip(labels, both[name], strict=True):
         if content is None:
             notes.append(f"{side}: {name} is missing")
             values.append(kind())
@@ -211,16 +227,20 @@ def compare_records(view: View, store: Mapping[str, Content], workspace: Mapping
 
     A file that can't be read isn't compared; ``notes`` name it.
     """
-    unread = _unread_on(store, workspace, "")
-    contents = (store.get(""), workspace.get(""))
-    ours, theirs = (None if unread or isinstance(content, Fault) else _value(content) for content in contents)
+    return replace(compare_contents(store.get(""), workspace.get("")), extras=_extras_of(view))
+
+
+def compare_contents(store: Content | None, workspace: Content | None, labels: tuple[str, str] = _SIDES) -> Comparison:
+    """Compare two versions of a record that is a single file; None: it has none."""
+    unread = _unread_on({"": (store, workspace)}, "", labels)
+    ours, theirs = (None if unread or isinstance(each, Fault) else _value(each) for each in (store, workspace))
     return Comparison(
         metadata=tuple(_differences(ours, theirs)),
         common=0,
         store_only=(),
         workspace_only=(),
         base_config_differs=False,
-        extras=_extras_of(view),
+        extras=(),
         notes=tuple(unread),
     )
 

@@ -13,7 +13,10 @@ _NAMES = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "S
 
 
 def to_markdown(transcript: Transcript) -> str:
-    """Return a transcript as Markdown: its title, metadata and notes, then each turn below a heading."""
+    """Return a transcript as Markdown: its title, metadata and notes, then each turn below a heading.
+
+    A turn without a text, such as a mark of the program, is one line.
+    """
     return "\n".join(_lines(transcript)) + "\n"
 
 
@@ -27,10 +30,12 @@ def _lines(transcript: Transcript) -> Iterator[str]:
         yield from (f"> note: {note}" for note in transcript.notes)
     for turn in transcript.turns:
         yield ""
-        yield f"## {heading_of(turn)}"
         if turn.text:
+            yield f"## {heading_of(turn)}"
             yield ""
             yield from turn.text.split("\n")
+        else:
+            yield f"*{heading_of(turn)}*"
 
 
 def heading_of(turn: Turn) -> str:

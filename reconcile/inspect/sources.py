@@ -1,8 +1,8 @@
 """The versions of a conversation that can be read and compared: a side's, a saved one, another checkout's.
 
-A source is spelled ``ID``, ``ID@store``, ``ID@workspace``, ``ID@RUN[:UNIT]`` or ``ID@PATH``. ``RUN`` is a run that
-has saved a version, and ``PATH`` another checkout of the same store. A bare id is the store's version, or the
-workspace's if the store has none. The beginning of a hash is a saved version too.
+A source is spelled ``ID``, ``ID@store``, ``ID@workspace``, ``ID@RUN`` or ``ID@PATH``. ``RUN`` is a run that has saved
+a version, and ``PATH`` another checkout of the same store. A bare id is the store's version, or the workspace's if the
+store has none. The beginning of a hash is a saved version too. ``:UNIT`` after a side or a run is a part of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from reconcile.fs.files import Directory, read_files
 from reconcile.fs.paths import is_directory
 from reconcile.index.file import IndexFile
 from reconcile.model.snapshot import EXTRA, Fault, Metadata, Side, Stream
+from reconcile.model.units import spelled_units, unit_text
 from reconcile.scan.scan import scan
 
 if TYPE_CHECKING:
@@ -44,14 +45,26 @@ class NoSourceError(ReconcileError):
     exit_code = 2
 
 
+class SourceFile(Struct, frozen=True):
+    """A file of a source. ``place`` is its side and path, ``run`` the run that has saved it."""
+
+    name: str
+    unit: str
+    size: int
+    mtime_ns: int
+    place: str
+    run: str | None = None
+
+
 class Source(Struct, frozen=True):
     """One version of a conversation.
 
     ``label`` is a word for people: "store", "workspace", "run 2026...", or the path of a checkout. ``name`` spells it.
     ``contents`` are its files by their names below the conversation's directory, empty for a single-file record.
-    ``faults`` name the files that exist and aren't read. ``files`` are the names and sizes of all files. ``title`` is
-    that of the conversation, if the version has none. ``is_part``: a saved version has only the files that a run has
-    replaced. ``others`` are spellings of versions that are not this one, each with the reason why that matters.
+    ``faults`` name the files that exist and aren't read. ``files`` describes all files. ``title`` is that of the
+    conversation, if the version has none. ``is_part``: it need not have all files, as a saved version has only those
+    that a run has replaced. ``unit`` is the part that the spelling names. ``others`` are spellings of other versions,
+    each with the reason why it matters. ``left`` are saved versions of the same files that are not in ``contents``.
     """
 
     conversation: str
@@ -59,21 +72,25 @@ class Source(Struct, frozen=True):
     name: str
     contents: Mapping[str, bytes]
     faults: tuple[Fault, ...] = ()
-    files: tuple[tuple[str, int], ...] = ()
+    files: tuple[SourceFile, ...] = ()
     title: str | None = None
     is_part: bool = False
+    unit: str = ""
     others: tuple[tuple[str, str], ...] = ()
+    left: tuple[tuple[SourceFile, bytes], ...] = ()
 
 
 class Reading(NamedTuple):
     """The means to resolve a spelling: the session, and the conversations that a command knows.
 
     ``find`` returns the id of a conversation as users write it, or raises an error. ``view`` returns its view.
+    ``largest`` is the size up to which files beside the managed ones are read.
     """
 
     session: Session
     find: Callable[[str], str]
     view: Callable[[str], View]
+    largest: int = LARGEST_OTHER_FILE
 
 
 def read_source(reading: Reading, text: str) -> Source:
@@ -86,24 +103,40 @@ def read_source(reading: Reading, text: str) -> Source:
     session = reading.session
     if place is None:
         if is_hash(session, text):
-            return saved_source(session, find_versions(session.state, text, session.format))
+            return saved_source(session, find_versions(session.state, text, session.format), has_unit=True)
         return _of_either_side(reading, reading.find(name))
-    if place in tuple(Side):
+    side, _, unit = place.partition(":")
+    if side in tuple(Side):
         conversation = reading.find(name)
         view = reading.view(conversation)
-        copy = view.side(Side(place)).main
+        copy = view.side(Side(side)).main
         if copy is None:
-            raise NoSourceError(f"{conversation} is not in the {place}", _where(view))
-        return _titled(side_source(session, copy), view)
+            raise NoSourceError(f"{conversation} is not in the {side}", _where(view))
+        source = _titled(side_source(session, copy, reading.largest), view)
+        return _unit_of(session.format, source, unit) if unit else source
     if is_path(place):
         conversation = reading.find(name)
-        return checkout_source(session, conversation, place)
+        return checkout_source(session, conversation, place, reading.largest)
     try:
         return _saved(reading, name, place)
     except NoRunError:
         if is_directory(place):
-            return checkout_source(session, reading.find(name), place)
+            return checkout_source(session, reading.find(name), place, reading.largest)
         raise
+
+
+def _unit_of(form: Format, source: Source, unit: str) -> Source:
+    """Return one unit of a source."""
+    named = spelled_units(unit)
+    contents = {name: content for name, content in source.contents.items() if form.unit_of(name) in named}
+    faults = tuple(fault for fault in source.faults if form.unit_of(fault.file) in named)
+    if not contents and not faults:
+        names = ", ".join(sorted({unit_text(kind) for name in source.contents if (kind := form.unit_of(name))}))
+        raise NoSourceError(f"{source.name} has no {unit}", f"it has {names}")
+    files = tuple(file for file in source.files if form.unit_of(file.name) in named)
+    kind = form.unit_of(next(iter(contents), "")) or named[0]
+    name = f"{source.name}:{unit}"
+    return replace(source, name=name, contents=contents, faults=faults, files=files, is_part=True, unit=kind)
 
 
 def split_spelling(text: str) -> tuple[str, str | None]:
@@ -132,7 +165,7 @@ def is_saved(session: Session, text: str) -> bool:
     name, place = split_spelling(text)
     if place is None:
         return is_hash(session, text)
-    if not name or place in tuple(Side) or is_path(place):
+    if not name or place.partition(":")[0] in tuple(Side) or is_path(place):
         return False
     return any(run.id.startswith(place.partition(":")[0]) for run in session.state.journal.runs())
 
@@ -143,7 +176,7 @@ def _of_either_side(reading: Reading, conversation: str) -> Source:
     copy = copies[Side.STORE] or copies[Side.WORKSPACE]
     if copy is None:
         raise NoSourceError(f"{conversation} is on neither side", _where(view))
-    source = _titled(side_source(reading.session, copy), view)
+    source = _titled(side_source(reading.session, copy, reading.largest), view)
     other = copies[copy.side.other]
     if other is not None and _differ(view):
         spelled = f"{conversation}@{other.side}"
@@ -168,13 +201,13 @@ def _titled(source: Source, view: View) -> Source:
     return replace(source, title=view.title)
 
 
-def side_source(session: Session, copy: Copy) -> Source:
+def side_source(session: Session, copy: Copy, largest: int = LARGEST_OTHER_FILE) -> Source:
     """Return the version of a side as it is now. A file that can't be read is a fault."""
     name = f"{copy.conversation}@{copy.side}"
-    return _of_copy(session, copy, session.site.conversations(copy.side), copy.side.value, name)
+    return _of_copy(session, copy, session.site.conversations(copy.side), copy.side.value, name, largest)
 
 
-def _of_copy(session: Session, copy: Copy, root: str, label: str, name: str) -> Source:
+def _of_copy(session: Session, copy: Copy, root: str, label: str, name: str, largest: int) -> Source:
     contents: dict[str, bytes] = {}
     known = {file.name for file in copy.files}
     # A directory that can't be read seems to have no files.
@@ -184,19 +217,29 @@ def _of_copy(session: Session, copy: Copy, root: str, label: str, name: str) -> 
     if known:
         with Directory.open_root(root) as top, top.below(above) as directory:
             for file in copy.files:
-                if file.name not in session.file_names and file.size > LARGEST_OTHER_FILE:
-                    faults.append(Fault(file.name, "a large file", f"at most {LARGEST_OTHER_FILE} bytes"))
+                if file.name not in session.file_names and file.size > largest:
+                    faults.append(Fault(file.name, "a large file", f"at most {largest} bytes"))
                     continue
                 read = read_files(directory, [file.name or alone])
                 if isinstance(read, Fault):
                     faults.append(read)
                 else:
                     contents[file.name] = read[file.name or alone][0]
-    sizes = tuple((file.name, file.size) for file in copy.files)
-    return Source(copy.conversation, label, name, contents, tuple(faults), sizes)
+    at = f"{copy.side}:{copy.path}"
+    files = tuple(
+        SourceFile(
+            file.name,
+            session.format.unit_of(file.name) or "",
+            file.size,
+            file.mtime_ns,
+            f"{at}/{file.name}" if file.name else at,
+        )
+        for file in copy.files
+    )
+    return Source(copy.conversation, label, name, contents, tuple(faults), files)
 
 
-def checkout_source(session: Session, conversation: str, path: str) -> Source:
+def checkout_source(session: Session, conversation: str, path: str, largest: int = LARGEST_OTHER_FILE) -> Source:
     """Return the version in another checkout of the same store; its index, if there is one, saves most of the scan."""
     checkout = _checkout(session, path)
     root = session.roots.in_checkout(checkout.project).workspace_conversations
@@ -207,7 +250,7 @@ def checkout_source(session: Session, conversation: str, path: str) -> Source:
     if not copies:
         raise NoSourceError(f"{conversation} is not in {checkout.project}", "list the checkouts: reconcile checkouts")
     name = f"{conversation}@{checkout.project}"
-    return _of_copy(session, max(copies, key=_worth), root, checkout.project, name)
+    return _of_copy(session, max(copies, key=_worth), root, checkout.project, name, largest)
 
 
 def _worth(copy: Copy) -> tuple[bool, bool, int]:
@@ -226,18 +269,21 @@ def _checkout(session: Session, path: str) -> Checkout:
 
 
 def _saved(reading: Reading, name: str, place: str) -> Source:
-    session = reading.session
+    session, unit = reading.session, place.partition(":")[2]
     try:
         versions = find_versions(session.state, f"{name}@{place}", session.format)
     except NoVersionError:
-        versions = find_versions(session.state, f"{reading.find(name)}@{place}", session.format)
-    return saved_source(session, versions)
+        conversation = reading.find(name)
+        if conversation == name:
+            raise
+        versions = find_versions(session.state, f"{conversation}@{place}", session.format)
+    return saved_source(session, versions, has_unit=bool(unit))
 
 
-def saved_source(session: Session, versions: Sequence[Version]) -> Source:
+def saved_source(session: Session, versions: Sequence[Version], *, has_unit: bool = False) -> Source:
     """Return saved versions of one conversation as one version; of two versions of a file, the newer one.
 
-    It has only the files that the run has replaced.
+    It has only the files that the run has replaced. ``has_unit``: the spelling names one unit.
 
     Raises:
         VaultError: an object is missing or damaged.
@@ -254,10 +300,17 @@ def saved_source(session: Session, versions: Sequence[Version]) -> Source:
         run,
         first.digest[:16] if first.run is None else f"{first.conversation}@{first.run}",
         contents,
-        files=tuple((name, version.size) for name, version in chosen.items()),
+        files=tuple(_saved_file(version) for version in chosen.values()),
         is_part=True,
+        unit=first.unit if has_unit else "",
         others=tuple((version.digest[:16], f"another version of {version.file} from that run") for version in left),
+        left=tuple((_saved_file(version), session.vault.read(version.digest)) for version in left),
     )
+
+
+def _saved_file(version: Version) -> SourceFile:
+    place = f"{version.side}:{version.path}"
+    return SourceFile(version.file, version.unit, version.size, version.mtime_ns, place, version.run)
 
 
 def transcript_of(form: Format, source: Source) -> Transcript:
@@ -286,4 +339,4 @@ def other_files(form: Format, source: Source) -> list[tuple[str, int]]:
     if form.places is not None:
         return []
     managed = (form.metadata_file, *form.stream_files)
-    return [(name, size) for name, size in source.files if name not in managed]
+    return [(file.name, file.size) for file in source.files if file.name not in managed]

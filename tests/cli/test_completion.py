@@ -123,7 +123,13 @@ def test_runs_and_versions(project: Path, run: Run, complete: Callable[[str], di
     (newest,) = [each["id"] for each in json.loads(run("log", "--json").stdout)["runs"]]
     for command in ("log", "undo", "redo"):
         assert list(complete(f"{command} ")) == [newest]
-    assert complete(f"show {RELEASE}@") == {f"{RELEASE}@{newest}": "reconcile"}
+    assert complete(f"show {RELEASE}@") == {
+        f"{RELEASE}@store": "as it is now",
+        f"{RELEASE}@workspace": "as it is now",
+        f"{RELEASE}@{newest}": "reconcile",
+    }
+    assert complete(f"diff {RELEASE}@2") == {f"{RELEASE}@{newest}": "reconcile"}
+    assert RELEASE in complete("show ")
     assert f"{RELEASE}@{newest}" in complete("restore ")
 
 
@@ -174,7 +180,7 @@ def test_bash(project: Path, run: Run) -> None:
     assert in_bash("diff ") == list(TITLES)
     assert in_bash("diff rel") == ["'Release notes'"]
     assert in_bash("diff 'rel") == ["Release notes"]
-    assert in_bash(f"show {RELEASE}@") == [newest], "bash has the part before the @ behind itself"
+    assert in_bash(f"show {RELEASE}@") == ["store", "workspace", newest], "bash has the part before the @ behind itself"
     assert in_bash("diff zzz") == [""]
 
 

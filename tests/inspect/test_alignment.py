@@ -135,12 +135,12 @@ def test_similarity_is_the_share_of_common_words() -> None:
 def test_ten_thousand_turns_cost_little() -> None:
     left = [turn(f"text {number}", number, at=str(number)) for number in range(10_000)]
     edited = [turn(f"{each.text} edited", at=each.time) if number % 2 else each for number, each in enumerate(left)]
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(aligned(left, left)) == 10_000
-    same = time.perf_counter() - started
+    same = time.process_time() - started
     assert sum(pair.is_same for pair in aligned(left, edited)) == 5_000
     assert len(aligned(left, left[::-1])) >= 10_000
     repeated = turns(*["again"] * 9_999)
     assert len(aligned(repeated, [*repeated[:4_000], turn("x"), *repeated[4_000:]])) == 10_000
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert same < 0.5

@@ -212,7 +212,7 @@ def test_what_no_run_has_kept_is_named_by_its_digest(world: World) -> None:
     listed = world.run("vault", "-w", world.project).stdout
     assert "None" not in listed
     line = next(line for line in listed.splitlines() if "(of no run)" in line)
-    shown = world.run("show", line.split()[0], "-w", world.project)
+    shown = world.run("show", line.split()[0], "--raw", "-w", world.project)
     assert (shown.exit_code, shown.stdout) == (0, "written by a program"), shown.output
 
 

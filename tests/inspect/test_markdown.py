@@ -14,7 +14,7 @@ def test_a_transcript_is_a_title_a_heading_and_its_turns() -> None:
     text = to_markdown(Transcript("A title", (("labels", "x"),), turns, ("events.json: broken",)))
     assert text == (
         "# A title\n\n- labels: x\n\n> note: events.json: broken\n\n"
-        "## 1. System (turn_start, 2026-05-13 09:00:00)\n\n## 2. User (chat_request)\n\nHello\n\nthere\n"
+        "*1. System (turn_start, 2026-05-13 09:00:00)*\n\n## 2. User (chat_request)\n\nHello\n\nthere\n"
     )
 
 

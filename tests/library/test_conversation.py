@@ -566,7 +566,7 @@ def test_a_write_that_took_no_lock_is_not_overwritten(world: World, workspace: W
         with pytest.raises(ChangedError):
             mut.close()
     (version,) = refused.value.versions
-    shown = world.run("--workspace", world.project, "show", version)
+    shown = world.run("--workspace", world.project, "show", "--raw", version)
     assert json.loads(shown.stdout)[-1]["content"] == "hello", shown.output
     assert world.run("--workspace", world.project).exit_code == 0
     assert texts(directory(world.workspace, FIRST))[-1] == "by hand"
@@ -589,7 +589,7 @@ def test_what_the_disk_refuses_is_in_the_vault(
             say(mut, "hello")
     (version,) = raised.value.versions
     assert any(version in note for note in raised.value.__notes__)
-    shown = world.run("--workspace", world.project, "show", version)
+    shown = world.run("--workspace", world.project, "show", "--raw", version)
     assert json.loads(shown.stdout)[-1]["content"] == "hello", shown.output
     assert world.event_count(FIRST) == 3
     check(world)

@@ -224,7 +224,11 @@ def test_what_differs_is_shown_value_by_value(run: Run, tmp_path: Path) -> None:
     (project / ".leslie" / "notes.txt").write_text("a\nc\n")
     assert f"  metadata threads.{thread}.tags" in run("diff", "thread_relations", "-w", project).stdout
     assert run("diff", "notes.txt", "-w", project).stdout.splitlines()[1:] == [
-        "  metadata line 2",
-        '    - store      "b"',
-        '    + workspace  "c"',
+        "",
+        "--- store",
+        "+++ workspace",
+        "  1. System (file)",
+        "    a",
+        "-   b",
+        "+   c",
     ]

@@ -258,7 +258,7 @@ def test_of_two_versions_the_one_that_can_be_read_comes_back(world: World) -> No
     world.reconcile("rm", str(FIRST), "--yes")
     result = world.reconcile("restore", f"{FIRST}@{runs(world)[0]['id']}")
     digest = hashlib.blake2b(b"<<<<<<< ours", digest_size=32).hexdigest()
-    assert f"print it: reconcile show {digest[:16]}" in result.stdout
+    assert f"print it: reconcile show --raw {digest[:16]}" in result.stdout
     assert (world.store / f"{FIRST}-it" / "metadata.json").read_bytes().startswith(b"{")
 
 
