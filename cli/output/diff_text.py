@@ -8,6 +8,7 @@ from reconcile.inspect.differences import value_text
 from reconcile.inspect.text_diff import RowKind, merged_spans, rows_of_pairs
 
 from .reading_text import visible
+from .screen import fit
 from .spans import broken, columns_of, painted, signed
 from .text import MAX_COLUMNS, clean, pad, shorten, width
 
@@ -45,13 +46,13 @@ def diff_lines(
     two = columns if columns is not None and columns >= _LEAST_COLUMNS else None
     room = max(map(width, labels))
     for note in differences.comparison.notes:
-        yield f"  {style('note', 'yellow')} {clean(note)}"
-    for key, ours, theirs in differences.metadata:
-        yield f"  metadata {clean(key)}"
-        yield from _values(ours, theirs, labels, room, style)
-    for key, ours, theirs in differences.configuration:
-        yield f"  base_config.json {clean(key)}"
-        yield from _values(ours, theirs, labels, room, style)
+        yield from fit([f"  {style('note', 'yellow')} {clean(note)}"], style)
+    for key, own, other in differences.metadata:
+        yield from fit([f"  metadata {clean(key)}"], style)
+        yield from _values(own, other, labels, room, style)
+    for key, own, other in differences.configuration:
+        yield from fit([f"  base_config.json {clean(key)}"], style)
+        yield from _values(own, other, labels, room, style)
     if differences.comparison.base_config_differs and not differences.configuration:
         yield "  base_config.json differs"
     if differences.is_turn_changed or is_full:
@@ -63,7 +64,7 @@ def diff_lines(
     elif differences.comparison.store_only or differences.comparison.workspace_only:
         yield "  events: the same, written in another form"
     for other in differences.others:
-        yield f"  {clean(other.name)}: {other.state}"
+        yield from fit([f"  {clean(other.name)}: {other.state}"], style)
         yield from row_lines(other.rows, style, two)
 
 
@@ -71,10 +72,25 @@ def _first(count: int) -> str:
     return "the first is the same" if count == 1 else f"the first {count} are the same"
 
 
-def _values(ours: Any, theirs: Any, labels: tuple[str, str], room: int, style: Style) -> Iterator[str]:
-    for mark, label, value, color in (("-", labels[0], ours, "red"), ("+", labels[1], theirs, "green")):
+def _values(own: Any, other: Any, labels: tuple[str, str], room: int, style: Style) -> Iterator[str]:
+    for mark, label, value, color in (("-", labels[0], own, "red"), ("+", labels[1], other, "green")):
         text = shorten(clean(value_text(value)), MAX_COLUMNS)
-        yield style(f"    {mark} {pad(label, room)}  {text}", color)
+        yield from (style(line, color) for line in _value_lines(f"    {mark} {pad(label, room)}  ", text, style))
+
+
+def _value_lines(start: str, text: str, style: Style) -> Iterator[str]:
+    """Yield a value behind its beginning; on a narrow screen it begins in a line of its own."""
+    if style.columns is None:
+        yield start + text
+        return
+    room = style.columns - width(start)
+    indent = start
+    if room < _LEAST_COLUMNS // 2 and width(text) > room:
+        yield start.rstrip()
+        indent, room = " " * 6, max(1, style.columns - 6)
+    for line in broken([(" ", text)], room):
+        yield (indent + "".join(piece for _, piece in line)).rstrip()
+        indent = " " * width(indent)
 
 
 def _heads(labels: tuple[str, str], style: Style, two: int | None) -> Iterator[str]:
@@ -126,10 +142,10 @@ def _side_by_side(row: Row, style: Style, columns: int) -> Iterator[str]:
     left, right = (broken(pieces, cell) for pieces in sides)
     gutter = "|" if row.is_edited else " " if not row.is_changed else "<" if row.right is None else ">"
     for number in range(max(len(left), len(right))):
-        ours = left[number] if number < len(left) else []
-        theirs = right[number] if number < len(right) else []
-        filled = " " * max(0, cell - columns_of(ours))
-        yield f"{indent}{painted(ours, style)}{filled} {gutter} {indent}{painted(theirs, style)}".rstrip()
+        own = left[number] if number < len(left) else []
+        other = right[number] if number < len(right) else []
+        filled = " " * max(0, cell - columns_of(own))
+        yield f"{indent}{painted(own, style)}{filled} {gutter} {indent}{painted(other, style)}".rstrip()
 
 
 def _cell(row: Row, spans: Sequence[Span] | None, mark: str, style: Style) -> list[Piece]:

@@ -36,6 +36,8 @@ STORIES: tuple[Story, ...] = (
         "recover/recover": (Change("delete the workspace"), Shot(""), Shot("recover", "y\n" * 4), Shot("status")),
         "look/show": (Shot("show VERSION"),),
         "look/find": (Shot("find letter"), Shot("find nowhere")),
+        "look/show-text": (Shot("show 'release notes'"),),
+        "daily/diff-side-by-side": (Shot("diff 'release notes' --side-by-side"),),
         "recover/restore": (Shot("restore VERSION --dry-run"), Shot("restore VERSION")),
         "daily/apply": (Change("edit both"), Shot("--out plan.json"), Shot("apply plan.json")),
         "maintain/doctor": (Change("break"), Shot("doctor"), Shot("status")),
