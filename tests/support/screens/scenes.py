@@ -19,7 +19,6 @@ STORIES: tuple[Story, ...] = (
         "look/ls": (Shot("ls"), Shot("ls --tree"), Shot("ls --root"), Shot("ls --tree --html ~/tree.html")),
         "daily/status": (Change("edit both"), Change("break"), Shot("status"), Shot(f"status {NOTES}")),
         "daily/diff": (Shot("diff 'release letter'"),),
-        "daily/diff-side-by-side": (Shot("diff 'release letter' --side-by-side"),),
         "daily/dry-run": (Shot("--dry-run"),),
         "daily/conflict": (Shot("", "skip\nd\nn\n"), Shot(f"diff {NOTES}")),
         "daily/resolve": (Shot(f"resolve {MACOS} --take store"),),
@@ -46,6 +45,12 @@ STORIES: tuple[Story, ...] = (
         "help/overview": (Shot("--help"),),
         "help/command": (Shot("undo --help"),),
         "help/errors": (Shot("staus"), Shot("status 12"), Shot("diff notes"), Shot("--prefer me"), Shot("undo 7")),
+        "daily/diff-side-by-side": (
+            Change("sync"),
+            Change("edit an event"),
+            Shot("diff 'release notes'"),
+            Shot("diff 'release notes' --side-by-side"),
+        ),
         "daily/watch": (
             Change("sync"),
             Live(

@@ -109,6 +109,9 @@ class World:
             self._edit(self._store, LETTER, '"title"', '"expires_at": "2020-01-01 00:00:00.0",\n  "title"', 3600)
         elif name == "open a vault":
             self._open_vault()
+        elif name == "edit an event":
+            here = self.project / ".jp" / "conversations"
+            self._edit(here, NOTES, "Here is a draft", "Here is the second draft, for all readers", 5400, "events.json")
         elif name == "edit here":
             self._retitle(self.project / ".jp" / "conversations", NOTES, "Release notes for May", 7200)
         else:
@@ -120,8 +123,8 @@ class World:
     def _retitle(self, side: Path, id_: str, title: str, later: int) -> None:
         self._edit(side, id_, r'"title": "[^"]*"', f'"title": "{title}"', later)
 
-    def _edit(self, side: Path, id_: str, pattern: str, text: str, later: int) -> None:
-        (path,) = side.glob(f"**/{id_}-*/metadata.json")
+    def _edit(self, side: Path, id_: str, pattern: str, text: str, later: int, name: str = "metadata.json") -> None:
+        (path,) = side.glob(f"**/{id_}-*/{name}")
         path.write_text(re.sub(pattern, text, path.read_text("utf-8")), encoding="utf-8")
         os.utime(path, (_TIME + later, _TIME + later))
 
