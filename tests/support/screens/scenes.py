@@ -124,7 +124,7 @@ def _timeless(screen: str) -> str:
         text = text.replace(fork, str(int(LETTER) + 100_000_000 + number))
     text = re.sub(r"\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\b(?!Z)", _moment, text)
     text = re.sub(r"\b20\d\d-\d\d-\d\d(?=[\ue000-\uf8ff]? [\ue000-\uf8ff]? +\d)", _moment, text)
-    text = re.sub(r"^([\ue000-\uf8ff]?)\d\d:\d\d:\d\d\b", r"\g<1>11:00:00", text, flags=re.MULTILINE)
+    text = re.sub(r"^([\ue000-\uf8ff]?)\d\d:\d\d:\d\d\b(?!\))", r"\g<1>11:00:00", text, flags=re.MULTILINE)
     code = "[\ue000-\uf8ff]?"
     for name, shown in _MACHINE.items():
         text = re.sub(rf"^({code}{name}{code} +{code}).*$", rf"\g<1>{shown}", text, flags=re.MULTILINE)
