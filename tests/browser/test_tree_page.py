@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.browser import Browser, find_browser
-from tests.support.projects.world import events, make_project, write_conversation
+from tests.support.projects.world import LONG_AGO, append, events, make_project, write_conversation
 from tests.support.tree_pages import FIRST, PAYLOADS, multiplied, write_hostile
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def page(tmp_path: Path, run: Run) -> Path:
     write_hostile(world)
     world.reconcile("--yes")
     write_conversation(world.store / str(E), "Epsilon", events(2))
+    (gamma,) = world.workspace.rglob(f"{C}*")
+    append(gamma, 1, "b", LONG_AGO + 10**12)
     result = run("ls", "--tree", "--html", tmp_path / "tree.html", "--workspace", world.project)
     assert result.exit_code == 0, result.output
     return tmp_path / "tree.html"
@@ -153,10 +155,10 @@ def test_focus_is_visible(browser: Browser) -> None:
 
 def test_tab_reaches_every_control_in_order(browser: Browser) -> None:
     stops = []
-    for _ in range(6):
+    for _ in range(7):
         browser.press("Tab")
         stops.append(browser.run("document.activeElement.id || document.activeElement.parentElement.id"))
-    assert stops == ["bars", "states", "states", "search", "fold", "rows"]
+    assert stops == ["bars", "states", "states", "states", "search", "fold", "rows"]
 
 
 def test_reading_and_back(browser: Browser) -> None:
@@ -174,6 +176,18 @@ def test_reading_and_back(browser: Browser) -> None:
     browser.run("history.back()")
     browser.until("!document.getElementById('reader').hidden")
     assert read(browser) == "Beta"
+
+
+def test_version_is_named_where_the_sides_differ(browser: Browser) -> None:
+    focus_tree(browser)
+    where = "document.getElementById('facts').textContent"
+    browser.press("Enter")
+    assert read(browser) == "Alpha"
+    assert "store's version" not in browser.run(where)
+    browser.run(f"location.hash = 'jp-c{C}'")
+    browser.until(f"{where}.includes('jp-c{C}')")
+    assert "store and workspace; this is the store's version" in browser.run(where)
+    browser.until("document.querySelectorAll('.turn').length === 5")
 
 
 def test_link_opens_a_conversation(started: Browser, page: Path) -> None:

@@ -437,7 +437,7 @@
     const node = nodes[i], turns = $("turns");
     $("reader-title").textContent = titleOf(node);
     const facts = [["State", node.detail ? `${wordOf(node)}: ${node.detail}` : wordOf(node)], ["Last activity", node.last === null ? "" : timeFormat.format(node.last)],
-      ["Events", node.events === null ? "can't be read" : node.events.toLocaleString("en")], ["Where", node.where === "both" ? "store and workspace" : node.where],
+      ["Events", node.events === null ? "can't be read" : node.events.toLocaleString("en")], ["Where", node.where !== "both" ? node.where : `store and workspace${node.state === "in-sync" ? "" : "; this is the store's version"}`],
       ["Private", !node.secret ? "" : node.where === "store" ? "yes, only the store has it" : "yes, kept out of the workspace"], ["Id", node.id]];
     describe(facts);
     turns.replaceChildren();
