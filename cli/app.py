@@ -34,6 +34,7 @@ GROUPS = {
     "Daily": {
         "status": Entry("status", "Show the state of all conversations, or details of one."),
         "diff": Entry("diff", "Show the differences between store and workspace."),
+        "review": Entry("review", "Walk through a plan, decide its conflicts, and apply it."),
         "resolve": Entry("requests", "Settle conflicts and blocked conversations."),
         "apply": Entry("apply", "Carry out a saved plan."),
         "watch": Entry("watch", "Sync both sides while you work."),

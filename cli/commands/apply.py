@@ -86,15 +86,23 @@ def apply(context: click.Context, file: str) -> None:
             outcome = _of_saved(plan, Outcome(), present)
             _report(options, roots, session, plan, outcome if outcome.results else None)
             context.exit(exit_code(plan, outcome, options))
-        with session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)):
-            engine = Engine(session)
-            present = _present(engine, plan, settings)
-            with Progress(options) as progress:
-                achieved = engine.apply(present.found, command_line(context), progress.advance, is_saved=True)
-            engine.save(present.found, achieved)
-            outcome = _of_saved(plan, achieved, present)
-            _report(options, roots, session, plan, outcome)
-        context.exit(exit_code(plan, outcome, options))
+        context.exit(carry_out(options, session, plan, settings, command_line(context)))
+
+
+def carry_out(options: Options, session: Session, plan: Plan, settings: Settings, command: str) -> int:
+    """Carry out a plan that was made before, report, and return the exit code.
+
+    Skips each conversation that has changed since the plan was made.
+    """
+    with session.exclusively(command, settings.lock_timeout, waiting_callback(options)):
+        engine = Engine(session)
+        present = _present(engine, plan, settings)
+        with Progress(options) as progress:
+            achieved = engine.apply(present.found, command, progress.advance, is_saved=True)
+        engine.save(present.found, achieved)
+        outcome = _of_saved(plan, achieved, present)
+        _report(options, session.roots, session, plan, outcome)
+    return exit_code(plan, outcome, options)
 
 
 def _find_sides(options: Options, workspace: str, store: str, file: str) -> Roots:

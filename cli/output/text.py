@@ -121,7 +121,7 @@ class Style:
     def choose(cls, when: str) -> Style:
         """Decide by ``--color``, the environment, and whether standard output is a terminal (docs/commands.md)."""
         is_terminal = sys.stdout.isatty()
-        colored = _wants_color(is_terminal) if when == "auto" else when == "always"
+        colored = wants_color(is_terminal=is_terminal) if when == "auto" else when == "always"
         return cls(colored, terminal_columns() if is_terminal else None)
 
     def __call__(self, text: str, color: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
@@ -133,7 +133,7 @@ class Style:
         return click.style(text, fg=color, bold=bold or None, dim=dim or None)
 
 
-def _wants_color(is_terminal: bool) -> bool:
+def wants_color(*, is_terminal: bool) -> bool:
     """Decide by the conventions of no-color.org, force-color.org and bixense.com/clicolors."""
     environ = os.environ
     if environ.get("NO_COLOR"):

@@ -298,6 +298,11 @@ class Engine:
         """Decide the conversations of a pass without planning, for `status` and `ls`."""
         return self.session.planning_context(pass_.world, policy, pass_.whole)
 
+    def decide_some(self, conversations: Collection[str], policy: Policy) -> PlanningContext:
+        """Decide some conversations and their relatives as they were scanned, without planning and at their cost."""
+        part = self.known.part(frozenset(conversations), self._load_baseline)
+        return self.session.planning_context(self.session.with_events(part.world), policy, part.whole)
+
     @property
     def noteworthy(self) -> frozenset[str]:
         """The conversations for which the last run reported more than a state, or no state."""

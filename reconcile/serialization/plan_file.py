@@ -294,6 +294,7 @@ class PolicyModel(_Model):
     only: list[str]
     below: list[str]
     decisions: dict[str, str]
+    choices: dict[str, dict[str, str]] = {}
     request: RequestModel | None = None
 
 
@@ -428,6 +429,7 @@ def _policy(layout: str, model: PolicyModel) -> Policy:
         only=frozenset(model.only),
         below=frozenset(model.below),
         decisions={key: Take(take) for key, take in model.decisions.items()},
+        choices={(key, unit): Take(take) for key, choices in model.choices.items() for unit, take in choices.items()},
         request=_request(model.request),
     )
 

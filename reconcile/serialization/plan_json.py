@@ -114,8 +114,17 @@ def _policy(policy: Policy) -> Json:
         "only": sorted(policy.only),
         "below": sorted(policy.below),
         "decisions": {key: take.value for key, take in sorted(policy.decisions.items())},
+        "choices": _choices(policy),
         "request": _request(policy.request),
     }
+
+
+def _choices(policy: Policy) -> Json:
+    """Return the answers about conflicts, by conversation and unit."""
+    choices: Json = {}
+    for (conversation, unit), take in sorted(policy.choices.items()):
+        choices.setdefault(conversation, {})[unit] = take.value
+    return choices
 
 
 def _request(request: Request | None) -> Json | None:

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
     from tests.conftest import Run
 
-HEAVY = {"asyncio", "filelock", "importlib.metadata", "msgspec", "pydantic", "sqlite3", "watchdog", "xxhash"}
+HEAVY = {
+    "asyncio",
+    "filelock",
+    "importlib.metadata",
+    "msgspec",
+    "pydantic",
+    "rich",
+    "sqlite3",
+    "textual",
+    "watchdog",
+    "xxhash",
+}
 
 
 def imported_by(script: str) -> set[str]:
@@ -103,3 +114,9 @@ def test_what_is_loaded_beside_msgspec_defines_structs(imported_anyway: set[str]
     unpacked = {("reconcile.index.rows", name) for name in ("Changes", "Packed", "Row")}
     unpacked.add(("reconcile.planning.filters", "DirectoryState"))
     assert {(module, name) for module, name in defined if module not in light} == unpacked
+
+
+def test_no_other_command_loads_what_review_needs(imported_anyway: set[str]) -> None:
+    loaded = imported_by("import reconcile_cli.plain, reconcile_cli.run, reconcile_cli.commands.requests")
+    needed = {name for name in loaded - imported_anyway if name.split(".")[0] in ("textual", "rich")}
+    assert not needed | {name for name in loaded if name.startswith("reconcile_cli.review")}

@@ -6,11 +6,13 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
 import subprocess
 import termios
+import time
 from typing import TYPE_CHECKING
 
 from tests.support.projects.world import command
@@ -89,3 +91,70 @@ def interrupted_at_terminal(*args: str | Path, goal: str) -> tuple[int, str]:
         return process.wait(60), shown.decode().replace("\r\n", "\n")
     finally:
         os.close(outer)
+
+
+class Session:
+    """A command at a terminal: keys are typed after the screen has shown a text."""
+
+    def __init__(
+        self,
+        *args: str | Path,
+        environ: Mapping[str, str] | None = None,
+        rows: int = 24,
+        columns: int = 80,
+        out: int | None = None,
+    ) -> None:
+        """Start the command. ``out``: the descriptor of its standard output, if that is not the terminal."""
+        self._outer, inner = pty.openpty()
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        variables = {**os.environ, "TERM": "xterm-256color", **(environ or {})}
+        self.process = subprocess.Popen(
+            command(*args), stdin=inner, stdout=inner if out is None else out, stderr=inner, env=variables
+        )
+        os.close(inner)
+        self._read = b""
+        self._seen = 0
+
+    def type(self, keys: str, *, after: str) -> None:
+        """Type keys as soon as the screen has shown a text since the last ones."""
+        self.wait(after)
+        os.write(self._outer, keys.encode())
+
+    def wait(self, text: str) -> None:
+        """Wait until the screen has shown a text since the last one."""
+        limit = time.monotonic() + 60
+        while (at := self.shown.find(text, self._seen)) < 0:
+            assert time.monotonic() < limit, self.shown
+            assert self._more(0.2) is not False, self.shown
+        self._seen = at + len(text)
+
+    def _more(self, seconds: float) -> bool | None:
+        """Read what the screen shows now; False: it shows no more."""
+        if not select.select([self._outer], [], [], seconds)[0]:
+            return None
+        try:
+            chunk = os.read(self._outer, 65536)
+        except OSError:  # Linux says so when the last process has let go of it
+            return False
+        self._read += chunk
+        return bool(chunk)
+
+    @property
+    def raw(self) -> bytes:
+        """All that the screen has been sent."""
+        return self._read
+
+    @property
+    def shown(self) -> str:
+        """All that the screen has shown, without its codes."""
+        return _CODES.sub("", self._read.decode(errors="replace").replace("\r\n", "\n"))
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the end of the command; return its exit code and all that the screen has shown."""
+        while self._more(60):
+            pass
+        os.close(self._outer)
+        return self.process.wait(60), self.shown
+
+
+_CODES = re.compile(r"\x1b(?:\[[0-9;?<>=:]*[ -/]*[@-~]|[()][0-9A-B]|[=>78]|P[^\x1b]*\x1b\\)")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.documents import DOCS
 from tests.support.screens.pictures import svg
+from tests.support.screens.review import review_files
 from tests.support.screens.scenes import SCENES, plain, screens
 from tests.support.screens.world import COLUMNS
 
@@ -35,6 +36,7 @@ def present_files() -> dict[Path, str]:
         **{SCREENS / f"{name}.txt": text for name, text in texts.items()},
         **{SCREENS / f"{name}.svg": svg(screen, _title(texts[name])) for name, screen in found.items()},
         **{SCREENS / group / "README.md": _page(group, texts) for group in GROUPS},
+        **review_files(SCREENS / "review"),
     }
 
 

@@ -36,11 +36,11 @@ _TOP = 28
 """The rows of points that rich leaves for its buttons and that this format doesn't."""
 
 
-def svg(screen: str, title: str) -> str:
+def svg(screen: str, title: str, columns: int = COLUMNS) -> str:
     """Return the picture of a screen that has the codes of its colours."""
     console = Console(
         record=True,
-        width=COLUMNS,
+        width=columns,
         file=io.StringIO(),
         force_terminal=True,
         color_system="standard",

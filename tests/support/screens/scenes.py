@@ -20,6 +20,7 @@ STORIES: tuple[Story, ...] = (
         "daily/status": (Change("edit both"), Change("break"), Shot("status"), Shot(f"status {NOTES}")),
         "daily/diff": (Shot("diff 'release letter'"),),
         "daily/dry-run": (Shot("--dry-run"),),
+        "daily/review": (Shot("review --plain", "n\nn\nn\nn\n"),),
         "daily/conflict": (Shot("", "skip\nd\nn\n"), Shot(f"diff {NOTES}")),
         "daily/resolve": (Shot(f"resolve {MACOS} --take store"),),
         "look/log": (Shot("log"), Shot("log RUN")),

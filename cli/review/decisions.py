@@ -1,0 +1,143 @@
+"""The decisions of a walk, and the policy that they make of the plan's own: a value, without any view."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconcile.model.options import Take
+from reconcile.model.policy import ProjectRequest
+from reconcile.model.snapshot import WHOLE
+from reconcile.planning.context import NO_CONVERSATION
+
+from .subjects import Choice, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+
+    from .subjects import Key
+
+_TAKES = {
+    Choice.STORE: Take.STORE,
+    Choice.WORKSPACE: Take.WORKSPACE,
+    Choice.BOTH: Take.BOTH,
+    Choice.SKIP: Take.KEEP,
+    Choice.HOLD: Take.KEEP,
+}
+
+
+class Decisions(Struct, frozen=True):
+    """A person's decisions about the subjects of one plan.
+
+    ``chosen`` has the decision about a conflict by its conversation and unit, about all of a conversation by `WHOLE`.
+    ``history`` are the states before each decision, for `taken_back`. A conflict without a decision is left as it is.
+    """
+
+    chosen: Mapping[Key, Choice] = field(default_factory=dict)
+    history: tuple[Mapping[Key, Choice], ...] = ()
+
+    def of(self, subject: Subject, unit: str = WHOLE) -> Choice | None:
+        """Return the decision about a conflict or all of a conversation; None: there is none, or they differ."""
+        whole = self.chosen.get((subject.conversation, WHOLE))
+        if whole is not None:
+            return whole
+        if unit != WHOLE:
+            return self.chosen.get((subject.conversation, unit))
+        of_units = {self.chosen.get((subject.conversation, each.unit)) for each in subject.conflicts}
+        return of_units.pop() if len(of_units) == 1 else None
+
+    def is_open(self, subject: Subject, unit: str = WHOLE) -> bool:
+        """Tell whether a person still has to decide about a subject, or about one of its conflicts."""
+        if not subject.is_question or (subject.conversation, WHOLE) in self.chosen:
+            return False
+        units = [each.unit for each in subject.conflicts if unit in (WHOLE, each.unit)]
+        return not units or any((subject.conversation, each) not in self.chosen for each in units)
+
+    def with_choice(self, subject: Subject, unit: str, choice: Choice) -> Decisions | None:
+        """Return the decisions with one more; None: the subject doesn't offer this choice."""
+        if choice not in subject.offered(unit):
+            return None
+        chosen = {**self.chosen}
+        id_ = subject.conversation
+        whole = chosen.pop((id_, WHOLE), None)
+        if unit == WHOLE:
+            for conflict in subject.conflicts:
+                chosen.pop((id_, conflict.unit), None)
+            chosen[id_, WHOLE] = choice
+        else:
+            if whole is not None:  # the other conflicts keep what was decided about all
+                chosen |= {(id_, each.unit): whole for each in subject.conflicts if whole in subject.offered(each.unit)}
+            chosen[id_, unit] = choice
+        return Decisions(chosen, (*self.history, self.chosen))
+
+    def without(self, subject: Subject, unit: str = WHOLE) -> Decisions:
+        """Return the decisions without that about a subject, or about one of its conflicts."""
+        gone = {(subject.conversation, WHOLE), (subject.conversation, unit)}
+        if unit == WHOLE:
+            gone |= {(subject.conversation, each.unit) for each in subject.conflicts}
+        left = {key: choice for key, choice in self.chosen.items() if key not in gone}
+        return self if left == self.chosen else Decisions(left, (*self.history, self.chosen))
+
+    def taken_back(self) -> Decisions:
+        """Return the decisions without the last one."""
+        return Decisions(self.history[-1], self.history[:-1]) if self.history else self
+
+    def skipped(self, subject: Subject) -> bool:
+        """Tell whether the run leaves out all of a conversation."""
+        return self.chosen.get((subject.conversation, WHOLE)) is Choice.SKIP
+
+    def policy(self, plan: Plan, subjects: Sequence[Subject]) -> Policy:
+        """Return the policy of the plan with the decisions, as `resolve`, answers and ``--only`` would make it."""
+        base = plan.policy
+        choices, decisions = dict(base.choices), dict(base.decisions)
+        left_out: set[str] = set()
+        for subject in subjects:
+            id_ = subject.conversation
+            whole = self.chosen.get((id_, WHOLE))
+            if whole is Choice.SKIP:
+                left_out.add(id_)
+            elif (
+                whole is Choice.HOLD
+                or (whole is not None and not subject.conflicts)
+                or (whole is not None and whole in Subject.takes_of((*subject.held, *subject.aside)))
+            ):
+                decisions[id_] = _TAKES[whole]
+            else:
+                for conflict in subject.conflicts:
+                    choice = whole or self.chosen.get((id_, conflict.unit), Choice.SKIP)
+                    choices[id_, conflict.unit] = _taken(choice, subject, conflict.unit)
+        policy = replace(base, choices=choices, decisions=decisions)
+        return _without(policy, plan, left_out) if left_out else policy
+
+    def words(self) -> str:
+        """Return the number of decisions by choice; empty: there are none."""
+        counts = Counter(self.chosen.values())
+        return ", ".join(f"{counts[choice]} {choice}" for choice in Choice if choice in counts)
+
+    def counts(self, subjects: Sequence[Subject]) -> tuple[int, int]:
+        """Return the number of subjects that a person has to decide, and of those that are still open."""
+        questions = [subject for subject in subjects if subject.is_question]
+        return len(questions), sum(map(self.is_open, questions))
+
+
+def _taken(choice: Choice, subject: Subject, unit: str) -> Take:
+    """Return the answer about one conflict: what only events offer is the newer version elsewhere."""
+    if choice in subject.offered(unit):
+        return _TAKES[choice]
+    newer = subject.newer(unit)
+    return _TAKES[newer] if newer is not None else Take.KEEP
+
+
+def _without(policy: Policy, plan: Plan, left_out: set[str]) -> Policy:
+    """Limit a policy to what a plan concerns, without some conversations."""
+    request = policy.request
+    if isinstance(request, ProjectRequest) and request.ids:
+        policy = replace(policy, request=replace(request, ids=tuple(id_ for id_ in request.ids if id_ not in left_out)))
+    named = plan.concerned | plan.spoken_of | {each.conversation for each in plan.conflicts}
+    return replace(policy, only=frozenset(named - left_out) or NO_CONVERSATION, below=frozenset())

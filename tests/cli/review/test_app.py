@@ -1,0 +1,270 @@
+"""The full-screen view: every key, by the pilot of its own library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.projects.conflicts import TITLES, conflicts, id_of
+from tests.support.review import LARGE, SMALL, Screen, played, walk_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.projects.world import World
+
+QUESTIONS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12]
+"""The conversations that need a decision, in the order of the tree."""
+
+
+@pytest.fixture
+def walk(world: World) -> Iterator[Any]:
+    conflicts(world)
+    before = world.stamps()
+    with walk_of(world.project) as walk:
+        yield walk
+    assert world.stamps() == before, "a walk changes nothing"
+
+
+def test_the_view_begins_at_the_first_question_and_shows_what_happens(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        assert screen.subject == "Release notes for June"
+        assert "0 of 11 decided" in screen.lines[0]
+        assert "both sides changed the title" in screen.text
+        assert '"Release notes, draft for May"' in screen.text
+        assert "s store  w workspace  k skip  h hold  n next  a apply" in screen.lines[-1]
+        assert len(screen.lines) == 24
+        assert max(map(len, screen.lines)) <= 80
+
+    played(walk, story)
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "choice"),
+    [
+        ("s", 0, "store"),
+        ("w", 0, "workspace"),
+        ("b", 6, "both"),
+        ("k", 0, "skip"),
+        ("x", 4, "skip"),
+        ("h", 2, "hold"),
+        ("s", 12, "store"),
+        ("w", 8, "workspace"),
+    ],
+)
+def test_a_key_takes_a_choice_and_moves_on(walk: Any, key: str, number: int, choice: str) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press(*["n"] * QUESTIONS.index(number))
+        assert screen.app.subject.conversation == id_of(number)
+        await screen.press(key)
+        assert screen.app.decisions.chosen == {(id_of(number), "conversation"): choice}
+        assert "1 of 11 decided" in screen.lines[0]
+        following = QUESTIONS[(QUESTIONS.index(number) + 1) % len(QUESTIONS)]
+        assert screen.app.subject.conversation == id_of(following)
+        assert f": {choice} (u takes it back). 10 left" in screen.message
+        await screen.press("p", "u")
+        assert screen.app.decisions.chosen == {}
+        assert screen.app.subject.conversation == id_of(number)
+
+    played(walk, story)
+
+
+def test_a_choice_that_is_not_offered_is_refused_in_words(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("b")
+        assert screen.app.decisions.chosen == {}
+        assert "only events can be kept in both versions" in screen.message
+        await screen.press("p")
+        assert screen.subject == "Windows paths"
+        await screen.press("w")
+        assert "no version of the workspace to take here" in screen.message
+        await screen.press("u")
+        assert screen.message == "no decision to take back"
+
+    played(walk, story)
+
+
+def test_next_and_previous_visit_what_is_undecided_around_the_end(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        seen = []
+        for _ in QUESTIONS:
+            seen.append(screen.app.subject.conversation)
+            await screen.press("n")
+        assert seen == list(map(id_of, QUESTIONS))
+        assert screen.app.subject.conversation == seen[0]
+        await screen.press("p")
+        assert screen.app.subject.conversation == seen[-1]
+        await screen.press("s", "k")
+        assert screen.app.subject.conversation == seen[1]
+        await screen.press("p")
+        assert screen.app.subject.conversation == seen[9]
+
+    played(walk, story)
+
+
+def test_arrows_move_and_fold(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("end")
+        assert screen.subject == "A question of today"
+        await screen.press("home", "down", "down")
+        assert screen.subject == TITLES[2]
+        rows = len(screen.app.outline.rows)
+        await screen.press("left")
+        assert len(screen.app.outline.rows) == rows - 1
+        await screen.press("down", "up", "right", "down")
+        assert screen.subject == TITLES[3]
+        await screen.press("left")
+        assert screen.subject == TITLES[2]
+        await screen.press("left", "n")
+        assert screen.subject == TITLES[3], "a folded question is unfolded"
+        await screen.press("pagedown", "pageup", "g", "G")
+        assert screen.subject == "A question of today"
+
+    played(walk, story)
+
+
+def test_search_finds_titles_and_ids(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("slash", *"COLORS", "enter")
+        assert screen.subject == "Colors in the terminal"
+        await screen.press("slash", *"7600000005", "enter")
+        assert screen.subject == "Letter to the users"
+        await screen.press("slash", *"the", "enter", "slash", "enter")
+        assert screen.subject == TITLES[8]
+        await screen.press("slash", *"zebra", "enter")
+        assert screen.message == "nothing found: zebra"
+        await screen.press("slash", "s", "escape", "down")
+        assert screen.app.decisions.chosen == {}
+
+    played(walk, story)
+
+
+def test_both_versions_are_side_by_side_where_there_is_room(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("n", "n", "n", "n")
+        assert any("version 2 is out" in line and "version 2 will be" in line for line in screen.lines)
+        await screen.resize(*SMALL)
+        assert not any("version 2 is out" in line and "version 2 will be" in line for line in screen.lines)
+        assert "Dear users, version 2 is out today." in screen.text
+        assert "Dear users, version 2 will be out on Monday." in screen.text
+        await screen.resize(40, 10)
+        assert "Letter" in screen.text
+
+    played(walk, story, LARGE)
+
+
+def test_every_kind_of_conflict_shows_both_versions(walk: Any) -> None:
+    expected = {
+        1: ("Import of all old backups", "Import of backups from 2019"),
+        2: ("martina", "paul"),
+        3: ("flaky", "solved"),
+        5: ("xxh3 for speed", "BLAKE2 for safety"),
+        6: ("What if the disk is full?", "What about a power cut?"),
+        8: ("before the plan", "and kept"),
+        12: ("conflict marker",),
+    }
+
+    async def story(screen: Screen) -> None:
+        for number in QUESTIONS:
+            text = " ".join(screen.details.split())
+            assert [each for each in expected.get(number, ()) if each not in text] == [], text
+            await screen.press("n")
+
+    played(walk, story)
+
+
+def test_the_text_scrolls(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("n", "n", "n", "n", "n", "n")
+        before = screen.lines
+        await screen.press("J")
+        assert screen.lines[1].partition("│")[2] != before[1].partition("│")[2]
+        await screen.press("K")
+        assert screen.lines == before
+        await screen.press("space", "minus")
+        assert screen.lines == before
+
+    played(walk, story, (80, 16))
+
+
+def test_help_opens_and_closes(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        before = screen.text
+        await screen.press("question_mark")
+        assert "take the store's, the workspace's version" in screen.text
+        await screen.press("escape")
+        assert screen.text == before
+
+    played(walk, story)
+
+
+def test_apply_shows_the_plan_and_asks_once(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("s", "w", "a")
+        assert "Your decisions: 1 store, 1 workspace." in screen.text
+        assert "9 undecided" in screen.text
+        await screen.press("n")
+        assert "9 left" in screen.message
+        await screen.press("a", "y")
+
+    plan = played(walk, story).plan
+    concerned = {action.conversation for action in plan.actions}
+    assert concerned == {id_of(number) for number in (0, 1, 10, 11, 13)}
+    sides = {(each.conversation, each.target.side.value) for each in plan.actions if each.unit == "metadata"}
+    assert {(id_of(0), "workspace"), (id_of(1), "store")} <= sides
+
+
+def test_quit_changes_nothing_and_asks_only_if_there_are_decisions(walk: Any) -> None:
+    async def at_once(screen: Screen) -> None:
+        await screen.press("q")
+
+    async def after_decisions(screen: Screen) -> None:
+        await screen.press("s", "q")
+        assert "Your 1 decision will be lost" in screen.text
+        await screen.press("n")
+        assert screen.app.decisions.chosen
+        await screen.press("ctrl+c", "y")
+
+    for story in (at_once, after_decisions):
+        assert played(walk, story).plan is None
+
+
+def test_without_colors_nothing_depends_on_them(walk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    async def story(screen: Screen) -> None:
+        assert any(line.startswith(">?") for line in screen.lines), "the cursor and the mark are characters"
+        await screen.press("s")
+        assert any(line.startswith(" =") and line.split("│")[0].rstrip().endswith("store") for line in screen.lines)
+
+    played(walk, story, colored=False)
+
+
+def test_the_editor_and_the_difftool_get_copies_of_both_versions(
+    walk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, editor, git = tmp_path / "seen", tmp_path / "editor", tmp_path / "git"
+    editor.write_text(f'#!/bin/sh\ncat "$@" > {seen}\n')
+    git.write_text(f'#!/bin/sh\necho "$@" > {seen}\nexit 3\n')
+    editor.chmod(0o755)
+    git.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    async def story(screen: Screen) -> None:
+        await screen.press("slash", *"letter", "enter", "e")
+        assert screen.message == ""
+        assert "version 2 is out today" in seen.read_text()
+        assert "out on Monday" in seen.read_text()
+        await screen.press("t")
+        assert screen.message == "git ended with status 3"
+        assert seen.read_text().startswith("difftool --no-prompt --no-index ")
+        await screen.press("slash", *"of today", "enter", "t")
+        assert screen.message == "nothing to compare: only one side has it"
+        monkeypatch.setenv("VISUAL", str(tmp_path / "absent"))
+        await screen.press("e")
+        assert "set EDITOR" in screen.message
+
+    played(walk, story)
