@@ -58,7 +58,7 @@ class NoTextualError(ReconcileError):
 @click.option("--plain", is_flag=True, help="Lines and questions, no full screen.")
 @click.pass_context
 def review(context: click.Context, plain: bool) -> None:
-    """Walk through a plan, and decide its conflicts.
+    """Walk through a plan, decide its conflicts, and apply it.
 
     Shows all conversations of the plan as a tree, and both versions of the chosen one. Nothing changes before the key
     `a`, which shows what would be done and asks once. An undecided conflict stays as it is on both sides. The run is

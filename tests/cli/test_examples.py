@@ -39,9 +39,12 @@ def lost_checkout(place: Path, run: Run) -> None:
     shutil.rmtree(place)
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"brief", "watch"}))
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"brief", "review", "watch"}))
 def test_the_examples_of_a_command_run(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other; the id of the demo's only run takes the place of theirs."""
+    """One after the other; the id of the demo's only run takes the place of theirs.
+
+    Those of review need a terminal (tests/cli/review/test_command.py).
+    """
     demo(tmp_path, run, monkeypatch)
     newest = newest_run(run)
     lost_checkout(tmp_path / "old-tree", run)
