@@ -82,7 +82,7 @@ def test_of_what_leaves_nothing_is_set_aside() -> None:
 def test_of_what_leaves_an_edit_on_both_sides_is_still_a_conflict() -> None:
     ours, theirs = (A.replace('"A"', f'"{title}"') for title in ("B", "C"))
     found = plan([ours], [theirs], policy=Policy(request=LocalRequest(("jp-c1",))))
-    words = "metadata (title): both sides changed it; the store's is taken (same time, so the store's)"
+    words = "metadata (title): both sides changed it; the store's is taken (same time; the store wins)"
     assert notes(found) == [("jp-c1", Reason.CONFLICT, words)]
 
 

@@ -57,7 +57,7 @@ def test_the_newer_side(store: int, workspace: int, side: Side) -> None:
     ("store", "workspace", "takes", "words"),
     [
         (1, 1, Side.WORKSPACE, "the workspace's is taken (--prefer workspace); other keys are merged"),
-        (1, 1, Side.STORE, "the store's is taken (same time, so the store's); other keys are merged"),
+        (1, 1, Side.STORE, "the store's is taken (same time; the store wins); other keys are merged"),
         (2, 1, Side.WORKSPACE, "the workspace's is taken (--prefer workspace); other keys are merged"),
         (1, 2, Side.WORKSPACE, "the workspace's is taken (newer); other keys are merged"),
         (1, 2, Side.STORE, "the store's is taken (--prefer store); other keys are merged"),
