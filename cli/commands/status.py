@@ -11,7 +11,6 @@ from msgspec import to_builtins
 
 from reconcile.engine.versions import lost_with_store
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
-from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.filters import named
@@ -21,7 +20,8 @@ from ..command import Command
 from ..context import find_ids, policy_of, settings_of
 from ..options import IDS, options_of
 from ..output.interaction import print_message
-from ..output.screen import command_lines, show_paged, wrap
+from ..output.next_commands import NAMED, decisions, further, next_lines
+from ..output.screen import show_paged, wrap
 from ..output.text import (
     MAX_COLUMNS,
     MAX_INDENT,
@@ -48,12 +48,6 @@ if TYPE_CHECKING:
 
 QUIET = frozenset({"in-sync", "available", "local", "archived"})
 """States of conversations that are listed with ``-v`` only."""
-BLOCKED = frozenset({"held", "invalid", "local-present", "lost", "empty"})
-"""States that need a person, or have a command that ends them."""
-IDLE = QUIET | {"behind", "kept", "undone", "displaced", "removed", "waiting", "busy", "derived"}
-"""States in which a run does nothing."""
-NAMED = 2
-"""Blocked conversations whose commands are listed."""
 LEAST_TITLE = 16
 """Columns that indentation leaves for a title."""
 COLORS = {
@@ -109,10 +103,12 @@ def status(context: click.Context, conversation: str | None) -> None:
             _show_one(options, standing, describe(board, ids[0]), conflicts.get(ids[0], ()))
             return
         others: Mapping[str, int] = {}
+        lost: tuple[Lost, ...] = ()
         if (wanted := named(board)) is not None:
             listed = tuple(each for each in listed if each.conversation in wanted)
         else:
-            listed += tuple(_lost(each) for each in lost_with_store(session, engine.known.present()))
+            lost = lost_with_store(session, engine.known.present())
+            listed += tuple(map(_lost, lost))
             others = engine.states_besides(found)
         sides = tuple(item for item in plan.held if item.conversation is None)
         if options.json:
@@ -126,7 +122,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         conflicts = _by_conversation(plan.conflicts)
         lines = [line for item in sides for line in _side_lines(item, style)]
         lines += _all_lines(listed, others, style, session.roots.noun, conflicts, verbose=options.verbose)
-        lines += _next_lines(listed, (*sides, *_with_commands(plan)), style, options.sides)
+        lines += _next_lines(listed, plan, lost, style, options.sides)
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
 
@@ -191,56 +187,16 @@ def _side_lines(item: Item, style: Style) -> list[str]:
     return [style(line, "yellow") for line in wrap(clean(item.message), style.columns, "blocked  ", " " * 9)]
 
 
-def _with_commands(plan: Plan) -> Iterator[Item]:
-    """Yield the first item of each blocked conversation that has commands which settle it."""
-    named = set()
-    for item in (*plan.held, *plan.aside):
-        if item.conversation is not None and item.resolve and item.conversation not in named:
-            named.add(item.conversation)
-            yield item
-
-
-def _next_lines(found: tuple[StatusLine, ...], blocked_items: tuple[Item, ...], style: Style, sides: str) -> list[str]:
-    """Return the commands that come next, as git does.
-
-    Of an emptied workspace a plain run restores nothing.
-    """
-    words = Counter(entry.word for entry in found)
-    blocked = sum(words[word] for word in BLOCKED if word != "invalid")
-    pending = sum(count for word, count in words.items() if word not in IDLE and word not in BLOCKED)
-    ways = [
-        (way, f"settles this: {item.reason.words}")
-        for item in blocked_items
-        if item.conversation is None
-        for way in item.resolve[:1]
-    ]
-    if any(item.reason is Reason.WORKSPACE_EMPTIED for item in blocked_items):
-        pending = 0
-    if blocked:
-        of = {entry.conversation: entry for entry in found if entry.word in BLOCKED and entry.word != "invalid"}
-        named = [item for item in blocked_items if item.conversation in of][:NAMED]
-        for item in named:
-            name = shorten(clean(item.title or str(item.conversation)), 40)
-            *others, last = item.resolve[:2]
-            ways += [*((way, "or") for way in others), (last, f"settles {name}")]
-        if rest := blocked - len(named):
-            whose = "of the others" if named else "for each of these"
-            ways.append(("reconcile --dry-run", f"shows the commands {whose} ({rest})"))
-    if words["invalid"]:
-        ways.append(("reconcile doctor", f"shows how to repair or remove invalid files ({words['invalid']})"))
-    if words["behind"]:
-        ways.append(("reconcile project --behind", f"updates older versions here ({words['behind']})"))
-    if words["conflict"]:
-        ways.append(("reconcile diff ID", f"shows both versions of a conflict ({words['conflict']})"))
-    if pending:
+def _next_lines(found: tuple[StatusLine, ...], plan: Plan, lost: Sequence[Lost], style: Style, sides: str) -> list[str]:
+    """Return the commands that come next, as git does."""
+    ways = [*decisions(plan), *further(plan)]
+    restorable = [(each.command, each.title or each.conversation) for each in lost if each.command]
+    ways += [(command, f"restores {shorten(clean(name), 40)}") for command, name in restorable[:NAMED]]
+    if empty := sum(entry.word == "empty" for entry in found):
+        ways.append(("reconcile doctor", f"shows what to do about empty directories ({empty})"))
+    if pending := len({action.conversation for action in plan.actions}):
         ways.append(("reconcile", f"syncs what changed ({pending}); with --dry-run, it only shows what it would do"))
-    if not ways:
-        return ["Nothing to do."]
-    lines = ["Next:"]
-    for command, purpose in ways:
-        lines += command_lines(command + sides, style.columns, "  ")
-        lines += wrap(purpose, style.columns, "      ")
-    return lines
+    return next_lines(ways, style, sides) or ["Nothing to do."]
 
 
 def _has_notice(line: StatusLine) -> bool:

@@ -437,6 +437,11 @@ def report(
         end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides, back=back)
         lines = [*(() if is_shown else (heading(roots, plan.layout, style), "")), *lines, *end]
     if options.is_dry:
+        if not quiet and plan.policy.request is None:
+            from .next_commands import further, next_lines  # here: a run does what it names
+
+            following = next_lines(further(plan), style, options.sides)
+            lines += ["", *following] if following else []
         show_paged(lines, style)
     else:
         show(lines)

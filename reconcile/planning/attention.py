@@ -77,7 +77,8 @@ def report_conversation(context: PlanningContext, view: View) -> None:
         )
     for verdict in context.verdicts.get(view.id, {}).values():
         _report_unit(context, view, verdict)
-    _note_invalid(context, view)
+    if presence.goal is not Goal.REMOVE and not any(item.conversation == view.id for item in context.held):
+        _hold_invalid(context, view)
     _report_parted(context, view)
     _report_rivals(context, view)
     _report_parent(context, view)
@@ -151,11 +152,10 @@ def _invalid(context: PlanningContext, view: View) -> None:
         context.keep_version(unit)
 
 
-def _note_invalid(context: PlanningContext, view: View) -> None:
-    """Note the invalid files of a conversation that only the store has."""
-    for unit, place, fault in view.invalid_in_store_alone():
-        message = f"{place}: {fault.words}; for what to do, see reconcile doctor"
-        context.note(view.id, Reason.INVALID, message, unit)
+def _hold_invalid(context: PlanningContext, view: View) -> None:
+    """Hold a conversation that only the store has, for its invalid files: no run can publish it."""
+    for unit, copy, fault in view.invalid_in_store_alone():
+        context.hold_file(view, unit, copy, fault, f"reconcile doctor --quarantine {view.id}")
 
 
 def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None:

@@ -119,7 +119,6 @@ def diagnose(
     findings = [
         *held,
         *(finding for finding in _unreadable(store, workspace) if finding.place not in places),
-        *(finding for view in context.views.values() for finding in _in_store_alone(view)),
         *(finding for view in context.views.values() for finding in _copies(context, view)),
         *_tree(context),
         *_planned(plan),
@@ -161,17 +160,12 @@ def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
             yield Finding(Ailment.UNREADABLE, place, words, item.conversation, (SEE_TO_IT,))
             continue
         quarantine = f"reconcile doctor --quarantine {item.conversation}"
+        mend = tuple(dict.fromkeys((*item.resolve, quarantine)))
         if "conflict marker" in words:
-            mend = ("resolve the merge in git (git status)", *item.resolve, quarantine)
+            mend = ("resolve the merge in git (git status)", *mend)
             yield Finding(Ailment.MERGE_MARKERS, place, words, item.conversation, mend)
         else:
-            yield Finding(Ailment.INVALID, place, words, item.conversation, (*item.resolve, quarantine))
-
-
-def _in_store_alone(view: View) -> Iterator[Finding]:
-    for _, place, fault in view.invalid_in_store_alone():
-        quarantine = f"reconcile doctor --quarantine {view.id}"
-        yield Finding(Ailment.INVALID, str(place), fault.words, view.id, (quarantine,))
+            yield Finding(Ailment.INVALID, place, words, item.conversation, mend)
 
 
 def _is_unread(view: View) -> bool:

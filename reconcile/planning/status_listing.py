@@ -16,7 +16,7 @@ from reconcile.planning.rules.presence import Goal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.model.plan import Action, Conflict, Item, Note, Plan
+    from reconcile.model.plan import Action, Conflict, Item, Plan
     from reconcile.model.snapshot import Copy
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
@@ -62,10 +62,7 @@ def status_lines(
     conflicts: dict[str, list[Conflict]] = {}
     for conflict in plan.conflicts:
         conflicts.setdefault(conflict.conversation, []).append(conflict)
-    items: dict[str | None, Item | Note] = {
-        note.conversation: note for note in plan.notes if note.reason is Reason.INVALID
-    }
-    items |= {item.conversation: item for item in plan.aside}
+    items = {item.conversation: item for item in plan.aside}
     items |= {item.conversation: item for item in plan.held}
     requests: dict[str, str] = {
         conversation: words_for(conversation, verb, waiting)
@@ -104,9 +101,7 @@ def status_lines(
     return tuple(lines)
 
 
-def _word(
-    context: PlanningContext, view: View, actions: list[Action], item: Item | Note | None
-) -> tuple[str, str, bool]:
+def _word(context: PlanningContext, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
     if item is not None:
         return (_HELD | _ASIDE).get(item.reason, "held"), item.message, item.reason in _ASIDE
     presence = context.presences[view.id]
@@ -133,6 +128,8 @@ def _state_without_actions(context: PlanningContext, view: View) -> tuple[str, s
     if presence.state == "removed" and view.workspace.trash:
         place = view.workspace.trash[-1].place
         return "removed", f"moved to {place}; restore it: reconcile project {view.id}", True
+    if presence.state == "projected" and context.sides.workspace_emptied:
+        return "available", "in the store only", True  # a run publishes nothing there
     details = {
         "available": "in the store only",
         "local": "not copied to workspaces",

@@ -192,6 +192,8 @@ def test_status_of_an_emptied_workspace_names_recover_and_no_run(known: World) -
     assert "the workspace is empty, but had conversations at the last run" in ran.stdout
     assert "blocked  the workspace is empty, but had conversations at the last run" in " ".join(status.split("\n"))
     assert status.split("Next:")[1].split()[:2] == ["reconcile", "recover"]
+    assert "to publish" not in status, "a run publishes nothing there"
+    assert "3 conversations: 2 store only, 1 local" in status
     assert "syncs what changed" not in status
     (blocked,) = json.loads(known.reconcile("status", "--json").stdout)["blocked"]
     assert (blocked["reason"], blocked["resolve"][0]) == ("workspace-emptied", "reconcile recover")
@@ -286,3 +288,18 @@ def test_a_workspace_of_the_plain_format_is_recovered_as_well(known: World, tmp_
     assert "reconcile recover" in run(*plain).stdout
     assert run(*plain, "recover", "--yes").exit_code == 0
     assert listing(tmp_path / "plain") == before
+
+
+def test_status_and_dry_run_name_the_same_commands(known: World) -> None:
+    write_conversation(known.workspace / f"{THIRD + 1}-stays", "Stays", events(2))
+    known.reconcile()
+    shutil.rmtree(known.workspace / f"{FIRST}-it")
+    status, dry = (known.run(*words).stdout for words in (("status",), ("--dry-run",)))
+    for shown in (status, dry):
+        assert "Next:" in shown
+        assert "reconcile recover\n      restores what was deleted here (" in shown.split("Next:")[1]
+    write_conversation(known.store / f"{THIRD + 7}-it", "It", events(1))
+    (known.store / f"{THIRD + 7}-it" / "events.json").write_text("{")
+    status, dry = (known.run(*words).stdout for words in (("status",), ("--dry-run",)))
+    for shown in (status, dry):
+        assert "reconcile doctor\n      shows how to repair or remove invalid files (1)" in shown.split("Next:")[1]

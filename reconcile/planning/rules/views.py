@@ -16,12 +16,10 @@ from reconcile.model.snapshot import (
     STREAM,
     Metadata,
     Partition,
-    Place,
     Side,
     Stream,
     Unreadable,
     is_archived,
-    joined,
 )
 from reconcile.model.units import Unit, units_of
 
@@ -175,16 +173,16 @@ class View(Struct, frozen=True, gc=False):
         partition = Partition.LIVE if self.workspace.main.archived else Partition.ARCHIVE
         return AsideRecord(AsideKind.PLACED, partition, self.workspace.main.path)
 
-    def invalid_in_store_alone(self) -> list[tuple[str, Place, Fault]]:
-        """Return the invalid files of a conversation that only the store has, each with its unit and its fault.
+    def invalid_in_store_alone(self) -> list[tuple[str, Copy, Fault]]:
+        """Return the faults of a conversation that only the store has, each with its unit and its copy.
 
-        No step concerns them, so a run does not hold them. A file that can't be read is a problem of the side.
+        A file that can't be read is a problem of the side.
         """
         if self.workspace.main is not None:
             return []
         faults = [(name, unit.copy, unit.fault) for name, unit in self.store.faults.items()]
         return [
-            (name, Place(copy.side, joined(copy.path, fault.file)), fault)
+            (name, copy, fault)
             for name, copy, fault in faults
             if fault is not None and not isinstance(fault, Unreadable)
         ]

@@ -297,7 +297,8 @@ def test_a_directory_of_the_store_that_has_to_stay_is_left_as_it_is() -> None:
     below = ["1-z/conversations/2-b  stream 09:00 [1]", '1-z/conversations/2-b/metadata.json  09:00 "{"']
     store = stored(A, A.replace("1-a", "1-z").replace("09:00", "08:00").replace('"A"', '"Z"'), *below)
     plan = plan_of(store, here(A))
-    assert [item.reason for item in plan.held] == [Reason.SUBTREE_HELD]
+    held = [(item.conversation, item.reason) for item in plan.held]
+    assert held == [("jp-c1", Reason.SUBTREE_HELD), ("jp-c2", Reason.INVALID)]
     assert not [action for action in plan.actions if action.target.path.startswith("1-z/")]
 
 

@@ -1,0 +1,75 @@
+"""The commands that come next, as git names them: `status` lists all, a dry run those that its plan does not print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.model.reasons import Reason
+
+from .screen import command_lines, wrap
+from .text import clean, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from reconcile.model.plan import Item, Plan
+
+    from .text import Style
+
+    Way = tuple[str, str]
+    """A command, and its purpose."""
+
+NAMED = 2
+"""Blocked conversations whose commands are listed."""
+
+
+def next_lines(ways: Iterable[Way], style: Style, sides: str) -> list[str]:
+    """Return the lines of the commands; none if there are none."""
+    lines: list[str] = []
+    for command, purpose in ways:
+        lines += command_lines(command + sides, style.columns, "  ")
+        lines += wrap(purpose, style.columns, "      ")
+    return ["Next:", *lines] if lines else []
+
+
+def decisions(plan: Plan) -> Iterator[Way]:
+    """Yield the commands that settle what is blocked. The plan prints the same ones."""
+    for item in plan.held:
+        if item.conversation is None and item.resolve:
+            yield item.resolve[0], f"settles this: {item.reason.words}"
+    blocked = list(_blocked(plan))
+    for item in blocked[:NAMED]:
+        name = shorten(clean(item.title or str(item.conversation)), 40)
+        *others, last = item.resolve[:2]
+        yield from ((way, "or") for way in others)
+        yield last, f"settles {name}"
+    if (rest := len(blocked) - NAMED) > 0:
+        yield "reconcile --dry-run", f"shows the commands of the others ({rest})"
+
+
+def further(plan: Plan) -> Iterator[Way]:
+    """Yield the commands beside a run and the decisions."""
+    if count := _count(item.conversation for item in plan.held if item.reason is Reason.INVALID):
+        yield "reconcile doctor", f"shows how to repair or remove invalid files ({count})"
+    if count := _count(item.conversation for item in plan.aside if item.reason is Reason.BEHIND_ASIDE):
+        yield "reconcile project --behind", f"updates older versions here ({count})"
+    diverged = (item.conversation for item in plan.held if item.reason is Reason.DIVERGED_HELD)
+    if count := _count((*diverged, *(conflict.conversation for conflict in plan.conflicts))):
+        yield "reconcile diff ID", f"shows both versions of a conflict ({count})"
+    if count := _count(note.conversation for note in plan.notes if note.reason is Reason.REMOVED_HERE):
+        yield "reconcile recover", f"restores what was deleted here ({count})"
+
+
+def _blocked(plan: Plan) -> Iterator[Item]:
+    """Yield the first item of each blocked conversation that has commands which settle it."""
+    named = set()
+    blocked = (*plan.held, *(item for item in plan.aside if item.reason is Reason.LOCAL_PRESENT))
+    for item in blocked:
+        is_other = item.reason in (Reason.INVALID, Reason.DIVERGED_HELD)  # `further` names a command for these
+        if item.conversation is not None and item.resolve and not is_other and item.conversation not in named:
+            named.add(item.conversation)
+            yield item
+
+
+def _count(conversations: Iterable[str | None]) -> int:
+    return len({conversation for conversation in conversations if conversation is not None})
