@@ -17,6 +17,7 @@ from reconcile.engine.engine import Engine
 from reconcile.engine.versions import lost_with_store
 from reconcile.model.policy import ProjectRequest
 from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, default_choice, offers, with_records
+from reconcile.planning.requests.visibility import behind
 
 from ..command import PLANS, Command
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
@@ -107,6 +108,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             chosen = _chosen(options, offered, planning, place)
         if source is None and not chosen:
             _name_gone_checkouts(options, session, frozenset(absent(planning)))
+        _name_older_versions(options, planning)
         plan = planned(chosen)
         if not _confirm(options, roots, session, plan, answered=answered, declined=answered and not chosen):
             context.exit(exit_code(plan, None, options))
@@ -225,6 +227,15 @@ def _name_gone_checkouts(options: Options, session: Session, missing: frozenset[
         lacks = f"{count} conversation{'' if count == 1 else 's'} that {'is' if count == 1 else 'are'} missing here"
         command = f"reconcile recover --from {shlex.quote(project)}{options.sides}"
         print_message(options, f"{short_path(project)} is gone; it had {lacks}: {command}")
+
+
+def _name_older_versions(options: Options, planning: PlanningContext) -> None:
+    """Print the conversations that are here in an older version, which `recover` leaves alone."""
+    if older := behind(planning):
+        count = (
+            f"{len(older)} conversation{' has an older version' if len(older) == 1 else 's have older versions'} here"
+        )
+        print_message(options, f"{count}: {planning.names(older)}; update from the store: reconcile project --behind")
 
 
 def _lacks_marker(roots: Roots, plan: Plan) -> bool:

@@ -25,6 +25,7 @@ from reconcile.model.policy import (
     SetParentRequest,
     UndoRequest,
 )
+from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command
 from ..context import find_ids, parts_of_titles
@@ -136,7 +137,9 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         chosen = tuple(dict.fromkeys(find_ids(engine, ids)))
-        _warn_of_history(engine, chosen)
+        here = engine.known.sides[Side.WORKSPACE]
+        inside = [here.paths[path] for id_ in chosen for top in here.paths_of(id_) for path in here.within(top)]
+        _warn_of_history(engine, tuple(dict.fromkeys((*chosen, *inside))))
         return replace(policy, request=LocalRequest(chosen))
 
     _run(context, adjust)

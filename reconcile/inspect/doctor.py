@@ -110,9 +110,10 @@ def _of_clean(engine: Engine, pass_: Pass, tree: TreeIndex) -> Iterator[Finding]
 
 
 def _private_in_git(session: Session) -> Iterator[Finding]:
-    """Yield the conversations that `local` keeps out of the workspace, and that git has all the same."""
+    """Yield the conversations that `local` keeps out of the workspace, with those below, and that git has."""
     intents = session.state.load(session.checkout).intents
-    private = [conversation for conversation, intent in intents.items() if intent.kind is IntentKind.LOCAL]
+    local = {conversation for conversation, intent in intents.items() if intent.kind is IntentKind.LOCAL}
+    private = [conversation for conversation, intent in intents.items() if {conversation, intent.waits_for} & local]
     records = session.git_records(private) if private else {}
     if records is None:
         mend = ("see whether git works here: git log --all",)

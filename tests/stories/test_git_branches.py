@@ -256,3 +256,30 @@ def test_a_conversation_reparented_on_a_branch(story: World) -> None:
         (stored,) = story.store.glob(f"{CHILD}*/metadata.json")
         assert json.loads(stored.read_bytes())["parent_id"] == f"jp-c{OTHER}"
         assert len(list(story.workspace.rglob(f"{CHILD}*/events.json"))) == 1
+
+
+def test_recover_names_what_is_here_in_an_older_version(story: World, tmp_path: Path) -> None:
+    git(story.project, "worktree", "add", "-q", str(tmp_path / "worktree"))
+    tree = replace(story, project=tmp_path / "worktree")
+    tree.reconcile()
+    append(place(tree, OTHER), 3, "z", LONG_AGO + 90 * SECOND)
+    tree.reconcile()
+    shutil.rmtree(tree.project)
+    git(story.project, "worktree", "prune")
+    git(story.project, "worktree", "add", "-q", str(tmp_path / "again"))
+    again = replace(story, project=tmp_path / "again")
+    said = again.run("recover", "--from", str(tree.project), "-w", again.project).output
+    assert "1 conversation has an older version here: Other" in said
+    assert "reconcile project --behind" in said
+    again.reconcile("project", "--behind")
+    assert again.event_count(OTHER, again.workspace) == again.event_count(OTHER, again.store) == 7
+    assert "older version" not in again.run("recover", "-w", again.project).output
+
+
+def test_what_is_private_below_a_private_one_is_named_too(story: World) -> None:
+    said = story.reconcile("local", str(PARENT)).output
+    for number in (PARENT, CHILD):
+        assert f"jp-c{number}: in git since " in said
+    findings = json.loads(story.run("doctor", "--json", "-w", story.project).stdout)["findings"]
+    named = {each["conversation"] for each in findings if each["kind"] == "private-in-git"}
+    assert named == {f"jp-c{PARENT}", f"jp-c{CHILD}"}

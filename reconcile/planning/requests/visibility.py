@@ -37,7 +37,7 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
             if _in_store_alone(context, conversation) and not views[conversation].local
         ]
     if request.behind:
-        decisions = dict.fromkeys(_behind(context), Take.STORE)
+        decisions = dict.fromkeys(behind(context), Take.STORE)
     intents: dict[str, Intent | None] = {}
     held: list[Item] = []
     scope = {*targets, *decisions}
@@ -98,7 +98,8 @@ def _in_store_alone(context: PlanningContext, conversation: str) -> bool:
     return view.store.main is not None and view.workspace.main is None
 
 
-def _behind(context: PlanningContext) -> list[str]:
+def behind(context: PlanningContext) -> list[str]:
+    """Return the conversations of which the workspace has an older version."""
     return [
         conversation
         for conversation, verdicts in context.verdicts.items()
