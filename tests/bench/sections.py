@@ -146,12 +146,30 @@ def start(bench: Bench) -> Runs:
     return bench.race(contenders)
 
 
+def find(bench: Bench) -> Runs:
+    """Search for a word that one conversation has. ripgrep reads both sides, and can't see texts in base64."""
+    path = bench.workspace / bench.names[0] / "events.json"
+    event = '  {"timestamp": "2026-01-01 00:00:00.0", "type": "chat_request", "content": "Haystack"}'
+    path.write_text(path.read_text().removesuffix("\n]\n") + f",\n{event}\n]\n")
+    bench.settle()
+    bench.settle()
+    contenders = [
+        *if_installed(
+            "rg", "rg -i", lambda _: Job((("rg", "-i", "haystack", str(bench.workspace), str(bench.store)),))
+        ),
+        Contender("reconcile find", lambda _: bench.job("find", "haystack")),
+    ]
+    bench.once(*contenders)
+    return bench.race(contenders)
+
+
 USUAL = {
     "no-op": Section("nothing changed", "rsync -a --dry-run", no_op),
     "one": Section("one file changed in the workspace", "rsync -a", one_changed),
     "changed": Section("1 % changed in the workspace", "rsync -a", hundredth_changed),
     "projection": Section("full projection into an empty workspace", "cp -a, sync -f", projection),
     "first": Section("first run: both sides full and equal, nothing remembered", "rsync -ac", first_run),
+    "find": Section("a search for a rare word", "rg -i", find),
     "start": Section("start-up", "python -c pass", start),
     "commands": Section("commands on both sides at rest", REFERENCE, commands),
 }

@@ -32,14 +32,15 @@ RATIOS: dict[tuple[str, str, str], tuple[float | None, float]] = {
     ("changed", "reconcile", "rsync -a"): (1.0, 0.6),
     ("projection", "reconcile", "cp -a, sync -f"): (1.0, 0.8),
     ("first", "reconcile", "rsync -ac"): (1.0, 0.8),
+    ("find", "reconcile find", "rg -i"): (None, 4.0),
     ("start", "reconcile --version", "python -c pass"): (4.0, 4.0),
     **{("commands", f"reconcile {words}", "reconcile"): (None, limit) for words, limit in COMMANDS.items()},
 }
 """How many times as long as a peer, by section, contender and peer: with few conversations, and with many. None: no
 limit, because the start of the program is most of it.
 """
-_COMMANDS = ("commands", "growth-commands")
-"""The sections of the commands, which are judged by their ratios alone."""
+_COMMANDS = ("commands", "growth-commands", "find")
+"""The sections of commands other than a run, which are judged by their ratios alone."""
 MEMORY = 1.5
 """KB a conversation, above the start, with many conversations."""
 GROWTH_PER_SIZE = 1.1
