@@ -173,13 +173,22 @@ def find_titles(engine: Engine, text: str) -> list[str]:
 
 
 def titles_like(engine: Engine, text: str, named: Iterable[tuple[str, str]]) -> list[str]:
-    """Return those of these conversations that have the title, or else that have the text in theirs."""
+    """Return those of these conversations that have the title, or else that have the text in theirs.
+
+    A shorter text than `_SHORTEST_PART` fits only a whole title: nothing may be published or removed by a typing error.
+    """
     wanted = _folded(text)
     if not wanted or _is_id(engine, text):
         return []
     titles = [(id_, _folded(title)) for id_, title in named]
     exact = {id_ for id_, title in titles if title == wanted}
-    return sorted(exact or {id_ for id_, title in titles if wanted in title}, key=engine.session.format.order)
+    is_part = len(wanted) >= (_SHORTEST_PART if wanted.isascii() else 2)  # two ideographs are a word
+    found = exact or {id_ for id_, title in titles if is_part and wanted in title}
+    return sorted(found, key=engine.session.format.order)
+
+
+_SHORTEST_PART = 3
+"""Number of letters of the shortest part of a title that names a conversation."""
 
 
 def _folded(text: str) -> str:

@@ -70,13 +70,28 @@ def test_every_command_that_takes_an_id_takes_a_title(line: list[str], run: Run,
     assert (found.exit_code, steady(found.output)) == (wanted.exit_code, steady(wanted.output))
 
 
-def test_an_ambiguous_text_does_nothing_and_lists_the_candidates(run: Run, project: Path) -> None:
-    before = files(project)
-    result = run("rm", "on", "--yes")
+def test_an_ambiguous_text_does_nothing_and_lists_the_candidates(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    for number, title in ((17528832001, "Naming content"), (17528832002, "Contents of CI")):
+        write_conversation(world.workspace / f"{number}-it", title, events(1))
+    before = files(tmp_path)
+    result = run("rm", "tent", "--yes")
     assert result.exit_code == 2
-    assert "'on' is ambiguous: it fits 2 conversations" in result.stderr
+    assert "'tent' is ambiguous: it fits 2 conversations" in result.stderr
     listed = [line.split("hint: ")[1] for line in result.stderr.splitlines() if "hint: " in line]
-    assert listed == [f"{NAMING}  Naming content", "jp-c17780400000  CI on macOS"]
+    assert listed == ["jp-c17528832001  Naming content", "jp-c17528832002  Contents of CI"]
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("text", ["x", "CI", "on"])
+def test_one_letter_or_two_are_no_part_of_a_title(text: str, run: Run, project: Path) -> None:
+    before = files(project)
+    result = run("project", text)
+    assert result.exit_code == 2
+    assert f"no conversation has the id or title '{text}'" in result.stderr
     assert files(project) == before
 
 
