@@ -165,9 +165,8 @@ def test_recover_elsewhere_names_the_checkouts_that_are_gone(
     told = run("recover", "--dry-run").stderr
     here = f"reconcile recover --from {known.project}"
     assert f"is gone; it had 2 conversations that are missing here: {here}" in told
-    assert f"2 conversations that were in {known.project} at the end of its last run" in (
-        at_terminal("recover", "--from", known.project, answers="n\n")[1]
-    ).replace("\n", " ").replace("  ", " ")
+    asked = "".join(at_terminal("recover", "--from", known.project, answers="n\n")[1].split())  # a long path is broken
+    assert "".join(f"2 conversations that were in {known.project} at the end of its last run".split()) in asked
     recover(known, "--from", known.project, "--yes")
     assert listing(new / ".jp" / "conversations") == before
     assert "is gone" not in run("recover", "--dry-run").stderr

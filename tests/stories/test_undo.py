@@ -623,14 +623,14 @@ def test_a_restore_without_a_run_lists_the_versions(world: World) -> None:
 def test_a_version_may_be_named_by_a_title(world: World) -> None:
     """The present one, or that of the version: of a removed conversation, nothing else has a title."""
     three(world)
-    set_key(world.workspace / f"{FIRST}-it", "title", "Of colours", LONG_AGO)
-    set_key(world.workspace / f"{SECOND_ID}-it", "title", "Of sounds", LONG_AGO)
+    set_key(world.workspace / f"{FIRST}-it", "title", "All colours", LONG_AGO)
+    set_key(world.workspace / f"{SECOND_ID}-it", "title", "All sounds", LONG_AGO)
     world.reconcile()
     world.reconcile("rm", str(FIRST), str(SECOND_ID), "--cascade", "--yes")
     run = runs(world)[0]["id"]
-    ambiguous = world.run("restore", f"of@{run}", "-w", world.project)
+    ambiguous = world.run("restore", f"all@{run}", "-w", world.project)
     assert ambiguous.exit_code == 2
-    assert f"jp-c{FIRST}  Of colours" in ambiguous.stderr
+    assert f"jp-c{FIRST}  All colours" in ambiguous.stderr
     world.reconcile("restore", f"COLOURS@{run}")
     assert [path.name for path in world.store.iterdir() if path.name.startswith(str(FIRST))]
     set_key(next(world.store.glob(f"{FIRST}*")), "title", "Renamed", LONG_AGO + SECOND)
