@@ -69,7 +69,8 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     """Restore conversations that the workspace has lost.
 
     For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. At a terminal, shows the plan
-    and asks, for each run that found conversations deleted. Without a terminal, --yes restores those of the last run.
+    and asks once for each run after which conversations were missing. Without a terminal, --yes restores those of the
+    last run.
     Local ones are never restored to the workspace. Also restores .jp/.id.
     """
     options = options_of(context)

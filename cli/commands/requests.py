@@ -131,8 +131,8 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
     """Remove conversations from the workspace, keep them local.
 
     No run publishes a local conversation, in any checkout, until `reconcile project`. Nested conversations and files
-    are removed with it and restored by `reconcile project`. Saves everything in the store first, and skips a directory
-    that it can't save; a later run removes that. Commits that have the conversation stay in git's history.
+    are removed with it and restored by `reconcile project`. Saves everything in the store first, and leaves a directory
+    that it can't save; a later run tries again. Commits that have the conversation stay in git's history.
     """
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
@@ -194,14 +194,14 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 @click.option(
     "--take",
     type=click.Choice(["store", "workspace", "both"]),
-    help="The version to keep; both: the newer one, and a fork of the other.",
+    help="The version to keep; both: the newer one, and a fork of the other; a title has one value: the newer.",
 )
 @click.option("--keep", is_flag=True, help="Leave both sides alone until one changes.")
 @click.pass_context
 def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take: str | None, keep: bool) -> None:
     """Settle conflicts and blocked conversations.
 
-    Makes the chosen version that of both sides. The vault keeps the other version.
+    Puts the chosen version on both sides. The vault keeps the other version.
     """
     if bool(ids) == everything:
         raise Misuse("reconcile resolve: name conversations, or --all", "list what needs a decision: reconcile status")
@@ -369,10 +369,11 @@ def undo(context: click.Context, run: str | None) -> None:
     """Undo a run.
 
     RUN is an id that `reconcile log` lists; without RUN, the latest run that is not undone yet. Prints the run, and
-    asks at a terminal. A second undo in a row goes back to an older run, and needs --yes elsewhere. Skips each
-    conversation that has changed since the run.
+    asks at a terminal. A second undo in a row goes back to an older run, and without a terminal it needs --yes.
+    Skips each conversation that has changed since the run.
 
-    An undo is a run too, and can be undone. An undone change isn't repeated until a side changes or you resolve it.
+    An undo is a run too, and can be undone. A later run does not repeat an undone change, until a side
+    changes or you resolve it.
     """
     from reconcile.engine.run_history import RunToUndo, find_run, newest_run
 
