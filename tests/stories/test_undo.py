@@ -636,5 +636,5 @@ def test_a_version_may_be_named_by_a_title(world: World) -> None:
     set_key(next(world.store.glob(f"{FIRST}*")), "title", "Renamed", LONG_AGO + SECOND)
     world.reconcile()
     (changed,) = {each["id"] for each in runs(world)[:1]}
-    assert "jp-c" in world.reconcile("restore", f"of colours@{run}:metadata", settled=False).stdout
+    assert "jp-c" in world.reconcile("restore", f"all colours@{run}:metadata", settled=False).stdout
     assert "no version" in world.run("restore", f"of clouds@{changed}", "-w", world.project).stderr
