@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 def checkouts(context: click.Context, forget: str | None) -> None:
     """List the checkouts that share this store, or forget one.
 
-    The list includes checkouts whose directory is gone. --forget deletes the record of a checkout and changes none of
-    its files. The next run in a forgotten checkout is a first run.
+    The list includes checkouts whose directory is gone, or replaced: another directory is at its path now. --forget
+    deletes the record of a checkout and changes none of its files. The next run in a forgotten checkout is a first run.
     """
     options = options_of(context)
     roots = find_roots(options)

@@ -99,11 +99,15 @@ def _report(
         return
     style = Style.choose(options.color)
     shown = chosen if options.verbose else chosen[-SHOWN:]
+    agreed = session.state.load(session.checkout).agreed
     lines: list[str] = []
     for holding in reversed(shown):
-        name = _name(holding.versions[-1]) if holding.versions else "(of no run)"
+        version = holding.versions[-1] if holding.versions else None
+        name = _name(version) if version is not None else "(of no run)"
+        known = agreed.get(version.conversation) if version is not None else None
+        title = f"  {known.title}" if known is not None and known.title else ""
         start = f"{holding.digest[:16]}  {size(holding.size):>9}  {format_time(holding.newest_ns)}"
-        lines += wrap(f"{start}  {clean(name)}", style.columns, "  ", "      ")
+        lines += wrap(f"{start}  {clean(name + title)}", style.columns, "  ", "      ")
     if len(chosen) > len(shown):
         lines.append(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
     words = "would be deleted from the vault for good" if planned else "in the vault"

@@ -152,3 +152,8 @@ def test_a_title_in_the_store_alone_and_one_in_the_trash(
     write_conversation(world.workspace / ".trash" / "17528832002-old", "An old draft", events(1))
     assert json.loads(run("status", "ÜBER GRÖSSE", "--json").stdout)["conversation"] == "jp-c17528832001"
     assert run("status", "old draft").exit_code == 2
+
+
+def test_the_vault_lists_titles(run: Run, project: Path) -> None:
+    run()
+    assert re.search(r"jp-c\d+@\S+ +\S+ +(Release notes|CI on macOS)\n", run("vault", "-v").stdout)
