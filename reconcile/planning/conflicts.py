@@ -27,6 +27,7 @@ _LONG = 200
 """Characters of a value that a conflict has."""
 _SAME = 24
 """Characters before the first difference that are shown of long values."""
+_BLOCKED = "blocked, choose a side"
 
 
 def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None:
@@ -152,12 +153,19 @@ def _version(rival: Rival, digits: int) -> str:
 
 def taken(conflict: Conflict) -> str:
     """Return which side's version a run takes, and why."""
-    if conflict.takes is None:
-        return "blocked, choose a side"
-    other = conflict.takes.other
-    more = f"; the {other}'s becomes a child" if conflict.forks else ""
+    return f"the {conflict.takes}'s is taken {_why_and_more(conflict)}" if conflict.takes else _BLOCKED
+
+
+def to_be_taken(conflict: Conflict) -> str:
+    """Return which side's version the next run takes, and why."""
+    return f"the next run takes the {conflict.takes}'s {_why_and_more(conflict)}" if conflict.takes else _BLOCKED
+
+
+def _why_and_more(conflict: Conflict) -> str:
+    assert conflict.takes is not None  # noqa: S101 - the callers have checked it
+    more = f"; the {conflict.takes.other}'s becomes a child" if conflict.forks else ""
     more = "; other keys are merged" if conflict.merges else more
-    return f"the {conflict.takes}'s is taken ({_why(conflict)}){more}"
+    return f"({_why(conflict)}){more}"
 
 
 def _why(conflict: Conflict) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.planning.conflicts import described, taken
+from reconcile.planning.conflicts import described, to_be_taken
 from reconcile.planning.diagnosis import NOTHING_IN_IT
 from reconcile.planning.requests.edits import words_for
 from reconcile.planning.rules.presence import Goal
@@ -80,7 +80,7 @@ def status_lines(
         item, found = items.get(conversation), conflicts.get(conversation)
         if found and (item is None or item.reason in _UNDECIDED):
             word, is_settled = "conflict", False
-            detail = "; ".join(f"{described(conflict)}; {taken(conflict)}" for conflict in found)
+            detail = "; ".join(f"{described(conflict)}; {to_be_taken(conflict)}" for conflict in found)
         else:
             word, detail, is_settled = _word(context, view, actions.get(conversation, []), item)
         if is_settled and conversation in hollow:

@@ -60,7 +60,8 @@ def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: W
     assert (status(world)[ID]["word"], status(world)[ID]["settled"]) == ("conflict", False)
     for words in (("status",), ("status", str(FIRST)), ("-n",)):
         assert text in said(world, *words), words
-        assert "the store's is taken (newer)" in said(world, *words), words
+        way = "the store's is taken (newer)" if words == ("-n",) else "the next run takes the store's (newer)"
+        assert way in said(world, *words), words
         assert '  title: "store" (store) / "workspace" (workspace)\n' in said(world, *words), words
     assert f"reconcile resolve {ID} --take workspace" in said(world, "-n")
     (conflict,) = world.plan()["conflicts"]
@@ -90,16 +91,16 @@ def test_times_in_the_same_second_are_told_apart(world: World) -> None:
     """And of equal ones the store wins, as the text says."""
     retitled(world)
     for name, apart, shown, why in (
-        ("workspace", 5 * 10**6, "41.000Z; workspace 2020-09-13 12:26:41.005Z", "the workspace's is taken (newer)"),
-        ("workspace", 7, "41.000000000Z; workspace 2020-09-13 12:26:41.000000007Z", "the workspace's is taken (newer)"),
-        ("store", -7, "41Z; workspace 2020-09-13 12:26:40Z", "the store's is taken (newer)"),
-        ("store", 0, "41Z; workspace 2020-09-13 12:26:41Z", "the store's is taken (same time; the store wins)"),
+        ("workspace", 5 * 10**6, "41.000Z; workspace 2020-09-13 12:26:41.005Z", "workspace's (newer)"),
+        ("workspace", 7, "41.000000000Z; workspace 2020-09-13 12:26:41.000000007Z", "workspace's (newer)"),
+        ("store", -7, "41Z; workspace 2020-09-13 12:26:40Z", "store's (newer)"),
+        ("store", 0, "41Z; workspace 2020-09-13 12:26:41Z", "store's (same time; the store wins)"),
     ):
         for side, at in (("store", 0), ("workspace", apart)):
             set_key(getattr(world, side) / f"{FIRST}-it", "title", side, LONG_AGO + SECOND + at)
         told = said(world, "status", str(FIRST))
         assert f"store 2020-09-13 12:26:{shown}" in told
-        assert why in told, name
+        assert f"the next run takes the {why}" in told, name
 
 
 def test_of_streams_the_events_are_counted(world: World) -> None:
