@@ -61,8 +61,8 @@ def review(context: click.Context, plain: bool) -> None:
     """Walk through a plan, decide its conflicts, and apply it.
 
     Shows all conversations of the plan as a tree, and both versions of the chosen one. Nothing changes before the key
-    `a`, which shows what would be done and asks once. An undecided conflict stays as it is on both sides. The run is
-    one like any other: `reconcile undo` undoes it.
+    `a`, which shows what would be done and asks once. It leaves an undecided conflict as it is: the next plain run
+    takes the newer side, unless you hold it. The run is one like any other: `reconcile undo` undoes it.
 
     Needs the extra `review` (Textual), except with --plain.
     """

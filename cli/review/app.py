@@ -305,7 +305,7 @@ class ReviewApp(App[Result]):
         text = [f"Your decisions: {self.decisions.words()}."] if self.decisions.chosen else []
         text.append(self.walk.summary(plan))
         if left:
-            text.append(f"{left} undecided: both sides stay as they are there.")
+            text.append(f"{left} undecided: the next plain run takes the newer side, unless you hold them.")
         if not (plan.actions or plan.asides or plan.intents):
             text.append("Nothing would change.")
 

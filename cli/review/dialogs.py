@@ -33,7 +33,7 @@ End       a              show what would be done, and ask once
 
 Marks     ?  needs a decision     =  decided     !  blocked until repaired
 
-Nothing changes before `a`. An undecided conflict stays.
+Nothing changes before `a`. Undecided: the next plain run takes the newer.
 Every replaced version is saved; `reconcile undo` undoes the whole run."""
 READ_ONLY_KEYS = """\
 Move      up, down       one row            left, right   fold, unfold

@@ -34,7 +34,7 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
     asked = [each for each in subjects if each.is_question]
     others = [each for each in subjects if not each.is_question and each.offered()]
     _say(f"The plan has {_counted(len(asked), 'conversation')} to decide, {len(others)} other.")
-    _say("Nothing changes before you apply. An undecided conflict stays as it is on both sides.")
+    _say("Nothing changes before you apply. It leaves undecided conflicts to the next plain run.")
     decisions, ends = _ask_about(options, walk, asked, Decisions())
     if others and not ends:
         question = f"Walk through the {_counted(len(others), 'other conversation')}, too?"
@@ -45,7 +45,7 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
     _say(walk.summary(plan))
     _, left = decisions.counts(subjects)
     if left:
-        _say(f"{_counted(left, 'conversation')} undecided: both sides stay as they are there.")
+        _say(f"{_counted(left, 'conversation')} undecided: the next plain run takes the newer side.")
     return Result(plan if confirm(f"\n{walk.apply_words.capitalize()}?") else None)
 
 
