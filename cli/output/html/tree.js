@@ -133,7 +133,7 @@
     row.state.dataset.tone = toneOf(node);
     row.when.textContent = dayOf(node.last);
     row.mark.hidden = node.last === null;
-    if (node.last !== null) row.mark.style.left = `${positionOf(node.last)}%`;
+    if (node.last !== null) row.mark.style.left = `${placeOf(node.last)}%`;
     const parts = [titleOf(node), node.secret ? "private" : "", wordOf(node), node.last === null ? "" : `last activity ${dayOf(node.last)}`];
     if (expandable) parts.push(`${(end[i] - i - 1).toLocaleString("en")} below`);
     element.setAttribute("aria-label", parts.filter(Boolean).join(", "));
@@ -302,7 +302,7 @@
   const times = nodes.map((node) => node.last).filter((last) => last !== null);
   const DAY = 86400000;
   let begin = 0, finish = 1;
-  const positionOf = (ms) => ((ms - begin) / (finish - begin)) * 100;
+  const placeOf = (ms) => ((ms - begin) / (finish - begin)) * 100;
 
   const steps = {
     day: (date) => date.setDate(date.getDate() + 1), week: (date) => date.setDate(date.getDate() + 7),
@@ -367,7 +367,7 @@
       let before = "";
       for (let k = 0; k < ticks; k++) {
         const period = periods[Math.floor((k * periods.length) / ticks)], text = dated.format(period.from), tick = make("span", "", text);
-        tick.style.left = `${positionOf(period.from)}%`;
+        tick.style.left = `${placeOf(period.from)}%`;
         if (text !== before) home.append(tick);
         before = text;
       }
