@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import TYPE_CHECKING
 
 from reconcile.fs.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, sync_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
@@ -50,11 +54,23 @@ def replace_private_file(path: str, *parts: bytes | bytearray | memoryview, flus
     temporary = f"{path}.tmp"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)  # left by a process that was killed
+    replace_through(temporary, path, parts, flushed=flushed)
+
+
+def replace_through(
+    temporary: str, path: str, parts: Iterable[bytes | bytearray | memoryview], *, flushed: bool
+) -> int:
+    """Do as `replace_private_file` by a new file of this name beside it; return the number of bytes.
+
+    Raises `FileExistsError` if the name is in use, `OSError`.
+    """
+    size = 0
     fd = create_private_file(temporary)
     try:
         try:
             for part in parts:
                 write_all(fd, part)
+                size += len(part)
             if flushed:
                 sync_file(fd)
         finally:
@@ -64,3 +80,4 @@ def replace_private_file(path: str, *parts: bytes | bytearray | memoryview, flus
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    return size

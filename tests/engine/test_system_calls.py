@@ -166,4 +166,4 @@ def test_a_projection_costs_what_it_writes_and_two_readings(
     assert all(number <= PROJECTED[name] + 0.1 for name, number in changing.items()), changing
     assert sum(each.values()) <= looks, each
     # What was written within the last tick of the file system's clock is read again; how much that is depends on load.
-    assert each.get("read", 0) <= 2 * 3 + 1.5, "each file is read to be planned, and once more to be written"
+    assert each.get("read", 0) <= 2 * 3 + 0.5, "each file is read to be planned, and once more to be written"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import within
 from reconcile.errors import ReconcileError
-from reconcile.fs.posix import sync_file
-from reconcile.fs.private_files import create_private_file, write_all
+from reconcile.fs.private_files import replace_through
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,23 +51,8 @@ def write_page(path: str, parts: Iterable[bytes]) -> int:
         size = sum(sys.stdout.buffer.write(part) for part in parts)
         sys.stdout.buffer.flush()
         return size
-    temporary = f"{path}.{os.getpid()}.tmp"
-    size = 0
     try:
-        fd = create_private_file(temporary)
-        try:
-            try:
-                for part in parts:
-                    write_all(fd, part)
-                    size += len(part)
-                sync_file(fd)
-            finally:
-                os.close(fd)
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        # The name is not that of another process, nor of a file of the user's.
+        return replace_through(f"{path}.{os.getpid()}.tmp", path, parts, flushed=True)
     except OSError as error:
         raise ReconcileError(f"{path}: {error.strerror}", "choose another place for --html") from error
-    return size

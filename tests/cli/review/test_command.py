@@ -131,10 +131,15 @@ def test_killed_before_the_answer_it_has_done_nothing(ten: World, keys: tuple[st
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_it_and_gives_the_terminal_back(ten: World, number: signal.Signals) -> None:
-    if signal.getsignal(number) is signal.SIG_IGN:
-        pytest.skip("the tests were started with nohup, which children inherit")
     before = ten.stamps()
-    session = Session("review", "-w", ten.project)
+    ignored = signal.getsignal(number) is signal.SIG_IGN  # by nohup, and a child would inherit that
+    if ignored:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        session = Session("review", "-w", ten.project)
+    finally:
+        if ignored:
+            signal.signal(number, signal.SIG_IGN)
     session.wait("to decide")
     session.process.send_signal(number)
     code, _ = session.end()
