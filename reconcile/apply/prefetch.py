@@ -209,6 +209,7 @@ def _stage_batch(stage: Stage, batch: Sequence[Action], at: int, parent: int) ->
 def _stage(stage: Stage, action: Action, base: str) -> _Answer:
     """Stage one directory; return None if that fails, or if a source is too young to tell later whether it changed."""
     now_ns = time.time_ns()
+    stage.sources.clear()  # this process never flushes
     try:
         with stage.sources_pinned(action):
             files = stage.write_directory(action, base)

@@ -127,7 +127,10 @@ def _private_in_git(session: Session) -> Iterator[Finding]:
         if record.commit is None:
             yield Finding(Ailment.STAGED, files, record.words, conversation, (f"git rm -r --cached -- {files}",))
         else:
-            ways = f"git log --all --oneline -- {files}", "see docs/howto/keep-private.md to remove it from git"
+            ways = (
+                f"git log --all --oneline -- {files}",
+                f"git filter-repo --invert-paths --path-glob {files} removes it from all commits",
+            )
             yield Finding(Ailment.IN_GIT, files, record.words, conversation, ways)
 
 
