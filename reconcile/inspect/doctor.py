@@ -129,7 +129,7 @@ def _private_in_git(session: Session) -> Iterator[Finding]:
         else:
             ways = (
                 f"git log --all --oneline -- {files}",
-                f"git filter-repo --invert-paths --path-glob {files} removes it from all commits",
+                f"git filter-repo --invert-paths --path-glob {files} rewrites the history without it",
             )
             yield Finding(Ailment.IN_GIT, files, record.words, conversation, ways)
 
