@@ -26,7 +26,8 @@ PATHS = 2 * 4
 """Of a conversation: its directory and three files on each side."""
 MEMORY = ("brk", "madvise", "mmap", "mremap", "munmap")
 """Not counted: how often the allocator asks depends on what it has."""
-READS = ("getdents64", "openat", "pread64", "read")
+IN_WORKSPACE = "read in the workspace"
+READS = ("getdents64", "openat", "pread64", "read", IN_WORKSPACE)
 _CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
 
 
@@ -54,14 +55,17 @@ def edit(world: World) -> None:
 def calls(world: World, *args: str) -> Counter[str]:
     """Run the installed command, and count what it asks the system for."""
     log = world.project.parent / "strace.log"
-    command = ["strace", "-f", "-qq", "-o", str(log), str(SCRIPT), "-w", str(world.project), *args]
+    command = ["strace", "-f", "-y", "-qq", "-o", str(log), str(SCRIPT), "-w", str(world.project), *args]
     subprocess.run(command, check=True, capture_output=True)
-    return Counter(_name_of(match) for line in log.read_text().splitlines() if (match := _CALL.match(line)))
+    written = f"<{world.workspace.resolve()}/"
+    return Counter(_name_of(match, written) for line in log.read_text().splitlines() if (match := _CALL.match(line)))
 
 
-def _name_of(match: re.Match[str]) -> str:
-    """Return the name of a call; opening what is there, and making what isn't, are two."""
-    return f"{match[1]} O_CREAT" if "O_CREAT" in match.string else match[1]
+def _name_of(match: re.Match[str], written: str) -> str:
+    """Return the name of a call; opening what is there, and making what isn't, are two, and so is reading a side."""
+    if "O_CREAT" in match.string:
+        return f"{match[1]} O_CREAT"
+    return IN_WORKSPACE if match[1] == "read" and written in match.string else match[1]
 
 
 AGAIN = 0.05
@@ -126,7 +130,7 @@ def test_a_first_run_reads_each_file_once(
     found[many].subtract(found[few])
     each = {name: number / (many - few) for name, number in found[many].items() if number and name not in MEMORY}
     assert sum(each.values()) <= 2 * READ_ONCE + 0.5, each
-    assert each.get("read", 0) <= 2 * 3 + 0.1, each
+    assert each.get("read", 0) + each.get(IN_WORKSPACE, 0) <= 2 * 3 + 0.1, each
 
 
 PROJECTED = {"linkat": 1, "mkdirat": 1, "openat O_CREAT": 4, "renameat2": 1, "unlinkat": 1, "utimensat": 3, "write": 4}
@@ -165,5 +169,6 @@ def test_a_projection_costs_what_it_writes_and_two_readings(
     changing = {name: each.pop(name, 0) for name in PROJECTED}
     assert all(number <= PROJECTED[name] + 0.1 for name, number in changing.items()), changing
     assert sum(each.values()) <= looks, each
-    # What was written within the last tick of the file system's clock is read again; how much that is depends on load.
-    assert each.get("read", 0) <= 2 * 3 + 0.5, "each file is read to be planned, and once more to be written"
+    assert each.get("read", 0) <= 2 * 3 + 0.1, "each file is read to be planned, and once more to be written"
+    # A file that was written within the last tick of the file system's clock is read again: how many depends on load.
+    assert each.get(IN_WORKSPACE, 0) <= 3, each
