@@ -1,0 +1,142 @@
+"""Secrets in files: found in every place where an event can hold one, and never part of a finding."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+
+import pytest
+
+from reconcile.secrets.detection import Finding, find_secrets
+from reconcile.secrets.rules import RULES, matches
+from tests.support.planted import KINDS, PLACES, stream_of
+
+KEY = b"k" * 32
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_found_in_every_place(kind: str, place: str) -> None:
+    chance = random.Random(f"{kind} {place}")
+    quiet = {"timestamp": "2026-05-05 09:00:00.0", "type": "turn_start"}
+    (finding,) = find_secrets(stream_of(quiet, PLACES[place](KINDS[kind](chance), chance)), KEY)
+    assert finding.event == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_finding_and_no_match_contains_its_secret(kind: str) -> None:
+    text = KINDS[kind](random.Random(kind))
+    (match,) = matches(text)
+    (finding,) = find_secrets(stream_of({"content": text}), KEY)
+    shown = finding.masked.partition("…")[0]
+    assert len(shown) <= 4
+    assert match.value.startswith(shown)
+    for printed in (repr(match), repr(finding), finding.words):
+        assert match.value not in printed
+        assert match.value[:6] not in printed.replace("PRIVATE KEY", "") or match.value.startswith("-----")
+
+
+def _github(seed: int = 1) -> str:
+    return KINDS["GitHub classic token"](random.Random(seed))
+
+
+def test_a_secret_split_by_escapes_of_json_is_found() -> None:
+    secret = _github()
+    escaped = "".join(f"\\u{ord(char):04x}" if number % 3 else char for number, char in enumerate(secret))
+    content = f'[\n  {{"type": "chat_request", "content": "use {escaped} here"}}\n]'.encode()
+    assert [finding.event for finding in find_secrets(content, KEY)] == [1]
+
+
+def test_base64_within_json_within_base64_is_found() -> None:
+    inner = json.dumps({"output": f'line\n"{_github()}"\n'})
+    content = stream_of({"content": base64.b64encode(inner.encode()).decode()})
+    assert len(find_secrets(content, KEY)) == 1
+
+
+def test_a_private_key_in_lines_of_a_list_is_found() -> None:
+    lines = KINDS["RSA private key"](random.Random(1)).split("\n")
+    assert len(find_secrets(stream_of({"lines": lines}), KEY)) == 1
+
+
+def test_events_that_a_version_before_has_are_not_checked() -> None:
+    old, new = {"content": _github(1)}, {"content": _github(2)}
+    before = stream_of({"type": "turn_start"}, old)
+    (finding,) = find_secrets(stream_of({"type": "turn_start"}, old, new), KEY, [before])
+    assert finding.event == 3
+    assert find_secrets(before, KEY, [before]) == ()
+
+
+def test_an_event_that_was_edited_or_inserted_is_checked() -> None:
+    first, second = {"type": "turn_start"}, {"content": "hello"}
+    before = stream_of(first, second)
+    (inserted,) = find_secrets(stream_of(first, {"content": _github()}, second), KEY, [before])
+    (edited,) = find_secrets(stream_of(first, {"content": f"hello {_github()}"}), KEY, [before])
+    assert (inserted.event, edited.event) == (2, 2)
+
+
+@pytest.mark.parametrize("indent", [None, 1, 2, 4])
+def test_the_number_of_an_appended_event_depends_on_no_layout(indent: int | None) -> None:
+    events: list[dict[str, object]] = [{"type": "turn_start", "inner": [{"a": {"b": 1}}, {"c": 2}]} for _ in range(5)]
+    before = json.dumps(events, indent=indent).encode()
+    after = json.dumps([*events, {"content": _github()}], indent=indent).encode()
+    assert [finding.event for finding in find_secrets(after, KEY, [before])] == [6]
+
+
+def test_a_secret_that_spans_an_old_and_a_new_part_of_one_event_is_found() -> None:
+    secret = _github()
+    before = stream_of({"content": secret[:20]})
+    assert len(find_secrets(stream_of({"content": secret}), KEY, [before])) == 1
+
+
+def test_records_and_texts_have_events_or_lines() -> None:
+    record = json.dumps({"title": "x", "messages": [{"content": "a"}, {"content": _github()}]}).encode()
+    text = f"# Notes\n\n{_github()}\n".encode()
+    lines = b'{"a": 1}\n' + json.dumps({"b": _github()}).encode() + b"\n"
+    found = [find_secrets(content, KEY)[0] for content in (record, text, lines)]
+    assert [(finding.event, finding.line) for finding in found] == [(2, None), (None, 3), (None, 2)]
+
+
+def test_a_fingerprint_depends_on_the_secret_and_on_the_key_alone() -> None:
+    def fingerprint(content: bytes, key: bytes = KEY) -> str:
+        (finding,) = find_secrets(content, key)
+        return finding.fingerprint
+
+    one = fingerprint(stream_of({"content": f"a {_github()}"}))
+    assert one == fingerprint(f"other words: {_github()}\n".encode())
+    assert one != fingerprint(stream_of({"content": _github(2)}))
+    assert one != fingerprint(stream_of({"content": _github()}), b"another")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: str = os.environ['DB_PASSWORD']",
+        "token = request.headers.get('X-Token-Of-2026')",
+        "API_KEY=your_api_key_1234567890abcdef",
+        "secret_key = settings.SECRET_KEY_2",
+        "AWS_KEY=AKIA" + "IOSFODNN7EXAMPLE",
+        "the token count is 12345678901234567890",
+        "access_token: <paste-your-token-1-here>",
+        "https://user:$PASSWORD@example.org/",
+        "https://user:password@example.org/",
+        "next_page_token: page-2-of-12-of-the-list",
+        "secret: sha256:" + "0123456789abcdef" * 4,
+        "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----",
+        "let token = AtomicU32Provider::new();",
+        "ghp_" + "x" * 36,
+        "commit 9b1c3f0a7e5d4c2b8a6f1e0d3c5b7a9f8e6d4c2b",
+    ],
+)
+def test_examples_and_references_are_no_secrets(text: str) -> None:
+    assert find_secrets(stream_of({"content": text}), KEY) == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b"\xff\xfe", b"[" * 100_000, b'{"a": ' * 5_000, b"null", b'"text"'])
+def test_a_file_in_no_form_is_read_as_text(content: bytes) -> None:
+    assert find_secrets(content + b"\n" + _github().encode(), KEY, [content])
+
+
+def test_the_table_has_each_pattern_once() -> None:
+    assert len({rule.pattern.pattern for rule in RULES}) == len(RULES)
+    assert isinstance(find_secrets(_github().encode(), KEY)[0], Finding)
