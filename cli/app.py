@@ -12,7 +12,7 @@ from reconcile.signals import Interrupt, Uninterrupted
 from reconcile.version import __version__
 
 from .arguments import NAMES
-from .command import did_you_mean, help_all, nearest, report_usage, write_examples
+from .command import did_you_mean, help_all, nearest, report_usage, with_one_dash, write_examples
 from .misuse import Misuse
 from .options import options_of, shared_options
 from .output.errors import FAILURES, ExitCode, report_failure, report_nothing_changed
@@ -89,11 +89,13 @@ SYNONYMS = {
     "move": "set-parent",
     "prune": "vault",
     "publish": "project",
+    "read": "show",
     "remove": "rm",
     "revert": "undo",
     "search": "find",
     "settings": "config",
     "unpublish": "local",
+    "view": "show",
     "worktrees": "checkouts",
 }
 """The command that other tools' words stand for, to be suggested."""
@@ -147,9 +149,11 @@ class Program(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Parse the words before the command. Print wrong usage as one line with a hint, and exit."""
-        as_json = "--json" in args
+        as_json, words = "--json" in args, tuple(args)
         try:
             context = super().make_context(info_name, args, parent, **extra)
+        except click.NoSuchOption as error:
+            raise click.exceptions.Exit(report_usage(with_one_dash(error, words), as_json=as_json)) from None
         except click.UsageError as error:
             raise click.exceptions.Exit(report_usage(error, as_json=as_json)) from None
         context.meta[_AS_JSON] = as_json

@@ -25,7 +25,8 @@ class Command(click.Command):
     """A command that takes the shared options which mean something to it, and refuses the others.
 
     ``accepts`` are names of `reconcile_cli.arguments.Options`. ``accepts_with`` has, by an option of the command's own,
-    those that only that option gives a meaning. ``examples`` are pairs of a command line and its meaning.
+    those that only that option gives a meaning. ``means`` has the help of a shared option that means something of its
+    own here. ``examples`` are pairs of a command line and its meaning.
     ``extra_hint`` is the hint for a word too many.
     """
 
@@ -34,6 +35,7 @@ class Command(click.Command):
         *args: Any,
         accepts: Iterable[str] = (),
         accepts_with: Mapping[str, Collection[str]] | None = None,
+        means: Mapping[str, str] | None = None,
         examples: Iterable[tuple[str, str]] = (),
         extra_hint: str | None = None,
         **settings: Any,
@@ -47,12 +49,17 @@ class Command(click.Command):
         self.own = tuple(self.params)
         taken = {name for parameter in self.own for name in parameter.opts}
         self.shared = tuple(shared_options(self.accepts.union(*self.accepts_with.values()), taken))
+        for option in self.shared:
+            option.help = (means or {}).get(str(option.name), option.help)
         self.params = [*self.own, *self.shared, help_all()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words after the command. A word too many is an error with a hint."""
+        words = tuple(args)  # the parser empties the list
         try:
             return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise with_one_dash(error, words) from None
         except click.UsageError as error:
             if type(error) is not click.UsageError:
                 raise
@@ -168,6 +175,14 @@ def _explained(error: click.UsageError) -> tuple[str, str | None]:
         return f"{where}: unknown option {error.option_name}", did_you_mean(near) if near else help_
     text = error.format_message().rstrip(".")
     return text[:1].lower() + text[1:], help_
+
+
+def with_one_dash(error: click.NoSuchOption, words: Iterable[str]) -> click.NoSuchOption:
+    """Return the error of an unknown letter; of an option that lacks its second dash, such as ``-from``, all of it."""
+    known = {name[1:] for name in _spellings(error.ctx)}
+    typed = (word.partition("=")[0] for word in words)
+    whole = next((word for word in typed if word in known and error.option_name[1:] in word), error.option_name)
+    return click.NoSuchOption(whole, ctx=error.ctx)
 
 
 def _spellings(context: click.Context | None) -> list[str]:

@@ -96,9 +96,10 @@ def _begun(start: Start, opening: Opening) -> Engine:
     return engine
 
 
-def run(options: Options, command: str, adjust: Adjust | None = None, confirm: str = "") -> int:
-    """Run one pass, and return the exit code; ``command`` is what the journal calls it.
+def run(options: Options, command: Callable[[], str], adjust: Adjust | None = None, confirm: str = "") -> int:
+    """Run one pass, and return the exit code.
 
+    ``command`` returns what the journal calls it, which has ids in the place of titles once ``adjust`` has found them.
     ``confirm``: what is asked, with the plan shown, before anything is done.
     """
     opening = Opening(open_engine)
@@ -109,11 +110,15 @@ def run(options: Options, command: str, adjust: Adjust | None = None, confirm: s
 
 
 def run_started(
-    start: Start, opening: Opening, command: str = "", adjust: Adjust | None = None, confirm: str = ""
+    start: Start,
+    opening: Opening,
+    command: Callable[[], str] | None = None,
+    adjust: Adjust | None = None,
+    confirm: str = "",
 ) -> int:
     """Run a pass of which the changes have been detected; see `run`."""
     options = start.options
-    command = command or " ".join(("reconcile", *options.shaping))
+    command = command or (lambda: " ".join(("reconcile", *options.shaping)))
     if adjust is None and (code := _reported_unchanged(start)) is not None:
         return code
     try:
@@ -142,7 +147,7 @@ def _reported_unchanged(start: Start) -> int | None:
     return exit_code(plan, None, options)
 
 
-def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, confirm: str) -> int:
+def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adjust | None, confirm: str) -> int:
     options, roots = start.options, start.roots
     engine = _begun(start, opening)
     session = engine.session
@@ -157,7 +162,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
         report(options, roots, session.notices, plan, None, is_binding=options.out is not None)
         report_obstacles(options, session, plan, None)
         return exit_code(plan, None, options)
-    with session.exclusively(command, start.settings.lock_timeout, waiting_callback(options)):
+    with session.exclusively(command(), start.settings.lock_timeout, waiting_callback(options)):
         options.has_finished_runs = session.has_finished_runs
         with Progress(options) as progress:
             begin(engine, roots, progress)
@@ -183,7 +188,7 @@ def _run(start: Start, opening: Opening, command: str, adjust: Adjust | None, co
                 return ended.exit_code
             except click.Abort:
                 return report_nothing_changed(options)
-        return apply_pass(engine, pass_, options, command, is_shown=is_shown, questioned=questioned)
+        return apply_pass(engine, pass_, options, command(), is_shown=is_shown, questioned=questioned)
 
 
 def begin(engine: Engine, roots: Roots, progress: Progress) -> None:
@@ -314,11 +319,9 @@ def _policy(start: Start, engine: Engine, adjust: Adjust | None) -> Policy:
 
 
 def selection(engine: Engine, options: Options) -> dict[str, frozenset[str]]:
-    """Resolve the ids of ``--only`` and ``--below``."""
-    return {
-        "only": frozenset(find_ids(engine, options.only)),
-        "below": frozenset(find_ids(engine, options.below)),
-    }
+    """Resolve the ids of ``--only`` and ``--below``, and put them in the place of titles, for the journal."""
+    options.only, options.below = (tuple(find_ids(engine, texts)) for texts in (options.only, options.below))
+    return {"only": frozenset(options.only), "below": frozenset(options.below)}
 
 
 def selected(engine: Engine, options: Options, survey: Survey) -> frozenset[str] | None:

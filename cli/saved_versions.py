@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.engine.run_history import find_run
-from reconcile.engine.versions import NoVersionError, find_versions, saved_ids
+from reconcile.engine.versions import NoVersionError, find_versions, saved_ids, split_version
 from reconcile.model.snapshot import METADATA, Metadata
 from reconcile.model.units import unit_spelling
 from reconcile.state.vault import VaultError, VersionKind
@@ -35,7 +35,7 @@ def version_name(engine: Engine, text: str, sides: str) -> str:
         NoVersionError, NoRunError: there is no such version.
     """
     session = engine.session
-    name, at, rest = text.rpartition("@")
+    name, at, rest = split_version(text)
     if not at:
         return _hash_or_list(engine, text, sides)
     if not rest:

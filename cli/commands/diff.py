@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
-from msgspec.structs import replace
 
 from reconcile.inspect.conversation import decided_conflicts, mark_seen
 from reconcile.inspect.differences import changes_as_json, differences_of
 from reconcile.inspect.markdown import to_markdown
-from reconcile.inspect.sources import Source, read_source, side_source, split_spelling, transcript_of
+from reconcile.inspect.sources import read_source, split_spelling, transcript_of
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import time_text
@@ -21,7 +20,7 @@ from ..command import Command
 from ..context import open_session, settings_of
 from ..options import SOURCES, options_of
 from ..output.diff_text import diff_lines
-from ..output.differences import compared
+from ..output.differences import differences_of_sides
 from ..output.difftool import open_difftool
 from ..output.screen import fit, show_paged
 from ..output.text import Style, clean, pad, terminal_columns, title_and_id
@@ -45,6 +44,7 @@ _MOST = 2
     "diff",
     cls=Command,
     accepts=("dry_run", "json", "verbose"),
+    means={"dry_run": "Leave the notice of a conflict unread."},
     examples=(
         ("reconcile diff jp-c17780300000", "Compare both sides of a conversation."),
         ("reconcile diff jp-c17780300000 --side-by-side", "Show the store on the left, the workspace on the right."),
@@ -96,16 +96,7 @@ def _sides(reading: Reading, text: str) -> tuple[Differences, View]:
     """Compare the two sides of a conversation."""
     session = reading.session
     view = reading.view(reading.find(text))
-    sources = [_side(session, view, side) for side in Side]
-    return differences_of(session.format, sources[0], sources[1], compared(session, view)), view
-
-
-def _side(session: Session, view: View, side: Side) -> Source:
-    """Return the version of a side; one without any files if the side has none."""
-    copy = view.side(side).main
-    if copy is None:
-        return Source(view.id, side.value, f"{view.id}@{side}", {}, title=view.title)
-    return replace(side_source(session, copy), title=view.title)
+    return differences_of_sides(session, view), view
 
 
 def _versions(reading: Reading, texts: tuple[str, ...]) -> Differences:

@@ -84,7 +84,8 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     if quarantine:
 
         def adjust(policy: Policy, engine: Engine) -> Policy:
-            return replace(policy, request=QuarantineRequest(tuple(dict.fromkeys(find_ids(engine, quarantine)))))
+            chosen = context.params["quarantine"] = tuple(dict.fromkeys(find_ids(engine, quarantine)))
+            return replace(policy, request=QuarantineRequest(chosen))
 
         _run(context, adjust)
     options = options_of(context)
@@ -132,7 +133,7 @@ def _print_checked(seen: Checked, style: Style) -> None:
 
 
 def _run(context: click.Context, adjust: Adjust | None = None) -> NoReturn:
-    context.exit(run(options_of(context), command_line(context), adjust))
+    context.exit(run(options_of(context), partial(command_line, context), adjust))
 
 
 def _request_repairs(wanted: frozenset[str], policy: Policy, engine: Engine) -> Policy:

@@ -129,11 +129,11 @@ def step_counts(steps: tuple[Step, ...]) -> str:
     return ", ".join((*done, *(f"{count} {state}" for state, count in left.items()))) or "no file changes"
 
 
-def _phrase(step: Step) -> tuple[str, str]:
+def _phrase(step: Step) -> tuple[str, str, str]:
     record = json.loads(step.record)
     side, _, target = record["target"].partition(":")
     whole, renames = step.unit == WHOLE, is_rename(_path(record["source"]), target)
-    return phrase_of(step.kind, side, whole=whole, renames=renames), step.conversation
+    return phrase_of(step.kind, side, whole=whole, renames=renames), step.conversation, side
 
 
 def _path(place: str | None) -> str | None:

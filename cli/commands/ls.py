@@ -19,9 +19,12 @@ from ..output.errors import ExitCode
 from ..output.screen import show_paged
 from ..output.tables import Column, table
 from ..output.text import MAX_COLUMNS, Style, clean, format_time, shorten, show
+from ..output.words import state_word
 from ..run import opened, selected, top_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.inspect.listing import Row
     from reconcile.inspect.record_listing import RecordRow
     from reconcile.inspect.thread_listing import ThreadRow
@@ -63,7 +66,7 @@ _FAR_MS = 1e14
 def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None, archived: bool) -> None:
     """List conversations, or draw their tree.
 
-    Each line has the title, the id, the number of events, the last activity, the sides that have it, and its root
+    Each line has the title, the id, the number of events, the last activity, the state, and its root
     conversation. The page of --html is one file, which only you can read: it holds private conversations, too.
     """
     options = options_of(context)
@@ -81,8 +84,9 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
         return
     with opened(options) as engine:
         policy = policy_of(options, settings_of(engine.session.roots))
-        found = engine.plan(policy, also=engine.noteworthy)
-        known = listing.survey(engine, found, engine.decide(found, policy))
+        found = engine.plan(policy, also={*engine.session.busy(), *engine.noteworthy})
+        board = engine.decide(found, policy)
+        known, states = listing.survey(engine, found, board), listing.states(engine, found, board)
         is_tree, wanted = tree and root != "", selected(engine, options, known)
         if root:
             top = top_of(engine, root, known)
@@ -96,12 +100,16 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
         if wanted is not None and not is_tree:
             rows = tuple(row for row in rows if row.conversation in wanted)
     if options.json:
-        click.echo(json.dumps({"format": "reconcile.ls/1", "conversations": [_json(row) for row in rows]}, indent=2))
+        click.echo(
+            json.dumps(
+                {"format": "reconcile.ls/1", "conversations": [_with_state(row, states) for row in rows]}, indent=2
+            )
+        )
         return
     part = archived or root or wanted is not None
     hidden = 0 if part else sum(entry.archived for entry in known.entries.values())
     after = (f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})",) if hidden else ()
-    _show(rows, Style.choose(options.color), after, with_root=not is_tree and root is None and not archived)
+    _show(rows, states, Style.choose(options.color), after, with_root=not is_tree and root is None and not archived)
 
 
 def _json(row: Row | ThreadRow) -> dict[str, object]:
@@ -110,7 +118,13 @@ def _json(row: Row | ThreadRow) -> dict[str, object]:
     return document
 
 
-def _show(rows: tuple[Row, ...], style: Style, after: tuple[str, ...], *, with_root: bool) -> None:
+def _with_state(row: Row, states: Mapping[str, str]) -> dict[str, object]:
+    return {**_json(row), "state": states[row.conversation]}
+
+
+def _show(
+    rows: tuple[Row, ...], states: Mapping[str, str], style: Style, after: tuple[str, ...], *, with_root: bool
+) -> None:
     if not rows:
         show(("no conversations", *after))
         return
@@ -119,7 +133,7 @@ def _show(rows: tuple[Row, ...], style: Style, after: tuple[str, ...], *, with_r
         Column("Id"),
         Column("Events", right=True),
         Column("Last activity", drops=True),
-        Column("Where"),
+        Column("State"),
         Column("Root", drops=True),
     ]
     cells = [
@@ -128,7 +142,7 @@ def _show(rows: tuple[Row, ...], style: Style, after: tuple[str, ...], *, with_r
             clean(row.conversation),
             "?" if row.events is None else str(row.events),
             clean((row.last or "")[:19].replace("T", " ")),
-            row.where,
+            state_word(states[row.conversation]),
             "" if row.root == row.conversation else clean(row.root),
         )
         for row in rows

@@ -6,6 +6,7 @@ Each builds a request of `reconcile.model.policy`, or decisions, from its option
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -32,7 +33,7 @@ from ..context import find_ids, parts_of_titles
 from ..misuse import Misuse
 from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
-from ..output.interaction import is_interactive, print_message
+from ..output.interaction import confirm_or_exit, is_interactive, print_message
 from ..output.plan_text import report
 from ..output.text import format_time
 from ..run import run as run_command
@@ -87,7 +88,7 @@ def fork(
     part = EventSelection(parse_time(start, now_ns), parse_time(end, now_ns), last)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        (source,) = find_ids(engine, [conversation])
+        (source,) = _chosen(context, engine, "conversation", conversation)
         return replace(policy, request=ForkRequest(source, part, title, local))
 
     _run(context, adjust)
@@ -136,7 +137,7 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
     """
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        chosen = tuple(dict.fromkeys(find_ids(engine, ids)))
+        chosen = _chosen(context, engine, "ids", ids)
         here = engine.known.sides[Side.WORKSPACE]
         inside = [here.paths[path] for id_ in chosen for top in here.paths_of(id_) for path in here.within(top)]
         _warn_of_history(engine, tuple(dict.fromkeys((*chosen, *inside))))
@@ -174,7 +175,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     ancestors = with_ancestors or (options_of(context).yes and not everything)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        chosen = tuple(dict.fromkeys(find_ids(engine, ids)))
+        chosen = _chosen(context, engine, "ids", ids)
         return replace(policy, request=ProjectRequest(chosen, everything, behind, ancestors))
 
     _run(context, adjust)
@@ -213,10 +214,10 @@ def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take
     decision = Take.KEEP if keep else Take(take or "")
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        chosen = find_ids(engine, ids)
+        chosen = _chosen(context, engine, "ids", ids)
         if everything:
             plan = engine.completed(engine.plan(policy))
-            chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
+            chosen = tuple(item.conversation for item in (*plan.held, *plan.aside) if item.conversation)
             if not chosen:
                 nothing, session = Plan(layout=policy.layout.value, policy=policy), engine.session
                 report(options_of(context), session.roots, session.notices, nothing, None)
@@ -264,7 +265,8 @@ def restore(context: click.Context, version: str) -> None:
     sides = options_of(context).sides
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        return replace(policy, request=RestoreRequest(version_name(engine, version, sides)))
+        context.params["version"] = name = version_name(engine, version, sides)
+        return replace(policy, request=RestoreRequest(name))
 
     _run(context, adjust)
 
@@ -301,14 +303,15 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         in_lost_store = {lost.conversation for lost in lost_with_store(session, engine.known.present())}
         dropped = {text: id_ for text in ids if (id_ := session.format.parse_id(text)) in in_lost_store}
         if dropped and not session.readonly:
+            confirm_or_exit(options, f"Remove {', '.join(dropped)} from the list of what was lost with a store?")
             session.state.remove_lost(dropped.values())
             session.remarks += [f"{text}: lost with a store, not listed any more" for text in dropped]
         texts = [text for text in ids if text not in dropped]
-        chosen = find_ids(engine, texts)
         if options.yes and not options.is_dry:
             _refuse_parts_of_titles(context, engine, texts)
+        context.params["ids"] = chosen = tuple(dict.fromkeys(find_ids(engine, texts)))
         _warn_of_history(engine, chosen)
-        return replace(policy, request=RemoveRequest(tuple(dict.fromkeys(chosen)), children))
+        return replace(policy, request=RemoveRequest(chosen, children))
 
     _run(context, adjust, "Remove them from both sides?")
 
@@ -348,8 +351,9 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
         raise click.UsageError("choose one: a parent, or --none")
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        child, *parents = find_ids(engine, [conversation, *([] if parent is None else [parent])])
-        return replace(policy, request=SetParentRequest(child, parents[0] if parents else None))
+        (child,) = _chosen(context, engine, "conversation", conversation)
+        above = None if parent is None else _chosen(context, engine, "parent", parent)[0]
+        return replace(policy, request=SetParentRequest(child, above))
 
     _run(context, adjust)
 
@@ -441,8 +445,15 @@ _NAMED = 5
 """Number of conversations that a message about git names."""
 
 
+def _chosen(context: click.Context, engine: Engine, name: str, texts: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the ids that an argument names, each once, and put them in its place, for the journal."""
+    found = tuple(dict.fromkeys(find_ids(engine, [texts] if isinstance(texts, str) else texts)))
+    context.params[name] = found[0] if isinstance(texts, str) else found
+    return found
+
+
 def _run(context: click.Context, adjust: Adjust, confirm: str = "") -> NoReturn:
-    context.exit(run_command(options_of(context), command_line(context), adjust, confirm))
+    context.exit(run_command(options_of(context), partial(command_line, context), adjust, confirm))
 
 
 def _warn_of_history(engine: Engine, conversations: Collection[str]) -> None:

@@ -1,28 +1,29 @@
-"""The differences between the two sides of one conversation as lines of text."""
+"""The differences between the two sides of one conversation, and their lines for a question."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from reconcile.inspect.conversation import compare, compare_records
+from reconcile.inspect.differences import differences_of
+from reconcile.inspect.sources import Source, side_source
+from reconcile.model.snapshot import Side
 
-from .screen import fit
-from .text import MAX_COLUMNS, Style, clean, pad, shorten
+from .diff_text import diff_lines
+from .text import Style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from reconcile.engine.session import Session
-    from reconcile.inspect.conversation import Comparison, EventLine
+    from reconcile.inspect.conversation import Comparison
+    from reconcile.inspect.differences import Differences
     from reconcile.planning.rules.views import View
 
     from ..arguments import Options
-
-SHOWN = 20
-"""Number of events of a side that are listed without ``-v``."""
 
 
 def compared(session: Session, view: View) -> Comparison:
@@ -32,43 +33,23 @@ def compared(session: Session, view: View) -> Comparison:
     return compare_records(view, *session.contents(view))
 
 
+def differences_of_sides(session: Session, view: View) -> Differences:
+    """Compare the two sides of a conversation, word by word."""
+    store, workspace = (_side(session, view, side) for side in Side)
+    return differences_of(session.format, store, workspace, compared(session, view))
+
+
+def _side(session: Session, view: View, side: Side) -> Source:
+    """Return the version of a side; one without any files if the side has none."""
+    copy = view.side(side).main
+    if copy is None:
+        return Source(view.id, side.value, f"{view.id}@{side}", {}, title=view.title)
+    return replace(side_source(session, copy), title=view.title)
+
+
 def print_differences(session: Session, views: Mapping[str, View], options: Options, conversation: str) -> None:
-    """Print the differences between the sides of one conversation, for a question."""
-    style = Style.choose(options.color)
-    lines = difference_lines(compared(session, views[conversation]), style, None if options.verbose else SHOWN)
-    for line in fit(lines, style):
+    """Print the differences between the sides of one conversation, for a question, as `diff` does."""
+    style, labels = Style.choose(options.color), (Side.STORE.value, Side.WORKSPACE.value)
+    found = differences_of_sides(session, views[conversation])
+    for line in diff_lines(found, labels, style, is_full=options.verbose):
         click.echo(line)
-
-
-def difference_lines(comparison: Comparison, style: Style, most: int | None) -> Iterator[str]:
-    """Yield the lines of a comparison; ``most``: the number of events of a side that are listed, None: all."""
-    if comparison.empty:
-        yield "  no differences"
-        return
-    for note in comparison.notes:
-        yield f"  {style('note', 'yellow')} {clean(note)}"
-    for key, ours, theirs in comparison.metadata:
-        yield f"  metadata {clean(key)}"
-        yield style(f"    - store      {_value(ours)}", "red")
-        yield style(f"    + workspace  {_value(theirs)}", "green")
-    if comparison.base_config_differs:
-        yield "  base_config.json differs"
-    if comparison.store_only or comparison.workspace_only:
-        yield f"  events: the first {comparison.common} are the same"
-        yield from _events(comparison.store_only, "- store", "red", style, most)
-        yield from _events(comparison.workspace_only, "+ workspace", "green", style, most)
-    for name, state in comparison.extras:
-        yield f"  {clean(name)}: {state}"
-
-
-def _value(value: Any) -> str:
-    return "(absent)" if value is None else shorten(clean(json.dumps(value, ensure_ascii=False)), MAX_COLUMNS)
-
-
-def _events(events: tuple[EventLine, ...], side: str, color: str, style: Style, most: int | None) -> Iterator[str]:
-    for event in events[:most]:
-        kind = pad(shorten(clean(event.type), 40), 18)
-        text = f"{pad(side, 11)} {event.position:>5}  {clean(event.time)}  {kind} {clean(event.text)}"
-        yield style(f"    {text}".rstrip(), color)
-    if most is not None and len(events) > most:
-        yield f"    {pad(side, 11)} ... and {len(events) - most} more (-v shows all)"

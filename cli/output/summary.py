@@ -54,7 +54,8 @@ def summary(
     for result in (Result.SKIPPED, Result.FAILED):
         count = sum(entry.result is result for entry in results)
         steps += [f"{count} {result}"] if count else []
-    left = [f"{len(plan.held)} blocked"] if plan.held else []
+    left = [_conflicts(count, done=done is not None)] if steps and (count := _decided(plan, results)) else []
+    left += [f"{len(plan.held)} blocked"] if plan.held else []
     left += [f"{len(plan.aside)} left alone"] if plan.aside else []
     if steps:
         text = "; ".join((f"{'Plan' if done is None else 'Done'}: {', '.join(steps)}", *left)) + "."
@@ -82,10 +83,21 @@ def nothing_to_do(left: Iterable[str], states: Iterable[tuple[str, int]], noun: 
     return f"{text} {state_counts(counts, noun)}." if counts and not parts else text
 
 
-def _phrase(action: Action) -> tuple[str, str]:
-    renames = is_rename(_source(action), action.target.path)
-    whole = action.unit == WHOLE
-    return phrase_of(action.kind.value, action.target.side.value, whole=whole, renames=renames), action.conversation
+def _decided(plan: Plan, results: Iterable[ActionResult]) -> int:
+    """Return the number of conflicts that a run decides, without those whose actions were not done."""
+    left = {(entry.action.conversation, entry.action.unit) for entry in results if not entry.is_done}
+    listed = (each for each in plan.conflicts if each.takes is not None)  # the others count as blocked
+    return sum((each.conversation, each.unit) not in left for each in listed)
+
+
+def _conflicts(count: int, *, done: bool) -> str:
+    return f"{count} conflict{'' if count == 1 else 's'}{' decided' if done else ''}"
+
+
+def _phrase(action: Action) -> tuple[str, str, str]:
+    renames, side = is_rename(_source(action), action.target.path), action.target.side.value
+    phrase = phrase_of(action.kind.value, side, whole=action.unit == WHOLE, renames=renames)
+    return phrase, action.conversation, side
 
 
 def verb(action: Action) -> str:

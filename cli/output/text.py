@@ -90,6 +90,14 @@ def shorten(text: str, columns: int) -> str:
     return beginning(start, columns - 1) + "…"
 
 
+def shorten_value(text: str, columns: int) -> str:
+    """Cut a value as `shorten` does; one in quotation marks keeps the closing one."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    if not is_quoted or (len(text) <= 4 * columns and width(text) <= columns):
+        return shorten(text, columns)
+    return f'{shorten(text[:-1], columns - 1)}"'
+
+
 def indented(depth: int, text: str, levels: int = MAX_INDENT) -> str:
     """Indent a text by a number of levels. Below ``levels`` of them, the number of the level is printed."""
     return f"{'  ' * depth}{text}" if depth <= levels else f"{'  ' * levels}{depth}: {text}"

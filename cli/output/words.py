@@ -121,12 +121,23 @@ def counted(phrase: str, count: int, *, done: bool) -> str:
     return f"{count} {words}"
 
 
-def summed(phrases: Iterable[tuple[str, str]], *, done: bool) -> list[str]:
-    """Return the parts of a summary, from pairs of a phrase and a conversation: each conversation counts once."""
-    named: dict[str, set[str]] = {}
-    for phrase, conversation in phrases:
-        named.setdefault(phrase, set()).add(conversation)
-    return [counted(phrase, len(named[phrase]), done=done) for phrase in PHRASES if phrase in named]
+def summed(phrases: Iterable[tuple[str, str, str]], *, done: bool) -> list[str]:
+    """Return the parts of a summary, from triples of a phrase, a conversation and a side.
+
+    Each conversation counts once in a part. What is done to it on both sides is a part of its own, which says so.
+    """
+    named: dict[str, dict[str, set[str]]] = {}
+    for phrase, conversation, side in phrases:
+        named.setdefault(phrase, {}).setdefault(conversation, set()).add(side)
+    parts = []
+    for phrase in PHRASES:
+        sides = named.get(phrase, {}).values()
+        both = sum(len(each) > 1 for each in sides)
+        if alone := len(sides) - both:
+            parts.append(counted(phrase, alone, done=done))
+        if both:
+            parts.append(f"{counted(phrase, both, done=done)} on both sides")
+    return parts
 
 
 def state_word(state: str) -> str:

@@ -88,9 +88,10 @@ class Pass(Struct, frozen=True):
 
 
 class CleanConversation(Struct, frozen=True):
-    """A clean conversation: its path in the store with the index's row, and its paths in the workspace."""
+    """A clean conversation: its state, its path in the store with the index's row, and its paths in the workspace."""
 
     conversation: str
+    state: str
     path: str
     row: Row
     workspace_paths: tuple[str, ...]
@@ -323,10 +324,10 @@ class Engine:
             return
         store, workspace = (self.known.sides[side] for side in (Side.STORE, Side.WORKSPACE))
         rows = self.session.scanner.index(Side.STORE).rows
-        for conversation in self.index.before.counted:
+        for conversation, state in self.index.before.counted.items():
             if conversation not in pass_.conversations:
                 (path,) = store.paths_of(conversation)
-                yield CleanConversation(conversation, path, rows[path], workspace.paths_of(conversation))
+                yield CleanConversation(conversation, state, path, rows[path], workspace.paths_of(conversation))
 
     def empty_directories(self, pass_: Pass) -> list[Copy]:
         """Return the directories of a pass that hold neither a file nor another conversation."""

@@ -6,6 +6,7 @@ A name is ``ID@RUN[:unit]``, or the beginning of a digest. Only the user deletes
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,13 +45,27 @@ class NoVersionError(ReconcileError):
     exit_code = 2
 
 
+_PLACE = re.compile(r"@(?=(?:store|workspace|\d{4,8}(?:-\d{0,6}(?:-[0-9a-f]{0,2})?)?)(?::|$))")
+"""The separator before a side or a run: a title before it, and the name of a file after it, may have others."""
+
+
+def split_version(text: str) -> tuple[str, str, str]:
+    """Split a version's name as `str.rpartition` does, but at the first ``@`` that a side or a run follows.
+
+    If neither follows any, it is the last one.
+    """
+    if (found := _PLACE.search(text)) is not None:
+        return text[: found.start()], "@", text[found.end() :]
+    return text.rpartition("@")
+
+
 def find_versions(state: State, text: str, form: Format) -> list[Version]:
     """Return the vault's files that a text names, oldest first; equal contents once.
 
     Raises:
         NoVersionError, NoRunError: there is none, or the text is ambiguous.
     """
-    name, at, rest = text.rpartition("@")
+    name, at, rest = split_version(text)
     if at:
         run, _, unit = rest.partition(":")
         versions = _of_run(state, _identified(state, name, form), find_run(state, run).id, unit)

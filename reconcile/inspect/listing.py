@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.inspect.conversation import decided_conflicts, notices
 from reconcile.model.snapshot import Fault, Stream
 from reconcile.planning.rules.tree import TreeIndex
+from reconcile.planning.status_listing import status_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from reconcile.engine.engine import Engine, Pass
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
+    from reconcile.planning.status_listing import StatusLine
 
 
 MAX_DRAWN = 16
@@ -77,6 +80,21 @@ def survey(engine: Engine, pass_: Pass, context: PlanningContext) -> Survey:
             parents[entry.conversation] = row.parent
     ordered = {id_: entries[id_] for id_ in sorted(entries, key=fmt.order)}
     return Survey(ordered, TreeIndex(parents, fmt.order))
+
+
+def status_by_id(engine: Engine, pass_: Pass, context: PlanningContext) -> dict[str, StatusLine]:
+    """Return the status line of each conversation that a pass decides."""
+    session = engine.session
+    noticed = notices(decided_conflicts(session), context.views)
+    empty = engine.empty_directories(pass_)
+    lines = status_lines(context, engine.completed(pass_), session.busy(), noticed, empty)
+    return {line.conversation: line for line in lines}
+
+
+def states(engine: Engine, pass_: Pass, context: PlanningContext) -> dict[str, str]:
+    """Return the state of each conversation, as `status` has it."""
+    known = {each.conversation: each.state for each in engine.clean_conversations(pass_)}
+    return known | {id_: line.word for id_, line in status_by_id(engine, pass_, context).items()}
 
 
 def flat(survey: Survey, *, archived: bool) -> tuple[Row, ...]:

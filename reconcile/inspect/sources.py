@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.engine.run_history import NoRunError
-from reconcile.engine.versions import SHORTEST, NoVersionError, find_versions
+from reconcile.engine.versions import SHORTEST, NoVersionError, find_versions, split_version
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import Directory, read_files
 from reconcile.fs.paths import is_directory
@@ -144,7 +144,7 @@ def split_spelling(text: str) -> tuple[str, str | None]:
     name, at, place = text.partition("@")
     if at and is_path(place):
         return name, place
-    name, at, place = text.rpartition("@")
+    name, at, place = split_version(text)
     return (name, place) if at else (text, None)
 
 

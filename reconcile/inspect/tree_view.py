@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.formats.jp.times import instant_ns
-from reconcile.inspect.conversation import decided_conflicts, notices
+from reconcile.inspect.listing import status_by_id
 from reconcile.inspect.sources import side_source, transcript_of
 from reconcile.model.transcript import Transcript
-from reconcile.planning.status_listing import status_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -60,13 +59,7 @@ def tree_view(
 ) -> TreeView:
     """Return the conversations of ``order``, which names them with their depths, in the states of a full pass."""
     session = engine.session
-    noticed = notices(decided_conflicts(session), context.views)
-    lines = {
-        line.conversation: line
-        for line in status_lines(
-            context, engine.completed(pass_), session.busy(), noticed, engine.empty_directories(pass_)
-        )
-    }
+    lines = status_by_id(engine, pass_, context)
     nodes = tuple(_node(survey, id_, depth, lines.get(id_), context.views[id_]) for id_, depth in order)
     archived = sum(entry.archived for entry in survey.entries.values())
     name = os.path.basename(session.roots.project.rstrip(os.sep)) or session.roots.project

@@ -134,6 +134,12 @@ def test_wrong_usage_is_json_where_json_is_asked_for(run: Run) -> None:
         (["undo", "--dry"], "--dry-run"),
         (["rm", "--cascde", "x"], "--cascade"),
         (["log", "--dry"], None),
+        (["read", "x"], "`reconcile show`"),
+        (["recover", "-from", "x"], "--from"),
+        (["recover", "-from=x"], "--from"),
+        (["rm", "-cascade", "x"], "--cascade"),
+        (["-verbose"], "--verbose"),
+        (["-zx"], None),
         (["--zzz"], None),
     ],
 )
@@ -183,3 +189,9 @@ def test_wrong_usage_is_one_line_and_names_the_command_that_was_meant(line: str,
     assert (result.exit_code, more, told) == (2, [], f"hint: {hint}")
     assert error.startswith("error: ")
     assert "Got unexpected" not in error
+
+
+def test_a_dry_run_of_diff_has_no_plan_and_says_what_it_leaves(run: Run) -> None:
+    (line,) = [each for each in run("diff", "--help").stdout.splitlines() if "--dry-run" in each and "-n" in each]
+    assert "plan" not in line
+    assert "Leave the notice of a conflict unread." in line

@@ -157,3 +157,38 @@ def test_a_title_in_the_store_alone_and_one_in_the_trash(
 def test_the_vault_lists_titles(run: Run, project: Path) -> None:
     run()
     assert re.search(r"jp-c\d+@\S+ +\S+ +(Release notes|CI on macOS)\n", run("vault", "-v").stdout)
+
+
+@pytest.mark.parametrize(
+    ("line", "recorded"),
+    [
+        (["local", "Release"], f"reconcile local {RELEASE}"),
+        (["set-parent", "Release", "Import of"], f"reconcile set-parent {RELEASE} {IMPORT}"),
+        (["fork", "177803", "--title", "Release"], f"reconcile fork --title ... {RELEASE}"),
+        (["resolve", "Release", "--take", "store"], f"reconcile resolve --take store {RELEASE}"),
+        (["rm", "Letter to my landlord", "--yes"], "reconcile rm jp-c17780500000 --yes"),
+        (["--only", "Release"], f"reconcile --only {RELEASE}"),
+        (["--below", "Import of"], f"reconcile --below {IMPORT}"),
+    ],
+)
+def test_the_journal_has_the_id_that_a_title_stood_for(line: list[str], recorded: str, run: Run, project: Path) -> None:
+    """A title can be of another conversation tomorrow."""
+    for number in ("17780300000", "17779700000") if line[0] in ("resolve", "--only", "--below") else ():
+        (path,) = (project / ".jp" / "conversations").rglob(f"{number}-*/metadata.json")
+        path.write_text(json.dumps({**json.loads(path.read_text()), "label": "new"}))
+    result = run(*line)
+    assert result.exit_code == 0, result.output
+    command = json.loads(run("log", "--json").stdout)["runs"][0]["command"]
+    assert sorted(command.split()) == sorted(recorded.split())
+
+
+def test_the_journal_has_the_id_of_a_restored_version(run: Run, project: Path) -> None:
+    assert run("local", "Release").exit_code == 0
+    assert run("project", "Release").exit_code == 0
+    (workspace,) = (project / ".jp" / "conversations").rglob("17780300000-*/metadata.json")
+    workspace.write_text(workspace.read_text().replace("Release notes", "Notes of the release"))
+    assert run().exit_code == 0
+    before = json.loads(run("log", "--json").stdout)["runs"][0]["id"]
+    assert run("restore", f"Notes of the@{before}:metadata").exit_code == 0
+    command = json.loads(run("log", "--json").stdout)["runs"][0]["command"]
+    assert command == f"reconcile restore {RELEASE}@{before}:metadata"

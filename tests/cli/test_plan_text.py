@@ -198,3 +198,36 @@ def test_the_numbers_are_those_of_a_real_plan() -> None:
         ["2.", "move"],
         ["1.", "->"],
     ]
+
+
+LETTER = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+
+
+def summed(plan: Plan) -> str:
+    return " ".join(module("output.summary").summary(plan, PLAIN))
+
+
+def test_a_rename_on_both_sides_counts_as_the_one_conversation_and_says_both_sides() -> None:
+    found = here(LETTER.replace('09:00 title "A"', '09:10 title "B"'))
+    plan = plan_of(stored(LETTER), found, agreed_on(LETTER))
+    assert [each.kind for each in plan.actions].count(Kind.MOVE) == 2
+    assert summed(plan) == "Plan: 1 to update in the store, 1 to rename on both sides."
+
+
+def test_a_move_on_one_side_says_no_side() -> None:
+    parent, child = LETTER, '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    plan = plan_of(stored(parent, child), here(parent, child), agreed_on(parent))
+    assert [each.kind for each in plan.actions] == [Kind.MOVE]
+    assert summed(plan) == "Plan: 1 to move."
+
+
+def test_a_summary_counts_the_conflicts_above_it() -> None:
+    there = stored(LETTER.replace('09:00 title "A"', '09:05 title "C"'))
+    found = here(LETTER.replace('09:00 title "A"', '09:10 title "B"'))
+    plan = plan_of(there, found, agreed_on(LETTER))
+    assert len(plan.conflicts) == 1
+    assert summed(plan) == "Plan: 1 to update in the store, 1 to rename on both sides; 1 conflict."
+    twice = replace(plan, conflicts=plan.conflicts * 2)
+    assert summed(twice).endswith("; 2 conflicts.")
+    held = replace(plan, conflicts=(replace(plan.conflicts[0], takes=None),))
+    assert "conflict" not in summed(held)

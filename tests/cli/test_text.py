@@ -83,6 +83,21 @@ def test_shorten(text: str, columns: int, shown: str) -> None:
     assert style.shorten(text, columns) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ('"Release notes"', 15, '"Release notes"'),
+        ('"Release notes"', 10, '"Release…"'),
+        ('"Release notes"', 3, '"…"'),
+        ('"\u6771\u4eac\u90fd\u306e"', 8, '"\u6771\u4eac…"'),
+        ('["a", "b"]', 6, '["a",…'),
+        ('"', 5, '"'),
+    ],
+)
+def test_a_text_in_quotes_keeps_both_of_them(text: str, columns: int, shown: str) -> None:
+    assert style.shorten_value(text, columns) == shown
+
+
 @given(ANY, st.integers(1, 20))
 def test_what_is_shortened_fits_and_is_a_beginning(text: str, columns: int) -> None:
     shown = style.shorten(text, columns)

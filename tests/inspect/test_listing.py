@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.world import events, write_conversation
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, set_key, write_conversation
 
 if TYPE_CHECKING:
     from tests.support.projects.world import World
@@ -127,3 +127,26 @@ def test_a_part_is_counted_alone(world: World) -> None:
     assert "deleted from the workspace" not in result
     status = world.run("status", "--below", str(B), "--workspace", world.project).stdout
     assert status.endswith("2 conversations: 2 up to date.\nNothing to do.\n")
+
+
+def test_the_state_is_that_of_status(world: World) -> None:
+    """A conflict, an edit, an older version, a private one and one that nothing happened to; F is archived."""
+    world.reconcile("local", f"jp-c{B}", "--yes", settled=False)
+    (grows,) = world.workspace.glob(f"{A}*")
+    stale = (grows / "events.json").read_bytes()
+    append(grows, 2, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    (grows / "events.json").write_bytes(stale)
+    for side in (world.store, world.workspace):
+        (found,) = side.rglob(f"{D}*")
+        set_key(found, "title", side.parent.name, LONG_AGO + SECOND)
+    listing = json.loads(world.run("ls", "--json", "--workspace", world.project).stdout)["conversations"]
+    archived = json.loads(world.run("ls", "--json", "--archived", "--workspace", world.project).stdout)["conversations"]
+    status = json.loads(world.run("status", "--json", "-v", "--workspace", world.project).stdout)["conversations"]
+    states = {each["conversation"]: each["word"] for each in status}
+    assert {each["conversation"]: each["state"] for each in (*listing, *archived)} == states
+    assert {states[f"jp-c{each}"] for each in (A, D, E)} == {"behind", "conflict", "in-sync"}
+    text = {line.split("  ")[0].strip(): line for line in listed(world)}
+    assert "older version here" in text["Refactor error handling"]
+    assert "up to date" in text["Fix the pipeline"]
+    assert not any("both" in line for line in text.values())

@@ -77,6 +77,11 @@ def source(world: World, text: str) -> Source:
         (f"{ID}@../a@b", (ID, "../a@b")),
         ("mail@home@workspace", ("mail@home", "workspace")),
         (f"{ID}@20260515-100000-00:a/b.md", (ID, "20260515-100000-00:a/b.md")),
+        (f"{ID}@20260515-100000-00:file@name", (ID, "20260515-100000-00:file@name")),
+        (f"{ID}@2026:file@store", (ID, "2026:file@store")),
+        (f"{ID}@store:file@name", (ID, "store:file@name")),
+        ("mail@home@store:file@name", ("mail@home", "store:file@name")),
+        ("call@10:30@20260515", ("call@10:30", "20260515")),
     ],
 )
 def test_a_spelling_is_a_conversation_and_a_place(text: str, parts: tuple[str, str | None]) -> None:

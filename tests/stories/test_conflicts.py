@@ -266,6 +266,17 @@ def test_the_difference_is_shown_and_the_question_asked_again(world: World) -> N
     world.check_settled()
 
 
+def test_the_difference_at_a_question_is_that_of_diff(world: World) -> None:
+    retitled(world)
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    _, compared = at_terminal("diff", ID, "-w", world.project)
+    _, shown = at_terminal("-w", world.project, answers="d\nq\n")
+    _heading, _, difference = compared.partition("\n")
+    assert "+++ workspace" in difference
+    assert difference in shown
+
+
 def test_a_question_says_what_becomes_of_the_other_version(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """And shows both values; of events, that both are kept anyway, unless the settings say otherwise."""
     retitled(world)

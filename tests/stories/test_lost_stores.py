@@ -12,6 +12,7 @@ import pytest
 
 from tests.stories.test_mounts import mount, mounted
 from tests.support.faults.fault_points import dies_at
+from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
 from tests.support.projects.watcher import Watching, grow, until
 from tests.support.projects.world import ID_FILE, World, events, make_project, write_conversation
@@ -234,6 +235,10 @@ def test_what_was_in_the_store_alone_is_named_with_the_way_back(watched: World) 
     assert watched.event_count(FIRST) == 3
     assert not (watched.workspace / f"{FIRST}-it").exists(), "it is local still"
     assert f"jp-c{FIRST}@" not in watched.run("--workspace", watched.project, "doctor").output
+    line = ("rm", "jp-c17500000021", "-w", watched.project)
+    assert "this needs a yes" in watched.run(*line).output
+    assert "Remove jp-c17500000021 from the list" in at_terminal(*line, answers="n\n")[1]
+    assert "jp-c17500000021" in watched.run("doctor", "-w", watched.project).output, "it asks first"
     assert "not listed any more" in watched.reconcile("rm", "jp-c17500000021", "--yes").output
     assert watched.run("--workspace", watched.project, "doctor").exit_code == 0
 
