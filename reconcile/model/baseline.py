@@ -119,12 +119,26 @@ class Verb(StrEnum):
     RESOLVE = "resolve"
 
 
+class DecidedUnit(Struct, frozen=True, order=True):
+    """A unit that a pending decision is about.
+
+    ``seen``: the digests that either side may have of it (None: it is missing): both versions that the person chose
+    from, and what the run writes. With any other content the decision is outdated. ``take``: the answer about this
+    unit; None: the decision is about the whole conversation.
+    """
+
+    unit: str
+    seen: tuple[Digest | None, ...]
+    take: str | None = None
+
+
 class PendingRequest(Struct, frozen=True):
     """A pending request for one conversation in this checkout.
 
-    ``value``: the new parent, the side to take, or the treatment of the children of a removal. ``before``: the earlier
-    parent. ``along``: the conversations in its directory, which leave with it. ``store`` and ``workspace`` are the
-    digests that the request is about. ``run`` recorded it; ``why`` names the obstacle.
+    ``value``: the new parent, the side to take (None: ``decided`` has it for each unit), or the treatment of the
+    children of a removal. ``before``: the earlier parent. ``along``: the conversations in its directory, which leave
+    with it. ``store`` and ``workspace`` are the digests that a removal is about; earlier versions of this program
+    recorded them for a decision, too. ``run`` recorded it; ``why`` names the obstacle.
     """
 
     value: str | None = None
@@ -134,6 +148,7 @@ class PendingRequest(Struct, frozen=True):
     workspace: Digest | None = None
     run: str | None = None
     why: str = ""
+    decided: tuple[DecidedUnit, ...] = ()
 
 
 class Baseline(Struct, frozen=True):

@@ -73,6 +73,7 @@ class Edits(Struct, frozen=True, kw_only=True):
     requested: frozenset[str] = frozenset()
     apart: Mapping[str, str | None] = field(default_factory=dict)
     decisions: Mapping[str, Take] = field(default_factory=dict)
+    choices: Mapping[tuple[str, str], Take] = field(default_factory=dict)
     scope: frozenset[str] = frozenset()
     held: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -91,7 +92,8 @@ class Edits(Struct, frozen=True, kw_only=True):
 
     def extended_policy(self, policy: Policy) -> Policy:
         """Return the policy of a plain run that carries out these edits besides everything else."""
-        return replace(policy, decisions={**policy.decisions, **self.decisions})
+        decisions, choices = {**policy.decisions, **self.decisions}, {**self.choices, **policy.choices}
+        return replace(policy, decisions=decisions, choices=choices)
 
     def limited_policy(self, policy: Policy) -> Policy:
         """Return the policy of the command's own run, which carries out nothing else."""

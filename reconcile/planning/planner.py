@@ -107,7 +107,7 @@ def plan_by_rules(
         if policy.decisions:
             plain = decided(replace(policy, only=frozenset(), decisions={}))
         context.due = due(written(plain))
-    if not (baseline.waiting or policy.request or policy.decisions):
+    if not (baseline.waiting or policy.request or policy.decisions or policy.choices):
         return replace(written(context), policy=policy)
     from reconcile.planning.requests.edits import recorded, requested_of
 

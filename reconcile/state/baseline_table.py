@@ -18,6 +18,7 @@ from reconcile.model.baseline import (
     Baseline,
     BaselineEntry,
     ConversationRecord,
+    DecidedUnit,
     Intent,
     IntentKind,
     PendingRequest,
@@ -164,12 +165,14 @@ def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> froze
 def _load_waiting(
     connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None
 ) -> dict[tuple[str, Verb], PendingRequest]:
-    sql = """SELECT conversation, verb, value, before, along, store, workspace, run, why
+    sql = """SELECT conversation, verb, value, before, along, store, workspace, run, why, decided
         FROM waiting WHERE checkout = ?"""
-    return {
-        (conversation, Verb(verb)): PendingRequest(value, before, tuple(json.loads(along)), *rest)
-        for conversation, verb, value, before, along, *rest in _select_for(connection, only, sql, checkout)
-    }
+    waiting: dict[tuple[str, Verb], PendingRequest] = {}
+    for conversation, verb, value, before, along, *rest, decided in _select_for(connection, only, sql, checkout):
+        units = tuple([DecidedUnit(unit, tuple(seen), take) for unit, seen, take in json.loads(decided)])
+        request = PendingRequest(value, before, tuple(json.loads(along)), *rest)
+        waiting[conversation, Verb(verb)] = replace(request, decided=units)
+    return waiting
 
 
 def _dirname(place: str) -> str:
@@ -503,11 +506,12 @@ def _save_waiting(
     sql = "DELETE FROM waiting WHERE checkout = ? AND conversation = ? AND verb = ?"
     connection.executemany(sql, encoded_rows(ended))
     connection.executemany(
-        "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         encoded_rows(
             (
                 *(checkout, conversation, verb.value, request.value, request.before, json.dumps(request.along)),
                 *(request.store, request.workspace, request.run, request.why),
+                json.dumps([(each.unit, each.seen, each.take) for each in request.decided]),
             )
             for (conversation, verb), request in waiting.items()
             if request is not None

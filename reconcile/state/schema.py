@@ -148,6 +148,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The side whose version the run has taken; null: from before this column.
     ("ALTER TABLE conflict ADD COLUMN winner TEXT",),
+    # The units that a pending decision is about.
+    ("ALTER TABLE waiting ADD COLUMN decided TEXT NOT NULL DEFAULT '[]'",),
 )
 """Entry n migrates a database from version n to n + 1. A released entry never changes."""
 

@@ -24,6 +24,7 @@ from reconcile.model.baseline import (
     Baseline,
     BaselineEntry,
     ConversationRecord,
+    DecidedUnit,
     Intent,
     IntentKind,
     PendingRequest,
@@ -864,7 +865,12 @@ def test_requests_that_wait_are_kept_by_checkout_and_verb(state: State, here: in
     assert there is not None
     local = PendingRequest(along=("2", "3"), run="r1", why="git is busy")
     gone = PendingRequest(value="refuse", store="s", workspace=None, run="r1")
+    units = (DecidedUnit("metadata", ("1", None), "store"), DecidedUnit("stream", ()))
+    decided = PendingRequest(run="r1", decided=units)
     assert not state.has_requests(here)
+    state.save_update(here, BaselineUpdate(waiting={("1", Verb.RESOLVE): decided}))
+    assert state.load(here, {"1"}).waiting == {("1", Verb.RESOLVE): decided}
+    state.save_update(here, BaselineUpdate(waiting={("1", Verb.RESOLVE): None}))
     state.save_update(here, BaselineUpdate(waiting={("1", Verb.LOCAL): local, ("1", Verb.REMOVE): gone}))
     state.save_update(there, BaselineUpdate(waiting={("1", Verb.REPARENT): PendingRequest(value=None, before="7")}))
     assert state.has_requests(here)

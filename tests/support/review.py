@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from reconcile.model.snapshot import WHOLE
 from tests.cli.modules import module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 SMALL, LARGE = (80, 24), (120, 40)
@@ -90,3 +91,13 @@ def played(walk: Any, story: Any, size: tuple[int, int] = SMALL, *, colored: boo
 
     asyncio.run(play())
     return app.return_value
+
+
+def decided_by(walk: Any, choices: Mapping[str, str]) -> Any:
+    """Return the plan of a walk in which each of these conversations got a choice."""
+    subjects = {each.conversation: each for each in walk.subjects}
+    decisions = module("review.decisions").Decisions()
+    for conversation, choice in choices.items():
+        decisions = decisions.with_choice(subjects[conversation], WHOLE, module("review.subjects").Choice(choice))
+        assert decisions is not None, f"{conversation} does not offer {choice}"
+    return walk.plan_for(decisions)

@@ -19,23 +19,31 @@ from reconcile.model.plan import Note
 from reconcile.model.policy import Children, LocalRequest, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.planning.context import Edits, RefusedError
+from reconcile.planning.requests.decided import (
+    answers_of,
+    content_of,
+    decision_text,
+    is_open,
+    metadata_written,
+    outdated_words,
+    requests_of,
+    with_written,
+)
 from reconcile.planning.requests.remove import collect, remove, with_new_children
 from reconcile.planning.requests.visibility import inside_of, localize, project
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy, TreeEdit
-    from reconcile.model.snapshot import Digest
     from reconcile.model.units import Rules
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Sides
-    from reconcile.planning.rules.views import SideView, View
+    from reconcile.planning.rules.views import View
 
 Requests = dict[tuple[str, Verb], PendingRequest | None]
-_TAKEN = (Take.STORE, Take.WORKSPACE, Take.BOTH)
 
 
 def edits_of(request: TreeEdit, context: PlanningContext) -> Edits:
@@ -74,13 +82,6 @@ def _reparent(context: PlanningContext, conversation: str, parent: str | None) -
     return Edits(parents={conversation: parent}, scope=scope, requested=frozenset({conversation}))
 
 
-def content_of(seen: SideView, rules: Rules) -> Digest | None:
-    """Return the digest of everything that one side has of a conversation; None if it is not there."""
-    copies = (seen.main, *seen.stale) if seen.main is not None else ()
-    rows = sorted((file.name, file.digest or "") for copy in copies for file in copy.files)
-    return rules.digest(repr(rows).encode()) if copies else None
-
-
 def is_due(view: View, verb: Verb, waiting: PendingRequest, parent: str | None, sides: Sides, rules: Rules) -> bool:
     """Tell whether a request still has to be carried out; ``parent`` is the known one.
 
@@ -95,18 +96,7 @@ def is_due(view: View, verb: Verb, waiting: PendingRequest, parent: str | None, 
         case Verb.REPARENT:
             return parent != waiting.value and view.store.main is not None
         case _:
-            return is_unseen(view, sides) or (
-                _has_requested_content(view, waiting, rules) and not _has_equal_content(view, rules)
-            )
-
-
-def _has_requested_content(view: View, waiting: PendingRequest, rules: Rules) -> bool:
-    """Tell whether both sides have the content that the request was about."""
-    return (content_of(view.store, rules), content_of(view.workspace, rules)) == (waiting.store, waiting.workspace)
-
-
-def _has_equal_content(view: View, rules: Rules) -> bool:
-    return content_of(view.store, rules) == content_of(view.workspace, rules)
+            return is_unseen(view, sides) or is_open(view, waiting, rules)
 
 
 def is_unseen(view: View, sides: Sides) -> bool:
@@ -129,6 +119,7 @@ def recorded(
 ) -> tuple[tuple[tuple[str, Verb], PendingRequest | None], ...]:
     """Return a plan's changes of the waiting requests: those of its own command are recorded, others end."""
     known = context.baseline.waiting
+    answered = {(conversation, Verb.RESOLVE) for conversation, _ in policy.choices}
     changes: Requests = {
         key: None
         for key, waiting in known.items()
@@ -136,13 +127,16 @@ def recorded(
         or key[0] not in context.views
         or not _is_due_on(context, key, waiting)
         or key[0] in _opposed(context, policy, key[1])
+        or (key in answered and waiting.value is None)
     }
+    written = metadata_written(plan.actions, context.rules.format.metadata_file)
     concerned = plan.put_off.union(action.conversation for action in plan.actions)
-    for key, waiting in requested.items():
+    for key, asked in requested.items():
         if key[1] is not Verb.RESOLVE or key[0] in concerned:  # else there is nothing to do about that decision
-            same = _says_the_same(known.get(key), waiting)
+            request = with_written(asked, written.get(key[0], ()))
+            same = _says_the_same(known.get(key), request)
             changes.pop(key, None)
-            changes |= {} if same else {key: waiting}
+            changes |= {} if same else {key: request}
     return tuple((key, changes[key]) for key in sorted(changes) if plan.about is None or key[0] in plan.about)
 
 
@@ -177,10 +171,12 @@ def requested_of(context: PlanningContext, policy: Policy) -> dict[tuple[str, Ve
             requests[conversation, Verb.REPARENT] = PendingRequest(
                 value=parent, before=context.views[conversation].known_parent
             )
-    decisions = policy.decisions if request is None else edits.decisions
-    for conversation, take in decisions.items():
-        if take in _TAKEN and conversation in context.views:
-            requests[conversation, Verb.RESOLVE] = _bound(context, conversation, take.value)
+    if request is None:
+        again = {conversation for conversation, _ in (*policy.choices, *edits.dropped)}
+        earlier = {key: take for key, take in edits.choices.items() if key[0] in again}
+        requests |= requests_of(context, policy.decisions, {**earlier, **policy.choices})
+    else:
+        requests |= requests_of(context, edits.decisions, {})
     return {key: waiting for key, waiting in requests.items() if _is_due_on(context, key, waiting)}
 
 
@@ -210,7 +206,7 @@ def unfinished(context: PlanningContext) -> Edits | None:
         for key, waiting in sorted(context.baseline.waiting.items())
         if key[0] in context.views and key[0] not in decided and _is_due_on(context, key, waiting)
     }
-    dropped = _overtaken(context, due)
+    dropped = _overtaken(context)
     if not due and not dropped:
         return None
     removal = _removal(context, due, dropped)
@@ -220,7 +216,14 @@ def unfinished(context: PlanningContext) -> Edits | None:
     takes = {
         key[0]: Take(str(waiting.value))
         for key, waiting in left.items()
-        if key[1] is Verb.RESOLVE and not is_unseen(context.views[key[0]], context.sides)
+        if key[1] is Verb.RESOLVE and waiting.value is not None and not is_unseen(context.views[key[0]], context.sides)
+    }
+    answers = {
+        key: take
+        for (conversation, verb), waiting in left.items()
+        if verb is Verb.RESOLVE
+        for key, take in answers_of(context.views[conversation], waiting).items()
+        if key not in context.policy.choices
     }
     return replace(
         local,
@@ -231,6 +234,7 @@ def unfinished(context: PlanningContext) -> Edits | None:
         heirs=removal.heirs,
         requested=frozenset(parents),
         decisions=takes,
+        choices=answers,
         scope=frozenset(),
         dropped=frozenset(dropped),
         notes=(
@@ -246,14 +250,15 @@ def unfinished(context: PlanningContext) -> Edits | None:
     )
 
 
-def _overtaken(context: PlanningContext, due: Collection[tuple[str, Verb]]) -> dict[tuple[str, Verb], str]:
-    """Return the decisions about two versions of which one was replaced since."""
+def _overtaken(context: PlanningContext) -> dict[tuple[str, Verb], str]:
+    """Return the decisions, or parts of them, about two versions of which one was replaced since."""
     messages = {}
     for key, waiting in sorted(context.baseline.waiting.items()):
-        open_still = key[0] in context.views and key not in due and key[0] not in context.policy.decisions
-        if key[1] is Verb.RESOLVE and open_still and not _has_equal_content(context.views[key[0]], context.rules):
-            command = f"resolve {key[0]} --take {waiting.value}"
-            messages[key] = f"`{command}` is dropped, since a side has changed; decide again"
+        view = context.views.get(key[0])
+        if key[1] is not Verb.RESOLVE or view is None or key[0] in context.policy.decisions:
+            continue
+        if not is_unseen(view, context.sides) and (words := outdated_words(view, waiting, context.rules)) is not None:
+            messages[key] = f"{words} is dropped, since a side has changed; decide again"
     return messages
 
 
@@ -335,14 +340,14 @@ def _parents(
 
 def words_for(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
     """Return the command of a request, the run since which it waits, and the obstacle."""
-    return f"`{_command(conversation, verb, waiting)}` waits since run {waiting.run}: {waiting.why}"
+    return f"{_text_of(conversation, verb, waiting)} waits since run {waiting.run}: {waiting.why}"
 
 
-def _command(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
+def _text_of(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
     match verb:
         case Verb.REPARENT:
-            return f"set-parent {conversation} {waiting.value or '--none'}"
+            return f"`set-parent {conversation} {waiting.value or '--none'}`"
         case Verb.RESOLVE:
-            return f"resolve {conversation} --take {waiting.value}"
+            return decision_text(conversation, waiting)
         case _:
-            return f"{verb.value} {conversation}"
+            return f"`{verb.value} {conversation}`"

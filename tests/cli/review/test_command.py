@@ -161,7 +161,12 @@ def test_killed_while_it_applies_it_has_done_nothing_or_whole_steps(ten: World, 
     assert "Release notes for June" in titles, "the store's version, which was chosen, is never lost"
     assert titles <= {"Release notes for June", "Release notes, draft for May"}
     assert_sound(ten)
-    assert ten.run("resolve", "-w", ten.project, id_of(0), "--take", "store").exit_code == 0
+    runs = json.loads(ten.run("log", "-w", ten.project, "--json").stdout)["runs"]
+    begun = any(" review " in each["command"] for each in runs)
+    if begun:
+        ten.run("-w", ten.project)  # a plain run finishes the decision, and takes the newer version of the others
+    else:
+        assert ten.run("resolve", "-w", ten.project, id_of(0), "--take", "store").exit_code == 0
     assert {title(ten, side, 0) for side in (ten.store, ten.workspace)} == {"Release notes for June"}
     ten.check_clean()
 

@@ -12,7 +12,7 @@ from reconcile.model.policy import Children, LocalRequest, Policy, ProjectReques
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Problem
 from reconcile.planning.baseline_update import update_baseline
-from reconcile.planning.requests.edits import content_of
+from reconcile.planning.requests.decided import content_of
 from reconcile.planning.revalidate import agreeing
 from reconcile.planning.status_listing import status_lines
 from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, view_of
