@@ -179,7 +179,8 @@ def _fork(context: PlanningContext, view: View, loser: Unit) -> int:
     new = context.free_id(taken)
     metadata = view.side(loser.copy.side).metadata or view.store.metadata or view.workspace.metadata
     assert metadata is not None  # noqa: S101 - the planner holds what has none
-    title = f"[diverged] {view.title}" if view.title else "[diverged]"
+    own = metadata.title or view.title  # the loser's own title, which the metadata of the winner may have replaced
+    title = f"[diverged] {own}" if own else "[diverged]"
     content = fmt.forked_metadata(metadata.content, parent=view.id, title=title)
     home = Node(Side.STORE, None, "", fmt.dirname(new, title))
     time = loser.mtime_ns

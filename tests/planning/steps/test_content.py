@@ -103,6 +103,16 @@ def test_a_fork_says_what_it_is(title: str, forked: str) -> None:
     assert fork.title == forked
 
 
+@pytest.mark.parametrize(("ours", "forked"), [('title "W"', "[diverged] S"), ("", "[diverged] S")])
+def test_a_fork_keeps_the_title_of_the_side_that_lost(ours: str, forked: str) -> None:
+    """The workspace's events and title are newer; the fork is the store's version, with the store's title."""
+    stored_line, here_line = OURS.replace('title "A"', 'title "S"'), THEIRS.replace('title "A"', ours)
+    (fork,) = of(plan_of(stored(stored_line), here(here_line), agreed_on(A)), Kind.FORK)
+    assert fork.title == forked
+    (other,) = of(plan_of(stored(THEIRS.replace("A", "W")), here(OURS.replace("A", "S")), agreed_on(A)), Kind.FORK)
+    assert other.title == "[diverged] S"
+
+
 @pytest.mark.parametrize("kind", list(IntentKind))
 def test_a_fork_is_local_where_its_source_is_and_else_nobody_has_asked_for_it(kind: IntentKind) -> None:
     intent = Intent(kind)
