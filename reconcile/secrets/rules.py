@@ -251,8 +251,12 @@ RULES: Final[tuple[Rule, ...]] = (
         r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas|ffct)-[A-Za-z0-9_-]{20,300}(?:\.[A-Za-z0-9]{2}\.[A-Za-z0-9]{9})?",
         end=_END_OF_URLSAFE,
     ),
-    _vendor("Slack token", ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe", "xoxc-", "xoxd-"),
-            r"xox[a-z](?:\.xox[bp])?-[A-Za-z0-9%-]{20,400}", after=500),
+    _vendor(
+        "Slack token",
+        ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe", "xoxc-", "xoxd-"),
+        r"xox[a-z](?:\.xox[bp])?-[A-Za-z0-9%-]{20,400}",
+        after=500,
+    ),
     _vendor("Slack token", ("xapp-",), r"xapp-\d-[A-Z0-9]{6,}-\d{6,}-[a-z0-9]{20,}"),
     _vendor("Slack webhook", ("hooks.slack.com/",), r"hooks\.slack\.com/[a-z]{7,10}/[A-Za-z0-9+/]{40,}"),
     _vendor("Stripe key", ("k_live_", "k_test_"), r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,247}", before=1),
@@ -305,9 +309,14 @@ RULES: Final[tuple[Rule, ...]] = (
     _vendor("Square token", ("sq0",), r"sq0[a-z]{3}-[A-Za-z0-9_-]{22,43}"),
     _vendor("Square token", ("EAAA",), r"EAAA[A-Za-z0-9_-]{60}", end=_END_OF_URLSAFE),
     # It has no literal of its own, so that a word before it is the anchor.
-    _vendor("Discord bot token", ("Bot ", "oken", "OKEN", "iscord", "ISCORD"),
-            r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
-            before=1, after=160, is_word=False),
+    _vendor(
+        "Discord bot token",
+        ("Bot ", "oken", "OKEN", "iscord", "ISCORD"),
+        r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+        before=1,
+        after=160,
+        is_word=False,
+    ),
     _vendor(
         "JSON Web Token",
         ("eyJ",),
@@ -340,9 +349,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "assigned password",
         _PASSWORDS,
-        re.compile(
-            _NAMED.format(names="|".join(_PASSWORDS), value=r"""[^\s"'`<>,;{}()\[\]|\\]{8,100}"""), re.VERBOSE
-        ),
+        re.compile(_NAMED.format(names="|".join(_PASSWORDS), value=r"""[^\s"'`<>,;{}()\[\]|\\]{8,100}"""), re.VERBOSE),
         _is_password,
         after=200,
         ignores_case=True,

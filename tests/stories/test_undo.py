@@ -638,3 +638,26 @@ def test_a_version_may_be_named_by_a_title(world: World) -> None:
     (changed,) = {each["id"] for each in runs(world)[:1]}
     assert "jp-c" in world.reconcile("restore", f"all colours@{run}:metadata", settled=False).stdout
     assert "no version" in world.run("restore", f"of clouds@{changed}", "-w", world.project).stderr
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_the_restore_of_an_older_title_renames_at_once_and_is_undone_by_name(world: World, synced: bool) -> None:
+    """A run after it finds nothing to do, so that nothing builds on the restore."""
+    three(world)
+    world.reconcile()
+    set_key(world.workspace / f"{FIRST}-it", "title", "Another name", LONG_AGO + SECOND)
+    world.reconcile()
+    retitling = json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"][0]["id"]
+    world.reconcile("restore", f"jp-c{FIRST}@{retitling}")
+    for side in (world.store, world.workspace):
+        assert (side / f"{FIRST}-it").is_dir()
+    restored = json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"][0]["id"]
+    if synced:
+        assert "Nothing to do" in world.reconcile().stdout
+    world.reconcile("undo", restored)
+    for side in (world.store, world.workspace):
+        (directory,) = side.glob(f"{FIRST}-*")
+        assert directory.name == f"{FIRST}-another-name"
+        assert json.loads((directory / "metadata.json").read_bytes())["title"] == "Another name"
+    world.reconcile("redo")
+    assert (world.store / f"{FIRST}-it").is_dir()

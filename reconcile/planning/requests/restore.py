@@ -8,19 +8,20 @@ from msgspec.structs import replace
 
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Side
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, Side
 from reconcile.planning.builder import Node, PlanBuilder, Put, Step, nodes_of
 from reconcile.planning.filters import renumbered, without_git
 from reconcile.planning.rules.content import is_partly_here
 from reconcile.planning.rules.views import views_of
+from reconcile.planning.steps.placement import fits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from reconcile.model.baseline import Baseline
     from reconcile.model.past_run import SavedUnit
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import Snapshot
+    from reconcile.model.snapshot import Copy, Snapshot
     from reconcile.model.units import Rules
     from reconcile.planning.rules.views import View
 
@@ -53,10 +54,14 @@ def plan_restore(
     if view is None or view.store.main is None:
         _make(builder, units, title, now_ns)
     else:
-        _write(builder, nodes_of(store)[view.store.main.path], units, Kind.COPY, view, rules, now_ns)
+        nodes = nodes_of(store)
+        _write(builder, nodes[view.store.main.path], units, Kind.COPY, view, rules, now_ns)
+        _rename(builder, nodes, view.store.main, units, policy, rules)
         if view.workspace.main is not None and not view.local and not is_partly_here(view, policy):
             there = [unit for unit in units if not unit.unit.startswith(EXTRA) or unit.unit in view.workspace.units]
-            _write(builder, nodes_of(workspace)[view.workspace.main.path], there, Kind.PROJECT, view, rules, now_ns)
+            nodes = nodes_of(workspace)
+            _write(builder, nodes[view.workspace.main.path], there, Kind.PROJECT, view, rules, now_ns)
+            _rename(builder, nodes, view.workspace.main, units, policy, rules)
     plan = Plan(
         layout=policy.layout.value,
         actions=renumbered(builder),
@@ -88,6 +93,32 @@ def _write(
         there = {name: node.files[name].digest for name in unit.files if name in node.files}
         if gone or there != {name: kept.digest for name, kept in unit.files.items()}:
             builder.write(_step(view.id, view.title, kind, unit.unit), node, _puts(unit, now_ns), removes=gone)
+
+
+def _rename(
+    builder: PlanBuilder,
+    nodes: Mapping[str, Node],
+    main: Copy,
+    units: Sequence[SavedUnit],
+    policy: Policy,
+    rules: Rules,
+) -> None:
+    """Rename a directory whose title changes (docs/design/placement.md#rule-5), so that no later run builds on this.
+
+    If another directory is in the way, a git repository is in it, or the name is too long, the next run reports that.
+    """
+    title = next((unit.title for unit in units if unit.unit == METADATA), None)
+    if title is None or not isinstance(main.metadata, Metadata) or main.metadata.title == title:
+        return
+    node, name = nodes[main.path], rules.format.dirname(main.conversation, title)
+    at = node.container, node.prefix, name
+    is_taken = any(other.is_at(*at) for other in nodes.values())
+    path = f"{node.path.removesuffix(node.name)}{name}"
+    if not is_taken and node.anchor() is None and fits(path, policy, rules):
+        step = Step(
+            kind=Kind.MOVE, conversation=main.conversation, title=title, reason=Reason.TITLE_CHANGED, unit=WHOLE
+        )
+        builder.move(step, node, *at)
 
 
 def _puts(unit: SavedUnit, now_ns: int) -> list[Put]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.model.options import Layout
 from reconcile.model.past_run import SavedFile, SavedUnit
-from reconcile.model.plan import Heading
+from reconcile.model.plan import Heading, Kind
 from reconcile.model.policy import Policy
 from reconcile.planning.requests.restore import NoPlaceError, plan_restore
 from tests.support.scenarios.building import agreed_on, here, stored
@@ -123,3 +123,29 @@ def test_what_is_gone_is_named_by_the_title_that_its_metadata_has() -> None:
     plan = plan_restore(units, stored(), here(), agreed_on(), Policy(), RULES, 7)
     assert {action.title for action in plan.actions} == {"T"}
     assert [heading.title for heading in plan.outline] == ["T"]
+
+
+TITLED = replace(METADATA, title="older")
+
+
+def moved(*units: SavedUnit, store: tuple[str, ...], workspace: tuple[str, ...] = (), **chosen: int) -> list[str]:
+    found, other = stored(*store), here(*workspace)
+    plan = plan_restore(units, found, other, agreed_on(A), replace(Policy(), **chosen), RULES, 7)
+    return [f"{action.source} {action.target}" for action in plan.actions if action.kind is Kind.MOVE]
+
+
+def test_an_older_title_renames_both_directories_in_the_same_plan() -> None:
+    both = ["store:1-a store:1-older", "workspace:1-a workspace:1-older"]
+    assert sorted(moved(TITLED, store=(A,), workspace=(A,))) == both
+    assert moved(TITLED, store=(LOCAL_A,), workspace=(LOCAL_A,)) == both[:1]
+
+
+def test_without_another_title_nothing_is_renamed() -> None:
+    for same in (METADATA, STREAM, replace(METADATA, title="A")):
+        assert moved(same, store=(A,), workspace=(A,)) == []
+    assert moved(TITLED, store=("1-a  stream 09:00 [1]",)) == []
+
+
+def test_a_name_that_is_taken_or_too_long_is_left_to_the_next_run() -> None:
+    assert moved(TITLED, store=(A, A.replace("1-a", "1-older", 1))) == []
+    assert moved(TITLED, store=(A,), path_limit=8) == []
