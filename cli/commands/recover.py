@@ -109,6 +109,8 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             chosen = _chosen(options, offered, planning, place)
         if source is None and not chosen:
             _name_gone_checkouts(options, session, frozenset(absent(planning)))
+        if not everything:
+            _name_forks(options, session, planning, None if source is None else records[0].project)
         _name_older_versions(options, planning)
         plan = planned(chosen)
         if not _confirm(options, roots, session, plan, answered=answered, declined=answered and not chosen):
@@ -228,6 +230,22 @@ def _name_gone_checkouts(options: Options, session: Session, missing: frozenset[
         lacks = f"{count} conversation{'' if count == 1 else 's'} that {'is' if count == 1 else 'are'} missing here"
         command = f"reconcile recover --from {shlex.quote(project)}{options.sides}"
         print_message(options, f"{short_path(project)} is gone; it had {lacks}: {command}")
+
+
+def _name_forks(options: Options, session: Session, planning: PlanningContext, project: str | None) -> None:
+    """Print the forks that are missing here and that runs made in a checkout that is gone; ``project``: in this one.
+
+    A continuation that lost is such a fork, in the store only. Its events may be of this checkout.
+    """
+    missing = absent(planning)
+    for gone, made in session.forks_of_gone().items():
+        forks = [id_ for id_ in missing if id_ in made]
+        if not forks or project not in (None, gone):
+            continue
+        count, which = ("1 fork that is", "it") if len(forks) == 1 else (f"{len(forks)} forks that are", "one")
+        way = f"reconcile project {forks[0] if len(forks) == 1 else 'ID'}{options.sides}"
+        words = f"a run there made {count} missing here: {planning.names(forks)}; publish {which}: {way}"
+        print_message(options, f"{short_path(gone)} is gone; {words}")
 
 
 def _name_older_versions(options: Options, planning: PlanningContext) -> None:

@@ -20,7 +20,7 @@ from ..command import Command
 from ..context import find_ids, policy_of, settings_of
 from ..options import IDS, options_of
 from ..output.interaction import print_message
-from ..output.next_commands import NAMED, decisions, further, next_lines
+from ..output.next_commands import NAMED, decisions, further, next_lines, settling
 from ..output.screen import show_paged, wrap
 from ..output.text import (
     MAX_COLUMNS,
@@ -100,7 +100,8 @@ def status(context: click.Context, conversation: str | None) -> None:
             if standing is None:
                 raise click.UsageError(f"{ids[0]} is on neither side any more; see what runs did: reconcile log")
             conflicts = _by_conversation(plan.conflicts)
-            _show_one(options, standing, describe(board, ids[0]), conflicts.get(ids[0], ()))
+            ways = settling(plan, ids[0])
+            _show_one(options, standing, describe(board, ids[0]), conflicts.get(ids[0], ()), ways)
             return
         others: Mapping[str, int] = {}
         lost: tuple[Lost, ...] = ()
@@ -204,7 +205,13 @@ def _has_notice(line: StatusLine) -> bool:
     return line.word == "in-sync" and bool(line.detail)
 
 
-def _show_one(options: Options, standing: StatusLine, details: dict[str, Any], conflicts: Iterable[Conflict]) -> None:
+def _show_one(
+    options: Options,
+    standing: StatusLine,
+    details: dict[str, Any],
+    conflicts: Iterable[Conflict],
+    ways: Iterable[tuple[str, str]],
+) -> None:
     if options.json:
         _dump({"format": "reconcile.status/1", **to_builtins(standing), **details})
         return
@@ -230,6 +237,8 @@ def _show_one(options: Options, standing: StatusLine, details: dict[str, Any], c
                 content = _short_hash(found["digest"]) if found["digest"] else f"invalid: {clean(found['fault'])}"
                 text = f"{content}{when}"
                 lines += wrap(text, style.columns, f"    {pad(words, 9)}  ", " " * 15)
+    following = next_lines(ways, style, options.sides)
+    lines += ["", *following] if following else []
     show_paged(lines, style)
 
 

@@ -60,9 +60,16 @@ def further(plan: Plan) -> Iterator[Way]:
         yield "reconcile recover", f"restores what was deleted here ({count})"
 
 
+def settling(plan: Plan, conversation: str) -> list[Way]:
+    """Return the commands that settle one conversation, if it is blocked or left alone: those that the plan prints."""
+    held, aside = ([item for item in items if item.conversation == conversation] for items in (plan.held, plan.aside))
+    found = list(dict.fromkeys(command for item in held or aside for command in item.resolve))
+    return [(command, "settles it" if command == found[-1] else "or") for command in found]
+
+
 def _blocked(plan: Plan) -> Iterator[Item]:
     """Yield the first item of each blocked conversation that has commands which settle it."""
-    named = set()
+    named = {item.conversation for item in plan.held if item.reason is Reason.INVALID}
     blocked = (*plan.held, *(item for item in plan.aside if item.reason is Reason.LOCAL_PRESENT))
     for item in blocked:
         is_other = item.reason in (Reason.INVALID, Reason.DIVERGED_HELD)  # `further` names a command for these

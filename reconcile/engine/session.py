@@ -265,6 +265,19 @@ class Session:
                     had.setdefault(checkout.project, set()).add(conversation)
         return had
 
+    def forks_of_gone(self) -> dict[str, set[str]]:
+        """Return the projects of checkouts that are gone, and the forks that runs there made: also those of the store.
+
+        Without forks that the checkout had: `gone` has these.
+        """
+        made, had = self.state.journal.forks(), self.gone()
+        found: dict[str, set[str]] = {}
+        for checkout in self.state.checkouts():
+            forks = made.get(checkout.id, set()) - had.get(checkout.project, set())
+            if forks and self.state_of(checkout) == "gone":
+                found.setdefault(checkout.project, set()).update(forks)
+        return found
+
     def lost(self, world: WorldState, policy: Policy) -> int:
         """Return the number of conversations of earlier checkouts at this path that `recover` would offer.
 

@@ -61,7 +61,7 @@ def report_conversation(context: PlanningContext, view: View) -> None:
     elif presence.state == "unreadable" and linked is None:
         message = "a part of the store can't be read, and may hold it; left alone until the store can be read"
         context.hold(view, WHOLE, Reason.UNREADABLE, message)
-    elif lacks is not None and presence.goal is Goal.NOTHING:
+    elif lacks is not None and presence.goal is Goal.NOTHING and not view.invalid_in_store_alone():
         message = f"the {lacks} does not have it, so its version can't be taken; left alone"
         context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile resolve {view.id} --take {lacks.other}")
     elif presence.reason is Reason.EDIT_WINS:
@@ -107,8 +107,9 @@ def _hold_unplaced(context: PlanningContext, view: View) -> None:
         message = "its place in the workspace can't be read, so it is not copied there"
         context.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile doctor")
     elif not is_complete(view):
-        message = "incomplete in the store, so it can't be copied into the workspace"
-        context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {view.id}")
+        if not view.invalid_in_store_alone():  # those are reported as in any run
+            message = "incomplete in the store, so it can't be copied into the workspace"
+            context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {view.id}")
     elif not is_sound(context, container):
         message = f"its parent {container} is incomplete here"
         context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {container}")
@@ -225,6 +226,8 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
         other = unit.copy.side.other
         sound = view.side(other).digest(verdict.unit) is not None
         resolve = (f"reconcile resolve {view.id} --take {other.value}",) if sound else ()
+        if view.local and other is Side.STORE:  # no run writes to it
+            resolve = (f"reconcile doctor --quarantine {view.id}",)
         assert unit.fault is not None  # noqa: S101 - the verdict has the faulty ones
         context.hold_file(view, verdict.unit, unit.copy, unit.fault, *resolve)
     if not verdict.faulty:

@@ -88,8 +88,8 @@ def status_lines(
             words = [detail] if detail and word != "empty" else []
             detail, is_settled = "; ".join((*words, *hollow[conversation])), False
         if view.local and view.workspace.main is not None and word != "local-present":
-            more = f"; {detail}" if detail else ""
-            word, detail, is_settled = "local-present", f"marked local, but this checkout has a copy{more}", False
+            word, detail = _with_copy_here(word, detail, item)
+            is_settled = False
         if conversation in requests:
             word, detail, is_settled = "requested", requests[conversation], False
         if conversation in busy:
@@ -99,6 +99,14 @@ def status_lines(
         depth = context.tree.depths.get(conversation, 0)
         lines.append(StatusLine(conversation, view.title, depth, word, detail, is_settled))
     return tuple(lines)
+
+
+def _with_copy_here(word: str, detail: str, item: Item | None) -> tuple[str, str]:
+    """Return the state of a local conversation that has a copy here: what blocks it comes first."""
+    copy_here = "marked local, but this checkout has a copy"
+    if item is not None and item.reason not in _ASIDE:
+        return word, f"{detail}; {copy_here}"
+    return "local-present", f"{copy_here}; {detail}" if detail else copy_here
 
 
 def _word(context: PlanningContext, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from reconcile.model.baseline import AsideKind, AsideRecord, BaselineEntry, ConversationRecord, Intent, IntentKind
+from reconcile.model.plan import Kind
 from reconcile.state import baseline_table
 from reconcile.state.connection import as_json, encoded_rows, select, write_rows
 from reconcile.state.schema import LIBRARY, state_errors, transaction
@@ -260,6 +261,16 @@ class Journal:
         with state_errors(self._path):
             rows = select(self._connection, sql, (run,))
         return tuple(Step(row[0], row[1], row[2], row[3], row[4], StepState(row[5]), row[6], row[7]) for row in rows)
+
+    def forks(self) -> dict[int, set[str]]:
+        """Return the forks that the runs of each known checkout made."""
+        sql = """SELECT checkout, conversation FROM step JOIN run ON run.id = step.run
+            WHERE kind = ? AND state = ? AND checkout IS NOT NULL"""
+        made: dict[int, set[str]] = {}
+        with state_errors(self._path):
+            for checkout, conversation in select(self._connection, sql, (Kind.FORK.value, StepState.DONE.value)):
+                made.setdefault(checkout, set()).add(conversation)
+        return made
 
     def intent_changes(self, run: str) -> tuple[IntentChange, ...]:
         """Return the intents that a run changed, in order."""

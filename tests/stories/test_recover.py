@@ -13,7 +13,16 @@ from reconcile.apply import run as apply_run
 from tests.support.faults.fault_points import dies_before
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
-from tests.support.projects.world import ID_FILE, events, listing, make_project, write_conversation
+from tests.support.projects.world import (
+    ID_FILE,
+    LONG_AGO,
+    SECOND,
+    append,
+    events,
+    listing,
+    make_project,
+    write_conversation,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,6 +269,32 @@ def test_what_lies_below_a_local_one_is_left_out_and_named(known: World) -> None
     assert "left out: 1 conversation whose parents are not restored" in result.stderr
     assert "Nothing to do" in result.stdout
     assert not listing(known.workspace)
+
+
+def test_a_fork_that_a_worktree_made_is_named_once_the_worktree_is_gone(known: World, tmp_path: Path, run: Run) -> None:
+    """It has the events that this checkout had written, and no workspace ever had it."""
+    tree = make_project(tmp_path / "tree", run)
+    (tree.project / ".jp" / ".id").write_text(ID_FILE)
+    shutil.rmtree(tree.workspace)
+    shutil.copytree(known.workspace, tree.workspace)
+    tree.reconcile()
+    append(known.workspace / f"{FIRST}-it", 2, "b", LONG_AGO + 5 * SECOND)
+    known.reconcile()
+    append(tree.workspace / f"{FIRST}-it", 2, "c", LONG_AGO + 9 * SECOND)
+    tree.reconcile()
+    (fork,) = known.store.glob("*--diverged--it")
+    id_ = f"jp-c{fork.name.partition('-')[0]}"
+    private = json.loads(tree.run("fork", str(FIRST), "--local", "--json", "-w", tree.project).stdout)["actions"][0]
+    assert id_ not in recover(known, "--dry-run").stderr, "the worktree is there"
+    shutil.rmtree(tree.project)
+    known.reconcile()
+    told = recover(known, "--dry-run").stderr
+    assert f"{tree.project} is gone; a run there made 1 fork that is missing here: [diverged] It ({id_})" in told
+    assert f"publish it: reconcile project {id_}" in told
+    assert private["conversation"] not in told
+    assert id_ in recover(known, "--from", tree.project, "--dry-run").stderr
+    known.reconcile("project", id_)
+    assert id_ not in recover(known, "--dry-run").stderr
 
 
 @pytest.mark.parametrize("kind", ["a dangling symbolic link", "a file"])

@@ -311,3 +311,51 @@ def test_what_may_be_in_a_checkout_that_cannot_be_looked_at_is_not_said_to_be_go
         done = refused(world, LOOKS, other.project, *words)
         assert f"{other.project} may have it, but can't be read (Permission denied)" in done.output, words
     assert f"reconcile --workspace {other.project}" in world.run("status", "--workspace", world.project).stdout
+
+
+QUARANTINE = f"reconcile doctor --quarantine jp-c{NUMBER}"
+BLOCKED = {
+    ("public", "store"): f"reconcile resolve jp-c{NUMBER} --take workspace",
+    ("public", "workspace"): f"reconcile resolve jp-c{NUMBER} --take store",
+    ("local", "store"): QUARANTINE,
+    ("local, copy here", "store"): f"reconcile resolve jp-c{NUMBER} --take workspace",
+    ("local, copy here", "workspace"): QUARANTINE,
+    ("removed here", "store"): QUARANTINE,
+}
+"""The command that settles an invalid file, by the kind of conversation and the side of the file."""
+
+
+@pytest.mark.parametrize("file", ["metadata.json", "events.json"])
+@pytest.mark.parametrize(("kind", "side"), BLOCKED)
+def test_an_invalid_file_has_one_state_one_reason_and_one_next_command(
+    kind: str, side: str, file: str, world: World, tmp_path: Path
+) -> None:
+    write_conversation(world.workspace / f"{NUMBER + 1}-other", "Other", events(1))
+    world.reconcile()
+    if kind == "removed here":
+        shutil.rmtree(world.workspace / NAME)
+        world.reconcile()
+    elif kind != "public":
+        shutil.copytree(world.workspace / NAME, tmp_path / "kept")
+        world.reconcile("local", str(NUMBER))
+        if kind == "local, copy here":
+            shutil.copytree(tmp_path / "kept", world.workspace / NAME)
+    (getattr(world, side) / NAME / file).write_text("{ torn")
+    reason, command = f"{side}:{NAME}/{file}: invalid JSON in line 1", BLOCKED[kind, side]
+    take = "store" if "workspace" in command else "workspace"  # not the one that settles it
+    for words in ([], ["resolve", str(NUMBER), "--take", take, "-n"], ["project", str(NUMBER), "-n"], ["doctor"]):
+        shown = world.run("-w", world.project, *words)
+        assert shown.exit_code == 4, words
+        assert shown.stdout.count(reason) == 1, words
+        # `project` makes a local one public, and the store's version can be taken then.
+        assert command in shown.stdout or (words[:1] == ["project"] and kind == "local, copy here"), words
+    one = world.run("-w", world.project, "status", str(NUMBER)).stdout
+    assert f"  state      blocked: {reason}" in one
+    assert f"Next:\n  {command}" in one
+    assert one.count("settles it") == 1
+    all_, dry = (world.run("-w", world.project, *words).stdout for words in (("status",), ("-n",)))
+    assert all_.startswith("workspace ")
+    assert "\nblocked  It" in all_
+    assert all_.partition("Next:")[2].split() == dry.partition("Next:")[2].split()
+    world.reconcile(*command.split()[1:], settled=False)
+    assert "blocked" not in world.run("-w", world.project, "-n").stdout
