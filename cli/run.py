@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
+    from reconcile.engine.versions import Lost
     from reconcile.inspect.listing import Survey
     from reconcile.model.plan import Conflict, Item, Plan
     from reconcile.model.policy import Policy
@@ -140,7 +141,8 @@ def _reported_unchanged(start: Start) -> int | None:
     if start.last is None or not start.is_unchanged:
         return None
     answer = start.last.answer
-    if (options.json and not answer.quiet) or (answer.held and not options.is_dry and is_interactive(options)):
+    asks = answer.held and not options.is_dry and is_interactive(options)
+    if asks or (options.is_dry and answer.besides) or (options.json and not answer.quiet):
         return None
     plan = plan_of(answer, policy_of(options, start.settings), time.time_ns())
     report(options, start.roots, (), plan, None if options.is_dry else Outcome())
@@ -155,11 +157,22 @@ def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adj
         with Progress(options) as progress:
             begin(engine, roots, progress)
             policy = _policy(start, engine, adjust)
-            plan = _completed(engine, _planned(engine, policy, options), options)
+            pass_ = _planned(engine, policy, options)
+            plan = _completed(engine, pass_, options)
         warn_of_new_workspace(options, engine, policy)
         announce_new_store(options, roots, "a run creates")
         save_plan(options, roots, plan)
-        report(options, roots, session.notices, plan, None, is_binding=options.out is not None)
+        lost, empty = _besides(engine, pass_, options)
+        report(
+            options,
+            roots,
+            session.notices,
+            plan,
+            None,
+            is_binding=options.out is not None,
+            lost=lost,
+            empty=empty,
+        )
         report_obstacles(options, session, plan, None)
         return exit_code(plan, None, options)
     with session.exclusively(command(), start.settings.lock_timeout, waiting_callback(options)):
@@ -301,9 +314,26 @@ def way_back(session: Session, plan: Plan) -> str:
 
 
 def _planned(engine: Engine, policy: Policy, options: Options) -> Pass:
-    """Plan. With ``--json`` or ``--out``, the plan is also about what the last one held, set aside or noted."""
+    """Plan. With ``--json`` or ``--out``, the plan is also about what the last one held, set aside or noted.
+
+    A dry run is also about conversations without a state: `status` has a command for those with an empty directory.
+    """
     in_full = options.json or options.out is not None
+    if options.is_dry and not in_full:
+        return engine.plan(policy, also=engine.noteworthy)
     return engine.plan(policy, also=engine.index.spoken_of if in_full and engine.index is not None else ())
+
+
+def _besides(engine: Engine, pass_: Pass, options: Options) -> tuple[tuple[Lost, ...], int]:
+    """Return what was lost with a store, and the number of conversations without a file, for a dry run."""
+    if options.json or options.quiet or not pass_.plan.policy.is_unlimited:
+        return (), 0
+    from reconcile.engine.versions import lost_with_store  # here: a run names neither
+
+    world = pass_.world
+    whole = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies) if copy.files}
+    empty = {copy.conversation for copy in engine.empty_directories(pass_)} - whole
+    return lost_with_store(engine.session, engine.known.present()), len(empty)
 
 
 def _completed(engine: Engine, pass_: Pass, options: Options) -> Plan:

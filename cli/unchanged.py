@@ -101,7 +101,7 @@ def print_unchanged(start: Start) -> int | None:
     if start.last is None or not start.is_unchanged or start.options.json:
         return None
     answer = start.last.answer
-    if answer.held or answer.aside or answer.notes:
+    if answer.held or answer.aside or answer.notes or (start.options.is_dry and answer.besides):
         return None
     if not start.options.quiet:
         style = Style.choose(start.options.color)

@@ -20,7 +20,7 @@ from ..command import Command
 from ..context import find_ids, policy_of, settings_of
 from ..options import IDS, options_of
 from ..output.interaction import print_message
-from ..output.next_commands import NAMED, decisions, further, next_lines, settling
+from ..output.next_commands import decisions, decisions_about, further, next_lines
 from ..output.screen import show_paged, wrap
 from ..output.text import (
     MAX_COLUMNS,
@@ -100,7 +100,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             if standing is None:
                 raise click.UsageError(f"{ids[0]} is on neither side any more; see what runs did: reconcile log")
             conflicts = _by_conversation(plan.conflicts)
-            ways = settling(plan, ids[0])
+            ways = decisions_about(plan, ids[0])
             _show_one(options, standing, describe(board, ids[0]), conflicts.get(ids[0], ()), ways)
             return
         others: Mapping[str, int] = {}
@@ -190,11 +190,7 @@ def _side_lines(item: Item, style: Style) -> list[str]:
 
 def _next_lines(found: tuple[StatusLine, ...], plan: Plan, lost: Sequence[Lost], style: Style, sides: str) -> list[str]:
     """Return the commands that come next, as git does."""
-    ways = [*decisions(plan), *further(plan)]
-    restorable = [(each.command, each.title or each.conversation) for each in lost if each.command]
-    ways += [(command, f"restores {shorten(clean(name), 40)}") for command, name in restorable[:NAMED]]
-    if empty := sum(entry.word == "empty" for entry in found):
-        ways.append(("reconcile doctor", f"shows what to do about empty directories ({empty})"))
+    ways = [*decisions(plan), *further(plan, lost, sum(entry.word == "empty" for entry in found))]
     if pending := len({action.conversation for action in plan.actions}):
         ways.append(("reconcile", f"syncs what changed ({pending}); with --dry-run, it only shows what it would do"))
     return next_lines(ways, style, sides) or ["Nothing to do."]

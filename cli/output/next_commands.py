@@ -12,6 +12,7 @@ from .text import clean, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from reconcile.engine.versions import Lost
     from reconcile.model.plan import Item, Plan
 
     from .text import Style
@@ -47,8 +48,11 @@ def decisions(plan: Plan) -> Iterator[Way]:
         yield "reconcile --dry-run", f"shows the commands of the others ({rest})"
 
 
-def further(plan: Plan) -> Iterator[Way]:
-    """Yield the commands beside a run and the decisions."""
+def further(plan: Plan, lost: Iterable[Lost] = (), empty: int = 0) -> Iterator[Way]:
+    """Yield the commands beside a run and the decisions.
+
+    ``lost``: what was lost with a store. ``empty``: the number of conversations with an empty directory.
+    """
     if count := _count(item.conversation for item in plan.held if item.reason is Reason.INVALID):
         yield "reconcile doctor", f"shows how to repair or remove invalid files ({count})"
     if count := _count(item.conversation for item in plan.aside if item.reason is Reason.BEHIND_ASIDE):
@@ -58,9 +62,13 @@ def further(plan: Plan) -> Iterator[Way]:
         yield "reconcile diff ID", f"shows both versions of a conflict ({count})"
     if count := _count(note.conversation for note in plan.notes if note.reason is Reason.REMOVED_HERE):
         yield "reconcile recover", f"restores what was deleted here ({count})"
+    restorable = [(each.command, each.title or each.conversation) for each in lost if each.command]
+    yield from ((command, f"restores {shorten(clean(name), 40)}") for command, name in restorable[:NAMED])
+    if empty:
+        yield "reconcile doctor", f"shows what to do about empty directories ({empty})"
 
 
-def settling(plan: Plan, conversation: str) -> list[Way]:
+def decisions_about(plan: Plan, conversation: str) -> list[Way]:
     """Return the commands that settle one conversation, if it is blocked or left alone: those that the plan prints."""
     held, aside = ([item for item in items if item.conversation == conversation] for items in (plan.held, plan.aside))
     found = list(dict.fromkeys(command for item in held or aside for command in item.resolve))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
+    from reconcile.engine.versions import Lost
     from reconcile.model.plan import Action, Conflict, Heading, Item, Plan
     from reconcile.model.snapshot import Place
 
@@ -392,13 +393,15 @@ def report(
     is_binding: bool = True,
     questioned: Collection[Item | Conflict] = (),
     back: str = "",
+    lost: Iterable[Lost] = (),
+    empty: int = 0,
 ) -> None:
     """Print a plan and its outcome, as text or as JSON; ``messages`` go to standard error.
 
     ``is_binding``: it is carried out as it is, so that forks get its ids.
     ``is_shown``: the plan is on the screen already, so that only the outcome follows. ``questioned``: what questions
     print themselves, so that it is not listed before them; what of it is still blocked is listed after them. ``back``:
-    the command that reverts the run.
+    the command that reverts the run. ``lost``, ``empty``: see `further`, whose commands follow a dry run.
     """
     for message in messages:
         print_message(options, message, trouble=True)
@@ -440,7 +443,7 @@ def report(
         if not quiet and plan.policy.request is None:
             from .next_commands import further, next_lines  # here: a run does what it names
 
-            following = next_lines(further(plan), style, options.sides)
+            following = next_lines(further(plan, lost, empty), style, options.sides)
             lines += ["", *following] if following else []
         show_paged(lines, style)
     else:

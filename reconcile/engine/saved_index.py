@@ -6,6 +6,7 @@ time, nothing else: the next run makes a full scan.
 
 from __future__ import annotations
 
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -115,6 +116,8 @@ def save(
     the next run needs a full scan, and nothing if the file has all of it already.
     """
     left = tuple(sorted(due))
+    all_ids = chain.from_iterable(side.conversations() for side in known.sides.values())
+    has_more = bool(session.state.lost()) or not all(map(plan.counted.__contains__, all_ids))
     if (
         before is not None
         and before.is_unchanged
@@ -122,7 +125,7 @@ def save(
         and session.scanner.is_saved
         and before.is_usable(session)
     ):
-        is_same = left == before.summary.due and answer_of(plan) == before.summary.answer
+        is_same = left == before.summary.due and answer_of(plan, besides=has_more) == before.summary.answer
         if is_same:
             return
     session.state.checkpoint()
@@ -148,7 +151,7 @@ def save(
         mark,
         session.now_ns(),
         (session.roots.store_conversations, session.roots.workspace_conversations),
-        answer_of(plan),
+        answer_of(plan, besides=has_more),
         left,
         (session.scanner.stat_table(Side.STORE), session.scanner.stat_table(Side.WORKSPACE)),
     )
@@ -173,7 +176,7 @@ def _has_pending_work(session: Session) -> bool:
     return session.state.has_requests(number) or layout is None or store is None
 
 
-def answer_of(plan: Plan) -> Answer:
+def answer_of(plan: Plan, *, besides: bool) -> Answer:
     """Return the content of a plan besides its actions, as plain values."""
     held, aside = (
         tuple(
@@ -182,7 +185,7 @@ def answer_of(plan: Plan) -> Answer:
         for items in (plan.held, plan.aside)
     )
     notes = tuple((note.conversation, note.unit, note.reason.name, note.message) for note in plan.notes)
-    return Answer(plan.layout, plan.states, held, aside, notes, plan.quiet)
+    return Answer(plan.layout, plan.states, held, aside, notes, plan.quiet, besides)
 
 
 def plan_of(answer: Answer, policy: Policy, now_ns: int) -> Plan:

@@ -41,7 +41,10 @@ def request_key(roots: Roots, rules: Policy | Settings, ignore: tuple[str, ...])
 
 
 class Answer(NamedTuple):
-    """The content of a plan besides its actions; ``states`` counts the conversations in each."""
+    """The content of a plan besides its actions; ``states`` counts the conversations in each.
+
+    ``besides``: a dry run names more: what was lost with a store, or directories without a file.
+    """
 
     layout: str
     states: tuple[tuple[str, int], ...]
@@ -49,6 +52,7 @@ class Answer(NamedTuple):
     aside: tuple[Item, ...]
     notes: tuple[Note, ...]
     quiet: bool
+    besides: bool
 
 
 class Summary(NamedTuple):

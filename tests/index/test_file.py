@@ -123,7 +123,7 @@ def status() -> Status:
 
 
 def summary(state: Path, one: StatTable, other: StatTable, *, due: tuple[str, ...] = ()) -> Summary:
-    answer = Answer("nested", (("in-sync", COUNT),), (), (), (), quiet=True)
+    answer = Answer("nested", (("in-sync", COUNT),), (), (), (), quiet=True, besides=False)
     mark = generation(str(state))
     assert mark is not None
     return Summary(REQUEST, mark, NOW, ("store", "workspace"), answer, due, (one, other))

@@ -324,6 +324,31 @@ def test_a_workspace_of_the_plain_format_is_recovered_as_well(known: World, tmp_
     assert listing(tmp_path / "plain") == before
 
 
+def next_of(shown: str) -> list[str]:
+    return shown.partition("Next:")[2].split()
+
+
+def test_status_and_dry_run_name_the_way_back_of_what_was_lost_with_a_store(known: World) -> None:
+    """THIRD is local, and the vault has it. The second dry run could answer from the last run."""
+    shutil.rmtree(known.store)
+    known.reconcile()
+    status, dry, again = (known.run(*words).stdout for words in (("status",), ("--dry-run",), ("--dry-run",)))
+    assert f"reconcile restore jp-c{THIRD}@" in status.partition("Next:")[2]
+    assert next_of(dry) == next_of(again) == next_of(status)
+    known.reconcile("rm", f"jp-c{THIRD}", "--yes")
+    assert "Next:" not in known.run("--dry-run").stdout
+
+
+def test_status_and_dry_run_name_doctor_for_empty_directories(known: World) -> None:
+    for number in (1, 2):
+        (known.workspace / f"{THIRD + number}-hollow").mkdir()
+    for _ in range(2):
+        status, dry = (known.run(*words).stdout for words in (("status",), ("--dry-run",)))
+        assert "reconcile doctor\n      shows what to do about empty directories (2)" in status.partition("Next:")[2]
+        assert next_of(dry) == next_of(status)
+        known.reconcile()
+
+
 def test_status_and_dry_run_name_the_same_commands(known: World) -> None:
     write_conversation(known.workspace / f"{THIRD + 1}-stays", "Stays", events(2))
     known.reconcile()
