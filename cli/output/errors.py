@@ -6,6 +6,7 @@ Every start loads this module, so that it imports little.
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -71,12 +72,25 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
         print_error("interrupted; run `reconcile` again to continue", None, as_json=as_json, label="")
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError):
+        if isinstance(error, FileNotFoundError) and not error.filename and not _is_somewhere():
+            hint = "change to a directory that exists: cd PROJECT"
+            print_error("the current directory was deleted or moved", hint, as_json=as_json)
+            return ExitCode.FAILED
         where = f"{error.filename}: " if error.filename else ""
         print_error(f"{where}{error.strerror or error}", _HINTS.get(error.errno or 0), as_json=as_json)
         return ExitCode.FAILED
     hint = "allow more memory (ulimit -v), or move the largest files away"
     print_error("out of memory", hint, as_json=as_json)
     return ExitCode.FAILED
+
+
+def _is_somewhere() -> bool:
+    """Tell whether the current directory exists."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def report_nothing_changed(options: Options) -> int:

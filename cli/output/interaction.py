@@ -112,7 +112,7 @@ def ask_for_key(options: Options, question: str, answers: Mapping[str, str], def
     while True:
         with _at_question():
             typed = click.prompt(lines, default=default).strip()
-        key = words.get(typed.lower(), typed.lower())
+        key = typed if typed in keys else words.get(typed.lower(), typed.lower())
         if key == QUIT:
             cancel(options)
         if key in keys:

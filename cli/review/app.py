@@ -22,11 +22,11 @@ from .details import KEYS, detail_lines
 from .dialogs import Help, Question
 from .rows import Tree
 from .subjects import Choice
-from .walk import Result
+from .walk import Result, sentences
 from .widgets import DetailView, TreeView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -40,19 +40,18 @@ if TYPE_CHECKING:
 
 SIDE_BY_SIDE = 100
 """Columns of the terminal from which both versions are shown side by side."""
+STACKED = 70
+"""Columns of the terminal below which the tree is above the text, and not beside it."""
+SHORT = 16
+"""Rows of such a terminal below which two rows of the tree are shown."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that end the view."""
-_HINTS: Mapping[Choice, str] = {
-    Choice.STORE: "store",
-    Choice.WORKSPACE: "workspace",
-    Choice.BOTH: "both",
-    Choice.SKIP: "skip",
-    Choice.HOLD: "hold",
-}
 _NOT_OFFERED: Mapping[Choice, str] = {
     Choice.STORE: "no version of the store to take here",
     Choice.WORKSPACE: "no version of the workspace to take here",
-    Choice.BOTH: "only events can be kept in both versions",
+    Choice.BOTH: "only events can be kept in both versions, and of two continuations s and w keep both",
+    Choice.STORE_ALONE: "only of two continuations, and for all of a conversation",
+    Choice.WORKSPACE_ALONE: "only of two continuations, and for all of a conversation",
     Choice.SKIP: "nothing to skip here",
     Choice.HOLD: "nothing to hold here",
 }
@@ -68,8 +67,12 @@ class ReviewApp(App[Result]):
     TreeView { width: 30; border-right: solid ansi_bright_black; background: ansi_default; }
     DetailView { width: 1fr; padding: 0 0 0 1; background: ansi_default; }
     .-wide TreeView { width: 42; }
+    .-narrow #panes { layout: vertical; }
+    .-narrow TreeView { width: 100%; height: 1fr; border-right: none; border-bottom: solid ansi_bright_black; }
+    .-narrow DetailView { height: 2fr; padding: 0; }
+    .-short TreeView { height: 2; border-bottom: none; }
     #message { height: 1; width: 100%; }
-    #hints { height: 1; width: 100%; text-style: reverse; }
+    #hints { height: auto; width: 100%; text-style: reverse; }
     #search { height: 1; width: 100%; border: none; padding: 0; display: none; background: ansi_default; }
     #search.-open { display: block; }
     #message.-covered { display: none; }
@@ -115,19 +118,24 @@ class ReviewApp(App[Result]):
 
     def on_mount(self) -> None:
         """Begin at the first subject that needs a decision."""
-        self.set_class(self.size.width >= SIDE_BY_SIDE, "-wide")
+        self._arrange(*self.size)
         view = self.query_one(TreeView)
         view.focus()
         first = next((number for number, each in enumerate(self.walk.subjects) if self.decisions.is_open(each)), 0)
         view.move_to(self.outline.at(first))
-        total, _ = self.decisions.counts(self.walk.subjects)
+        total = self.decisions.counts(self.walk.subjects).total
         self.say(f"{total} to decide: press a key of the last line. Nothing changes before you apply." if total else "")
         self.refresh_all()
 
     def on_resize(self, event: Resize) -> None:
         """Show both versions side by side where there is room."""
-        self.set_class(event.size.width >= SIDE_BY_SIDE, "-wide")
-        self.call_after_refresh(self.show_details)
+        self._arrange(*event.size)
+        self.call_after_refresh(self.refresh_all)
+
+    def _arrange(self, columns: int, rows: int) -> None:
+        self.set_class(columns >= SIDE_BY_SIDE, "-wide")
+        self.set_class(columns < STACKED, "-narrow")
+        self.set_class(columns < STACKED and rows < SHORT, "-short")
 
     @property
     def row(self) -> Row:
@@ -146,11 +154,9 @@ class ReviewApp(App[Result]):
 
     def refresh_all(self) -> None:
         """Show the decisions everywhere."""
-        total, left = self.decisions.counts(self.walk.subjects)
-        count = f"{total - left} of {total} decided" if total else "nothing to decide"
-        heading = self.query_one("#heading", Static)
-        room = self.size.width - len(count) - 4
-        heading.update(f" {self.walk.heading[:room].ljust(room)}  {count} ")
+        count = self.decisions.counts(self.walk.subjects).text
+        room = max(self.size.width - len(count) - 4, 0)
+        self.query_one("#heading", Static).update(f" {self.walk.heading[:room].ljust(room)}  {count} ")
         self.query_one(TreeView).refresh()
         self.show_details(keep=True)
         self.show_hints()
@@ -182,12 +188,13 @@ class ReviewApp(App[Result]):
 
     def show_hints(self) -> None:
         """Show the keys that do something here."""
-        keys = [f"{KEYS[choice]} {_HINTS[choice]}" for choice in self.subject.offered(self.row.unit)]
-        _, left = self.decisions.counts(self.walk.subjects)
-        keys += ["n next"] if left else []
+        offered = self.subject.offered(self.row.unit) if self.walk.apply_words else ()
+        keys = [f"{KEYS[choice]} {choice}" for choice in offered]
+        keys += ["n next"] if self.decisions.counts(self.walk.subjects).left else []
         keys += [f"a {self.walk.apply_words}"] if self.walk.apply_words else []
         keys += ["? help", "q quit"]
-        self.query_one("#hints", Static).update(f" {'  '.join(keys)}".ljust(self.size.width))
+        columns = self.size.width
+        self.query_one("#hints", Static).update("\n".join(line.ljust(columns) for line in key_lines(keys, columns)))
 
     def say(self, message: str) -> None:
         """Show a message above the keys."""
@@ -209,7 +216,7 @@ class ReviewApp(App[Result]):
             return
         self.decisions = decided
         what = subject.name if unit == WHOLE else f"{subject.name}, {self.outline.name(self.row)}"
-        _, left = decided.counts(self.walk.subjects)
+        left = decided.counts(self.walk.subjects).left
         more = f"{left} left" if left else f"all decided: press a to {self.walk.apply_words}"
         self.say(f"{what}: {choice.value} (u takes it back). {more}")
         if was_open and (number := self.outline.next_open(self.query_one(TreeView).cursor, decided)) is not None:
@@ -301,13 +308,7 @@ class ReviewApp(App[Result]):
             self.say("this view only shows; nothing can be applied")
             return
         plan = self.walk.plan_for(self.decisions)
-        _, left = self.decisions.counts(self.walk.subjects)
-        text = [f"Your decisions: {self.decisions.words()}."] if self.decisions.chosen else []
-        text.append(self.walk.summary(plan))
-        if left:
-            text.append(f"{left} undecided: the next plain run takes the newer side, unless you hold them.")
-        if not (plan.actions or plan.asides or plan.intents):
-            text.append("Nothing would change.")
+        text = sentences(self.walk, self.decisions, plan)
 
         def answered(answer: bool | None) -> None:
             if answer:
@@ -325,12 +326,18 @@ class ReviewApp(App[Result]):
             if answer:
                 self.exit(Result())
 
-        count = _counted(len(self.decisions.chosen), "decision")
-        self.push_screen(Question("Quit?", [f"Your {count} will be lost; nothing was changed."]), answered)
+        words = self.decisions.words(self.walk.subjects)
+        self.push_screen(Question("Quit?", [f"Your decisions ({words}) will be lost; nothing was changed."]), answered)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def key_lines(keys: Sequence[str], columns: int) -> list[str]:
+    """Return the keys in as many lines as they need."""
+    lines = [""]
+    for key in keys:
+        if lines[-1] and len(lines[-1]) + len(key) + 2 > columns:
+            lines.append("")
+        lines[-1] += f"{'  ' if lines[-1] else ' '}{key}"
+    return lines
 
 
 class _TerminalApp(ReviewApp):

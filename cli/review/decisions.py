@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -27,9 +27,27 @@ _TAKES = {
     Choice.STORE: Take.STORE,
     Choice.WORKSPACE: Take.WORKSPACE,
     Choice.BOTH: Take.BOTH,
+    Choice.STORE_ALONE: Take.STORE,
+    Choice.WORKSPACE_ALONE: Take.WORKSPACE,
     Choice.SKIP: Take.KEEP,
     Choice.HOLD: Take.KEEP,
 }
+_OF_ALL = (Choice.HOLD, Choice.STORE_ALONE, Choice.WORKSPACE_ALONE)
+"""The choices that are about the whole conversation, whatever its conflicts are."""
+
+
+class Counts(NamedTuple):
+    """Numbers of decisions: those that a person has to take, those of them that are still open, and others taken."""
+
+    total: int
+    left: int
+    more: int
+
+    @property
+    def text(self) -> str:
+        """The numbers in words."""
+        text = f"{self.total - self.left} of {self.total} decided" if self.total else "nothing to decide"
+        return f"{text}, {self.more} more" if self.more else text
 
 
 class Decisions(Struct, frozen=True):
@@ -103,7 +121,7 @@ class Decisions(Struct, frozen=True):
             if whole is Choice.SKIP:
                 left_out.add(id_)
             elif (
-                whole is Choice.HOLD
+                whole in _OF_ALL
                 or (whole is not None and not subject.conflicts)
                 or (whole is not None and whole in Subject.takes_of((*subject.held, *subject.aside)))
             ):
@@ -115,15 +133,30 @@ class Decisions(Struct, frozen=True):
         policy = replace(base, choices=choices, decisions=decisions)
         return _without(policy, plan, left_out) if left_out else policy
 
-    def words(self) -> str:
+    def words(self, subjects: Sequence[Subject]) -> str:
         """Return the number of decisions by choice; empty: there are none."""
-        counts = Counter(self.chosen.values())
+        counts: Counter[Choice] = Counter()
+        for subject in subjects:
+            whole = self.chosen.get((subject.conversation, WHOLE))
+            if whole is not None:
+                counts[whole] += max(len(subject.conflicts) + len(subject.blocked), 1)
+            for conflict in subject.conflicts if whole is None else ():
+                if (choice := self.chosen.get((subject.conversation, conflict.unit))) is not None:
+                    counts[choice] += 1
         return ", ".join(f"{counts[choice]} {choice}" for choice in Choice if choice in counts)
 
-    def counts(self, subjects: Sequence[Subject]) -> tuple[int, int]:
-        """Return the number of subjects that a person has to decide, and of those that are still open."""
-        questions = [subject for subject in subjects if subject.is_question]
-        return len(questions), sum(map(self.is_open, questions))
+    def counts(self, subjects: Sequence[Subject]) -> Counts:
+        """Return how many decisions there are: each conflict and each blocked item that an answer resolves is one."""
+        total = left = more = 0
+        for subject in subjects:
+            if not subject.is_question:
+                more += (subject.conversation, WHOLE) in self.chosen
+                continue
+            total += len(subject.conflicts) + len(subject.blocked)
+            if (subject.conversation, WHOLE) not in self.chosen:
+                left += len(subject.blocked)
+                left += sum((subject.conversation, each.unit) not in self.chosen for each in subject.conflicts)
+        return Counts(total, left, more)
 
 
 def _taken(choice: Choice, subject: Subject, unit: str) -> Take:

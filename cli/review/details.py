@@ -50,6 +50,8 @@ KEYS: Mapping[Choice, str] = {
     Choice.STORE: "s",
     Choice.WORKSPACE: "w",
     Choice.BOTH: "b",
+    Choice.STORE_ALONE: "S",
+    Choice.WORKSPACE_ALONE: "W",
     Choice.SKIP: "k",
     Choice.HOLD: "h",
 }
@@ -107,7 +109,7 @@ class _Details:
         yield from self._files(reading)
         if self._unit in (WHOLE, METADATA):
             yield from self._values(reading.comparison)
-        yield from self._choices()
+        yield from self._choices(reading)
         yield from self._steps()
 
     def _wrapped(self, *pieces: Piece, indent: str = "", first: str | None = None) -> Iterator[Line]:
@@ -119,9 +121,10 @@ class _Details:
         )
         newer = newer_side(conflict)
         is_tie = conflict.store.mtime_ns == conflict.workspace.mtime_ns
+        times = dict(zip(Side, _times(conflict.store.mtime_ns, conflict.workspace.mtime_ns), strict=True))
         for side in Side:
             rival = conflict.rival(side)
-            words = [time_text(rival.mtime_ns)[:16]]
+            words = [times[side]]
             words += ["newer"] if side is newer and not is_tie else []
             if rival.events is not None:
                 own = rival.events if rival.only is None else rival.only
@@ -153,7 +156,7 @@ class _Details:
         if subject.status is Status.ABOVE:
             yield from self._wrapped(("Nothing happens to it; others below it change.", lines.DIM))
 
-    def _choices(self) -> Iterator[Line]:
+    def _choices(self, reading: Reading) -> Iterator[Line]:
         offered = self._subject.offered(self._unit)
         if not offered:
             return
@@ -167,27 +170,34 @@ class _Details:
             yield (("You may also:", lines.DIM),)
         for choice in offered:
             is_chosen = choice is chosen
-            words, after = self.words_of(choice)
+            words, after = self._words_of(choice, reading)
             mark = ">" if is_chosen else " "
             style = lines.CHOSEN if is_chosen else lines.PLAIN
             pieces = [(KEYS[choice], lines.KEY), (f"  {words}", style), (after, lines.DIM)]
             yield from wrapped(pieces, self._columns, "     ", f"{mark} ")
 
-    def words_of(self, choice: Choice) -> tuple[str, str]:
+    def _words_of(self, choice: Choice, reading: Reading) -> tuple[str, str]:
         """Return a choice in words, and what it does to the other version."""
         if choice is Choice.SKIP:
             return "skip", ": not in this run"
         if choice is Choice.HOLD:
-            return "hold", ": leave both alone until one changes"
+            return "hold", ": leave both sides alone until one changes"
         if choice is Choice.BOTH:
-            return "keep both", "; the older one becomes a child"
-        return f"take the {choice}'s", f"; the other {self._other_version()}"
+            newer = self._subject.newer(STREAM)
+            older = Side(newer.value).other if newer is not None else None
+            return "keep both", f"; the older one becomes {self._child(older, reading)}"
+        side = Side.STORE if choice in (Choice.STORE, Choice.STORE_ALONE) else Side.WORKSPACE
+        if choice in (Choice.STORE_ALONE, Choice.WORKSPACE_ALONE):
+            return f"take only the {side}'s", f": no child; `restore` can bring the {side.other}'s back"
+        if any(each.forks for each in self._conflicts):
+            return f"take the {side}'s", f"; the {side.other}'s becomes {self._child(side.other, reading)}"
+        return f"take the {side}'s", f"; the {side.other}'s is saved"
 
-    def _other_version(self) -> str:
-        streams = [each for each in self._conflicts if each.unit == STREAM]
-        if streams and all(each.forks for each in streams):
-            return "becomes a child"
-        return "is saved"
+    def _child(self, side: Side | None, reading: Reading) -> str:
+        """Return what a version becomes that is not taken, with the title that the fork gets."""
+        version = None if side is None else reading.side(side)
+        title = (version.title if version is not None else None) or self._subject.title
+        return f'the child "[diverged]{f" {title}" if title else ""}", in the store only'
 
     def _steps(self) -> Iterator[Line]:
         """Yield the steps that a run makes of what needs no decision, or that it makes without one."""
@@ -335,7 +345,7 @@ class _Details:
     def _turn(self, turn: Turn, side: Side | None, columns: int, other: Turn | None = None) -> Iterator[Line]:
         style = lines.TITLE if side is None else _SIDE_STYLES[side]
         where = f"{side}  " if side is not None and not self._two_columns else ""
-        yield from wrapped([(f"{where}{_label(turn)}", style)], columns, "  ", "")
+        yield from wrapped([(f"{where}{_label(turn, other)}", style)], columns, "  ", "")
         if side is None:
             pieces: list[Piece] = [(turn.text, lines.PLAIN)]
         else:
@@ -363,9 +373,20 @@ def _what(conflict: Conflict) -> str:
     return f"both sides changed the {which}"
 
 
-def _label(turn: Turn) -> str:
-    time = f"  {turn.time[:16].replace('T', ' ')}" if turn.time else ""
+def _label(turn: Turn, other: Turn | None = None) -> str:
+    """Return the heading of a turn; its time has seconds if only they tell it from the other side's."""
+    is_close = other is not None and other.time[:16] == turn.time[:16] and other.time != turn.time
+    time = f"  {turn.time[: 19 if is_close else 16].replace('T', ' ')}" if turn.time else ""
     return f"{turn.position}. {turn.speaker if turn.text else turn.kind}{time}"
+
+
+def _times(store_ns: int, workspace_ns: int) -> tuple[str, str]:
+    """Return both times to the minute, or as exactly as it takes to tell them apart."""
+    for digits, columns in ((0, 16), (0, 19), (3, 23), (9, 29)):
+        texts = time_text(store_ns, digits)[:columns], time_text(workspace_ns, digits)[:columns]
+        if texts[0] != texts[1]:
+            return texts
+    return time_text(store_ns)[:16], time_text(workspace_ns)[:16]
 
 
 def _json(value: Any) -> str:

@@ -5,64 +5,104 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
+
+from ..output.screen import wrap
+from .lines import PLAIN, plain, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.events import Resize
+
+    from .lines import Line
 
 KEYS = """\
-Move      up, down       one row            left, right   fold, unfold
-          Page Up/Down, Home, End           /             search a title or id
-          n, p           next, previous conversation that needs a decision
-Read      space, -       next, previous page of the text
-          J, K           next, previous line
-          e              both versions in $EDITOR (copies; edits are discarded)
-          t              both versions in git's difftool
-Decide    s, w           take the store's, the workspace's version
-          b              keep both: the older one becomes a child
-          k or x         skip: leave it out of this run
-          h              hold: leave both sides alone until one changes
-          u, Backspace   take the last decision back
-End       a              show what would be done, and ask once
-          q              quit; nothing is applied
+Move     up, down, Page Up, Page Down, Home, End
+         left, right    fold, unfold
+         n, p           next, previous conversation to decide
+         /              search a title or id
+Read     space, -       next, previous page of the text
+         J, K           next, previous line
+         e              both versions in $EDITOR (copies)
+         t              both versions in git's difftool
+Decide   s, w           take the store's, the workspace's version
+         b              keep both: the older one becomes a child
+         S, W           take only that side's: no child
+         k or x         skip: leave it out of this run
+         h              hold: leave both sides alone until one changes
+         u, Backspace   take the last decision back
+End      a              show what would be done, and ask once
+         q              quit; nothing is applied
+Marks    ? to decide   = decided   ! blocked until it is repaired
 
-Marks     ?  needs a decision     =  decided     !  blocked until repaired
-
-Nothing changes before `a`. Undecided: the next plain run takes the newer.
-Every replaced version is saved; `reconcile undo` undoes the whole run."""
+Nothing changes before `a`. Undecided: the next plain run takes the
+newer. What is replaced is saved; `reconcile undo` undoes the run."""
+_INDENT = 24
+"""Columns before what a key does."""
+_ROOMY = 20
+"""Rows of a terminal from which a window has an empty line before its last one."""
 READ_ONLY_KEYS = """\
-Move      up, down       one row            left, right   fold, unfold
-          Page Up/Down, Home, End           /             search a title or id
-Read      space, -       next, previous page of the text
-          J, K           next, previous line
-          e, t           both versions in $EDITOR, in git's difftool
-End       q              quit
+Move     up, down, Page Up, Page Down, Home, End
+         left, right    fold, unfold
+         /              search a title or id
+Read     space, -       next, previous page of the text
+         J, K           next, previous line
+         e              both versions in $EDITOR (copies)
+         t              both versions in git's difftool
+End      q              quit
 
 This view only shows."""
+
+
+def _fitted(line: str, columns: int) -> list[Line]:
+    """Return a line in as many lines as it needs; what a key does stays in its own column where there is room."""
+    indent = " " * _INDENT if "  " in line.strip() and columns > 2 * _INDENT else ""
+    return list(wrapped([(line, PLAIN)], columns, indent, "")) or [()]
 
 
 class _Window(ModalScreen[bool]):
     DEFAULT_CSS = """
     _Window { align: center middle; background: ansi_default; }
-    _Window > VerticalScroll {
+    _Window > Vertical {
         width: 78; max-width: 100%; height: auto; max-height: 100%;
         border: solid ansi_default; padding: 0 1; background: ansi_default;
     }
+    _Window VerticalScroll { height: auto; scrollbar-size-vertical: 1; background: ansi_default; }
     _Window Static { background: ansi_default; color: ansi_default; height: auto; }
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, end: str) -> None:
         super().__init__()
         self._text = text
+        self._end = end
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Static(self._text, markup=False)
+        with Vertical():
+            with VerticalScroll():
+                yield Static(id="text", markup=False)
+            yield Static(id="end", markup=False)
+
+    def on_mount(self) -> None:
+        """Leave room for the last line, which is always seen."""
+        self._fit(self.size.width, self.size.height)
+
+    def on_resize(self, event: Resize) -> None:
+        """Leave room for the last line in the new size, too."""
+        self._fit(event.size.width, event.size.height)
+
+    def _fit(self, columns: int, rows: int) -> None:
+        end = self.query_one("#end", Static)
+        room = max(min(columns, 78) - 5, 10)  # without the border, its padding and the scroll bar
+        lines = [*([""] if rows >= _ROOMY else []), *wrap(self._end, room)]
+        end.update("\n".join(lines))
+        text = [plain(part) for line in self._text.split("\n") for part in _fitted(line, room)]
+        self.query_one("#text", Static).update("\n".join(text))
+        self.query_one(VerticalScroll).styles.max_height = max(rows - 2 - len(lines), 1)
 
 
 class Question(_Window):
@@ -75,7 +115,7 @@ class Question(_Window):
 
     def __init__(self, question: str, text: Iterable[str]) -> None:
         """Ask the question below a text."""
-        super().__init__("\n\n".join([*text, f"{question}  [y] yes   [n] no, back to the list"]))
+        super().__init__("\n\n".join(text), f"{question}  [y] yes   [n] no, back to the list")
 
     def action_answer(self, answer: bool) -> None:
         """Give the answer."""
@@ -89,7 +129,7 @@ class Help(_Window):
 
     def __init__(self, *, read_only: bool) -> None:
         """List the keys of a walk, or of a view that only shows."""
-        super().__init__(f"{READ_ONLY_KEYS if read_only else KEYS}\n\nEscape closes this.")
+        super().__init__(READ_ONLY_KEYS if read_only else KEYS, "Escape closes this.")
 
     def action_close(self) -> None:
         """Close the window."""

@@ -15,7 +15,7 @@ from . import lines
 from .decisions import Decisions
 from .details import KEYS, detail_lines
 from .subjects import Choice
-from .walk import Result
+from .walk import Result, sentences
 
 if TYPE_CHECKING:
     from ..arguments import Options
@@ -42,10 +42,8 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
             decisions, _ = _ask_about(options, walk, others, decisions)
     plan = walk.plan_for(decisions)
     click.echo()
-    _say(walk.summary(plan))
-    _, left = decisions.counts(subjects)
-    if left:
-        _say(f"{_counted(left, 'conversation')} undecided: the next plain run takes the newer side.")
+    for sentence in sentences(walk, decisions, plan):
+        _say(sentence)
     return Result(plan if confirm(f"\n{walk.apply_words.capitalize()}?") else None)
 
 

@@ -37,6 +37,9 @@ class Choice(StrEnum):
     STORE = "store"
     WORKSPACE = "workspace"
     BOTH = "both"
+    STORE_ALONE = "store alone"
+    """The store's version of everything, and no child for the events that only the workspace has."""
+    WORKSPACE_ALONE = "workspace alone"
     SKIP = "skip"
     HOLD = "hold"
 
@@ -94,6 +97,12 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
         """Whether a person has to decide: there is a conflict, or a blocked item that an answer resolves."""
         return bool(self.conflicts) or bool(self.takes_of(self.held))
 
+    @property
+    def blocked(self) -> tuple[Item, ...]:
+        """The blocked items that an answer resolves and that are no conflicts."""
+        contested = {each.unit for each in self.conflicts}
+        return tuple(item for item in self.held if item.unit not in contested and self.takes_of((item,)))
+
     @staticmethod
     def takes_of(items: Iterable[Item]) -> frozenset[Choice]:
         """Return the sides that the commands of blocked or left items offer."""
@@ -108,10 +117,12 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
         conflicts = [each for each in self.conflicts if unit in (WHOLE, each.unit)]
         if conflicts:
             choices |= {Choice.STORE, Choice.WORKSPACE}
-            if any(each.unit == STREAM for each in conflicts):
-                choices.add(Choice.BOTH)
+            if any(each.unit == STREAM and not each.forks for each in conflicts):
+                choices.add(Choice.BOTH)  # of two continuations, every choice keeps both
         if unit != WHOLE:
             return tuple(choice for choice in Choice if choice in choices | {Choice.SKIP})
+        if any(each.forks for each in conflicts):
+            choices |= {Choice.STORE_ALONE, Choice.WORKSPACE_ALONE}
         choices |= self.takes_of((*self.held, *self.aside))
         if any(each.kind in (Kind.COPY, Kind.PROJECT) and each.case in BOTH_VALID for each in self.actions):
             choices |= {Choice.STORE, Choice.WORKSPACE}

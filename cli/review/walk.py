@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.model.snapshot import WHOLE
+
+from .subjects import Choice
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -37,3 +41,22 @@ class Result(Struct, frozen=True):
     """The end of a walk: the plan that the decisions make; None: the person has quit."""
 
     plan: Plan | None = None
+
+
+def sentences(walk: Walk, decisions: Decisions, plan: Plan) -> list[str]:
+    """Return what the question at the end says: the decisions, the plan that they make, and what stays blocked."""
+    words = decisions.words(walk.subjects)
+    text = [f"Your decisions: {words}."] if words else []
+    text.append(walk.summary(plan))
+    left = decisions.counts(walk.subjects).left
+    skipped = sum(choice is Choice.SKIP and unit != WHOLE for (_, unit), choice in decisions.chosen.items())
+    broken = len(plan.held) - left - skipped
+    named = ((left, "undecided"), (skipped, "skipped"), (broken, "to repair"))
+    parts = [f"{count} {word}" for count, word in named if count > 0]
+    if plan.held:
+        text.append(f"Blocked: {', '.join(parts)}.")
+    if left:
+        text.append("The next plain run takes the newer side of an undecided conflict, unless you hold it.")
+    if not (plan.actions or plan.asides or plan.intents):
+        text.append("Nothing would change.")
+    return text

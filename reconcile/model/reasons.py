@@ -141,7 +141,7 @@ class Reason(Enum):
     DISPLACED = "displaced", "another program moved its directory"
     LOCAL_PRESENT = "local-present", "local, but this checkout still has a copy"
     REMOVED_BEFORE = "removed-before", "an old copy of a removed conversation"
-    KEPT = "kept", "you chose to keep both sides"
+    KEPT = "kept", "you chose to leave both sides alone"
     UNDONE = "undone", "its last change was undone"
 
     # why something is noted

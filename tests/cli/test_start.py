@@ -27,6 +27,19 @@ def ran(*words: str | Path, **environment: str) -> tuple[int, str, str]:
     return found.returncode, found.stdout, found.stderr
 
 
+@pytest.mark.parametrize("words", [[], ["--dry-run"], ["status"], ["recover"]])
+def test_a_deleted_current_directory_is_one_error_with_a_hint(tmp_path: Path, words: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = f"import os; os.chdir({str(gone)!r}); os.rmdir('../gone'); os.execv({COMMAND!r}, {[COMMAND, *words]!r})"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.splitlines() == [
+        "error: the current directory was deleted or moved",
+        "hint: change to a directory that exists: cd PROJECT",
+    ]
+
+
 @pytest.mark.parametrize("words", [[], ["-n"], ["-q"], ["--check", "-v"]])
 def test_nothing_to_do_is_said_in_the_same_words(tmp_path: Path, run: Run, words: list[str]) -> None:
     world = make_project(tmp_path / "project", run)

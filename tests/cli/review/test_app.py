@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cli.modules import module
 from tests.support.projects.conflicts import TITLES, conflicts, id_of
 from tests.support.review import LARGE, SMALL, Screen, played, walk_of
 
@@ -46,7 +47,9 @@ def test_the_view_begins_at_the_first_question_and_shows_what_happens(walk: Any)
     [
         ("s", 0, "store"),
         ("w", 0, "workspace"),
-        ("b", 6, "both"),
+        ("S", 6, "store alone"),
+        ("W", 7, "workspace alone"),
+        ("b", 4, "both"),
         ("k", 0, "skip"),
         ("x", 4, "skip"),
         ("h", 2, "hold"),
@@ -204,7 +207,8 @@ def test_apply_shows_the_plan_and_asks_once(walk: Any) -> None:
     async def story(screen: Screen) -> None:
         await screen.press("s", "w", "a")
         assert "Your decisions: 1 store, 1 workspace." in screen.text
-        assert "9 undecided" in screen.text
+        assert "9 blocked" in screen.text
+        assert "Blocked: 9 undecided." in screen.text
         await screen.press("n")
         assert "9 left" in screen.message
         await screen.press("a", "y")
@@ -216,13 +220,96 @@ def test_apply_shows_the_plan_and_asks_once(walk: Any) -> None:
     assert {(id_of(0), "workspace"), (id_of(1), "store")} <= sides
 
 
+def test_two_continuations_offer_only_choices_that_differ(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press(*"nnnnnn")
+        assert screen.app.subject.conversation == id_of(6)
+        text = " ".join(screen.details.split())
+        child = 'the child "[diverged] Torn files after a crash", in the store only'
+        assert f"s take the store's; the workspace's becomes {child}" in text
+        assert f"w take the workspace's; the store's becomes {child}" in text
+        assert "S take only the store's: no child; `restore` can bring the workspace's back" in text
+        assert "h hold: leave both sides alone until one changes" in text
+        await screen.press("b")
+        assert screen.app.decisions.chosen == {}
+        assert "of two continuations s and w keep both" in screen.message
+
+    played(walk, story)
+
+
+@pytest.mark.parametrize("key", ["S", "W"])
+def test_one_continuation_alone_makes_no_child(walk: Any, key: str) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press(*"nnnnnn", key, "a", "y")
+
+    plan = played(walk, story).plan
+    steps = [each for each in plan.actions if each.conversation == id_of(6) and each.unit == "stream"]
+    assert [each.target.side.value for each in steps] == ["workspace" if key == "S" else "store"]
+    assert not [each for each in plan.actions if each.kind == "fork"]
+
+
+def test_times_of_one_minute_have_seconds(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        assert "store     2020-09-13 12:26:41" in screen.details
+        assert "workspace 2020-09-13 12:26:42, newer" in screen.details
+
+    played(walk, story)
+
+
+def test_a_decision_that_nobody_had_to_take_is_counted_too(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("end", "k")
+        assert "0 of 11 decided, 1 more" in screen.lines[0]
+        await screen.press("s", "a")
+        assert "Your decisions: 1 skip." in screen.text
+        await screen.press("n", "u")
+        assert "0 of 11 decided" in screen.lines[0]
+        assert "more" not in screen.lines[0]
+
+    played(walk, story)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 10)], ids=str)
+def test_every_key_can_be_seen_in_a_small_terminal(walk: Any, size: tuple[int, int]) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press(*"nnnnnn")
+        shown = " ".join(screen.text.split())
+        for hint in ("s store", "w workspace", "S store alone", "k skip", "h hold", "n next", "a apply", "? help"):
+            assert hint in shown, screen.text
+        assert "q quit" in shown
+        assert max(map(len, screen.lines)) <= size[0]
+        assert "Torn files" in screen.text
+        await screen.press("question_mark")
+        assert "Escape closes this." in screen.text
+        seen = screen.text
+        for _ in range(12):
+            await screen.press("pagedown")
+            seen += screen.text
+        assert "u, Backspace" in seen
+        assert "undo" in seen
+        await screen.press("escape", "a")
+        assert "[y] yes" in screen.text
+        assert "[n] no" in screen.text
+
+    played(walk, story, size)
+
+
+def test_the_help_is_not_wrapped_at_80_columns(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("question_mark")
+        for line in module("review.dialogs").KEYS.splitlines():
+            assert line in screen.text
+
+    played(walk, story)
+
+
 def test_quit_changes_nothing_and_asks_only_if_there_are_decisions(walk: Any) -> None:
     async def at_once(screen: Screen) -> None:
         await screen.press("q")
 
     async def after_decisions(screen: Screen) -> None:
         await screen.press("s", "q")
-        assert "Your 1 decision will be lost" in screen.text
+        assert "Your decisions (1 store) will be lost" in screen.text
         await screen.press("n")
         assert screen.app.decisions.chosen
         await screen.press("ctrl+c", "y")

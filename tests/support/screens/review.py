@@ -26,8 +26,8 @@ SCENES: Mapping[str, tuple[str, ...]] = {
     "continued": ("n",) * 6,
     "file": ("n",) * 8,
     "blocked": ("p",),
-    "decided": ("s", "w", "k", "h", "w", "b", "b", "p"),
-    "apply": ("s", "w", "k", "w", "w", "b", "b", "s", "w", "w", "s", "a"),
+    "decided": ("s", "w", "k", "h", "w", "b", "w", "S", "p"),
+    "apply": ("s", "w", "k", "w", "w", "b", "w", "S", "w", "w", "s", "a"),
     "help": ("question_mark",),
 }
 """The keys that lead to each screen."""
