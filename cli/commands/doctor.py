@@ -65,16 +65,21 @@ _RUN = (*PLANS, "only", "below", "prefer", "allow_bulk_removal", "yes")
     "--quarantine", metavar="ID", shell_complete=IDS, multiple=True, help="Move unreadable files of ID to .trash/."
 )
 @click.option("--mend", metavar="FINDING", multiple=True, help="Also apply this optional fix.")
+@click.option("--secrets", is_flag=True, help="Look for keys and passwords in the workspace instead.")
 @click.pass_context
-def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], mend: tuple[str, ...]) -> None:
+def doctor(
+    context: click.Context, repair: bool, quarantine: tuple[str, ...], mend: tuple[str, ...], secrets: bool
+) -> None:
     """Check both sides for problems and suggest fixes.
 
     Prints first what it checked, for a bug report. Then prints each problem with its place, the reason why it matters,
-    and the command that fixes it. Exits with 4 if there are errors or warnings; notes are normal. Only --repair, --mend
-    and --quarantine write, and `reconcile undo` undoes them.
+    and the command that fixes it. With --secrets, reads everything in the workspace. Exits with 4 if there are errors
+    or warnings; notes are normal. Only --repair, --mend and --quarantine write, and `reconcile undo` undoes them.
     """
-    if repair + bool(quarantine) + bool(mend) > 1:
-        raise click.UsageError("choose one: --repair, --mend or --quarantine")
+    if repair + bool(quarantine) + bool(mend) + secrets > 1:
+        raise click.UsageError("choose one: --repair, --mend, --quarantine or --secrets")
+    if secrets:
+        _report_secrets(context)
     if mend:
         _run(context, partial(_request_repairs, frozenset(mend)))
     if repair:
@@ -92,8 +97,29 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     with opened(options) as engine:
         policy = policy_of(options, settings_of(engine.session.roots))
         findings = examine(engine, policy)
-        counts = tuple(len(engine.known.sides[side].conversations()) for side in (Side.WORKSPACE, Side.STORE))
-        seen = checked(engine.session, policy.layout.value, counts, os.environ)
+        seen = _checked(engine, policy)
+    _report(context, seen, findings)
+
+
+def _report_secrets(context: click.Context) -> NoReturn:
+    """Print the secrets in the workspace, and end the command."""
+    from reconcile.inspect.published_secrets import published_secrets  # here: most checks look for none
+
+    options = options_of(context)
+    with opened(options) as engine:
+        findings = published_secrets(engine)
+        seen = _checked(engine, policy_of(options, settings_of(engine.session.roots)))
+    _report(context, seen, findings)
+
+
+def _checked(engine: Engine, policy: Policy) -> Checked:
+    counts = tuple(len(engine.known.sides[side].conversations()) for side in (Side.WORKSPACE, Side.STORE))
+    return checked(engine.session, policy.layout.value, counts, os.environ)
+
+
+def _report(context: click.Context, seen: Checked, findings: tuple[Finding, ...]) -> NoReturn:
+    """Print findings, and end the command with the exit code that they need."""
+    options = options_of(context)
     if options.json:
         _print_json(seen, [_as_json(finding) for finding in findings])
     else:

@@ -198,20 +198,26 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     help="The version to keep; both: the newer one, and a fork of the other; a title has one value: the newer.",
 )
 @click.option("--keep", is_flag=True, help="Leave both sides alone until one changes.")
+@click.option("--allow-secrets", is_flag=True, help="Publish it with the secrets that were found in it.")
 @click.pass_context
-def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take: str | None, keep: bool) -> None:
+def resolve(
+    context: click.Context, ids: tuple[str, ...], everything: bool, take: str | None, keep: bool, allow_secrets: bool
+) -> None:
     """Settle conflicts and blocked conversations.
 
-    Puts the chosen version on both sides. The vault keeps the other version.
+    Puts the chosen version on both sides. The vault keeps the other version. With --allow-secrets, the secrets that
+    block a conversation are allowed from now on in this store.
     """
     if bool(ids) == everything:
         raise Misuse("reconcile resolve: name conversations, or --all", "list what needs a decision: reconcile status")
-    if (take is None) != keep:
+    if (take is not None) + keep + allow_secrets != 1:
         raise Misuse(
-            "reconcile resolve: choose one: --take store, --take workspace, --take both, or --keep",
+            "reconcile resolve: choose one: --take store, --take workspace, --take both, --keep, or --allow-secrets",
             "see both versions first: reconcile diff ID",
         )
-    decision = Take.KEEP if keep else Take(take or "")
+    if allow_secrets and everything:
+        raise Misuse("reconcile resolve: --allow-secrets needs named conversations", "list them: reconcile status")
+    decision = None if allow_secrets else Take.KEEP if keep else Take(take or "")
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         chosen = _chosen(context, engine, "ids", ids)
@@ -222,6 +228,8 @@ def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take
                 nothing, session = Plan(layout=policy.layout.value, policy=policy), engine.session
                 report(options_of(context), session.roots, session.notices, nothing, None)
                 raise click.exceptions.Exit(ExitCode.DONE)
+        if decision is None:
+            return replace(policy, allow_secrets=frozenset(chosen), only=policy.only | frozenset(chosen))
         _name_decided(options_of(context), engine, chosen, policy, take)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 

@@ -29,11 +29,12 @@ from reconcile.planning.incremental.side_index import without_events
 from reconcile.planning.planner import make_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Conflict, Item, Note, Plan
     from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Digest
     from reconcile.planning.incremental.scope import SnapshotIndex
     from reconcile.planning.rules.guards import Whole
 
@@ -49,15 +50,32 @@ class RequestError(ReconcileError):
 
 
 def plan_for_policy(
-    session: Session, world: WorldState, policy: Policy, now_ns: int | None = None, whole: Whole | None = None
+    session: Session,
+    world: WorldState,
+    policy: Policy,
+    now_ns: int | None = None,
+    whole: Whole | None = None,
+    pending: Mapping[Digest, bytes] | None = None,
 ) -> Plan:
-    """Return the plan of a run, or of the policy's request.
+    """Return the plan of a run, or of the policy's request, without what would publish a secret.
 
     ``now_ns`` is the time of the plan, by default the session's. ``whole`` is required if ``world`` is a part.
+    ``pending`` has contents of ``world`` that are not on the disk yet.
 
     Raises:
         RequestError, NoRunError, NoVersionError, VaultError: the request can't be carried out; the message says why.
+        StateError: the list of allowed secrets can't be read.
     """
+    plan = _unchecked_plan(session, world, policy, now_ns, whole)
+    publishes = any(action.writes and action.target.side is Side.WORKSPACE for action in plan.actions)
+    if not (publishes or policy.allow_secrets):
+        return plan
+    return session.secret_check.checked(plan, world, pending or {})
+
+
+def _unchecked_plan(
+    session: Session, world: WorldState, policy: Policy, now_ns: int | None, whole: Whole | None
+) -> Plan:
     now_ns = session.now_ns() if now_ns is None else now_ns
     policy = session.surroundings(policy)
     if session.format.places is not None and isinstance(policy.request, _OF_A_TREE):

@@ -383,11 +383,14 @@ class Engine:
     ) -> Outcome:
         """Apply a pass, rescan the paths that it has touched, and update the baseline.
 
-        A plan with nothing to do writes nothing. ``is_saved``: the caller calls `save` next.
+        A plan with nothing to do writes nothing, except secrets that it allows. ``is_saved``: the caller calls `save`
+        next.
         """
         plan, before = pass_.plan, self._changed | self._due
         outcome, after = Outcome(), pass_.world
         changes: _Update | None = _NOTHING
+        if plan.granted:
+            self.session.secret_check.grant(plan)
         if not plan.quiet:
             outcome, rescan = self._execute(pass_, command, progress)
             after, changes = rescan.world, rescan.changes

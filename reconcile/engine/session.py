@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome, Progress
+    from reconcile.engine.secret_check import SecretCheck
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
@@ -200,6 +201,13 @@ class Session:
 
         path = cache_path(self.directory, HISTORY_KIND, self.roots.workspace_identity)
         return KeptHistory(path, readonly=self.readonly)
+
+    @cached_property
+    def secret_check(self) -> SecretCheck:
+        """The check of what is published; only a plan that publishes something loads it."""
+        from reconcile.engine.secret_check import SecretCheck  # here: most runs publish nothing
+
+        return SecretCheck(self.site, self.directory)
 
     def git_records(self, conversations: Collection[str]) -> dict[str, GitRecord] | None:
         """Return what git has of these conversations; None if it gave no answer (`git_records`)."""

@@ -55,10 +55,17 @@ def has_moves(plan: Plan) -> bool:
     return any(action.kind not in _IN_PLACE for action in plan.actions)
 
 
-def plan_conversation(session: Session, part: Part, conversation: str, policy: Policy, now_ns: int) -> Plan:
-    """Return the plan of a run that is limited to one conversation."""
+def plan_conversation(
+    session: Session,
+    part: Part,
+    conversation: str,
+    policy: Policy,
+    now_ns: int,
+    pending: Mapping[Digest, bytes] | None = None,
+) -> Plan:
+    """Return the plan of a run that is limited to one conversation; ``pending`` are contents that are written first."""
     alone = replace(policy, only=frozenset({conversation}))
-    return plan_for_policy(session, part.world, alone, now_ns, part.whole)
+    return plan_for_policy(session, part.world, alone, now_ns, part.whole, pending)
 
 
 def plan_change(session: Session, basis: PlanningBasis, change: Change, policy: Policy, now_ns: int) -> ChangePlan:
@@ -82,7 +89,9 @@ def plan_change(session: Session, basis: PlanningBasis, change: Change, policy: 
         whole = replace(whole, sides=whole.sides.of_known_store())
     else:
         world = session.with_events(world)
-    run = plan_conversation(session, replace(part, world=world, whole=whole), after.conversation, policy, now_ns)
+    pending = {rules.digest(content): content for content in change.after.values()}
+    part = replace(part, world=world, whole=whole)
+    run = plan_conversation(session, part, after.conversation, policy, now_ns, pending)
     needs = tuple(action.id for action in writes)
     following = (replace(action, needs=(*needs, *action.needs)) for action in run.actions)
     plan = replace(

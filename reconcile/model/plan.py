@@ -254,6 +254,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Conversations with actions that wait for the end of a git operation or of a program's work, or that a saved plan
     doesn't have.
     """
+    granted: tuple[tuple[str, str, str], ...] = ()
+    """Secrets that are allowed from now on, before the first action: fingerprint, kind, conversation."""
     waiting: tuple[tuple[tuple[str, Verb], PendingRequest | None], ...] = ()
     """Changes of pending requests, written to the journal before the actions; None removes the entry."""
 

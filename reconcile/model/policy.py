@@ -131,6 +131,8 @@ class Policy(Struct, frozen=True):
     decisions: Mapping[str, Take] = field(default_factory=dict)
     choices: Mapping[tuple[str, str], Take] = field(default_factory=dict)
     """By conversation and unit, the answers about conflicts; `Take.KEEP` leaves one undecided in this run."""
+    allow_secrets: frozenset[str] = frozenset()
+    """Conversations that are published with the secrets that they contain now."""
     mend: frozenset[str] = frozenset()
     """Ids of the repairs that are done only on request (`DerivedRepair.asked`)."""
     git_busy: str | None = None
@@ -153,4 +155,4 @@ class Policy(Struct, frozen=True):
     def is_plain(self) -> bool:
         """Whether this is a plain run: no request, no limit, no decision."""
         special = self.request or self.only or self.below or self.decisions or self.accept_bulk or self.mend
-        return not (special or self.choices) and self.prefer is Prefer.NEWEST
+        return not (special or self.choices or self.allow_secrets) and self.prefer is Prefer.NEWEST

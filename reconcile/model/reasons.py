@@ -131,6 +131,7 @@ class Reason(Enum):
     ARCHIVED_HELD = "archived-held", "archived in the store, and the store decides"
     UNSETTLED = "unsettled", "its own problems have to be resolved first"
     WRITTEN_SINCE = "written-since", "changed since that run, so it cannot be undone"
+    SECRET = "secret", "publishing it would publish a secret"
 
     CONTRADICTING = "contradicting", "both sides contradict each other"
     LOSING = "losing", "an edit lost entries that cannot be restored"
@@ -159,6 +160,7 @@ class Reason(Enum):
     ARCHIVED_COPY = "archived-copy", "archived; left alone"
     REQUESTED = "requested", "requested earlier; the next run that can does it"
     REQUEST_DROPPED = "request-dropped", "requested earlier; dropped, as something has changed since"
+    SECRET_ALLOWED = "secret-allowed", "publishes a secret that you allow"
     LEFT_IN_VAULT = "left-in-vault", "saved by the same run; stays in the vault"
 
     # why an action was not carried out

@@ -44,6 +44,7 @@ class Ailment(StrEnum):
     LOST = "lost"
     STAGED = "private-staged"
     IN_GIT = "private-in-git"
+    SECRET = "secret"  # noqa: S105 - a kind, no secret
 
     @property
     def matters(self) -> str:
@@ -78,6 +79,7 @@ _MATTERS = {
     Ailment.LOST: "It was in a store that was lost, and neither side has it now.",
     Ailment.STAGED: "It is private, and the next commit publishes it.",
     Ailment.IN_GIT: "It is private, but whoever has the commit can read it.",
+    Ailment.SECRET: "Whoever gets the workspace or its commits can read it.",
 }
 
 _ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE, Ailment.UNWRITABLE}

@@ -118,6 +118,35 @@ def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     return replace(left, held=(*plan.held, _whole(Reason.PROGRAM_BUSY, message)))
 
 
+def without_secrets(plan: Plan, secrets: Sequence[Item]) -> Plan:
+    """Hold what would publish these conversations' secrets, and every step that needs it.
+
+    ``secrets`` has one item for each of the conversations. Each names the others that wait for it.
+    """
+    found = {item.conversation for item in secrets}
+    touching = {action.id for action in plan.actions if action.conversation in found and _publishes(action)}
+    left, refused = _without(plan, touching)
+    waiting = {action.conversation for action in plan.actions if action.id in refused} - found
+    held = [replace(item, message=f"{item.message}{_that_wait(plan, item, waiting)}") for item in secrets]
+    return replace(left, held=(*plan.held, *held))
+
+
+def _publishes(action: Action) -> bool:
+    """Tell whether an action writes content into the workspace; a directory's new name has the title, too."""
+    renames = action.kind is Kind.MOVE and action.reason is Reason.TITLE_CHANGED
+    return action.target.side is Side.WORKSPACE and (bool(action.writes) or renames)
+
+
+def _that_wait(plan: Plan, item: Item, waiting: Collection[str]) -> str:
+    """Return how many of the waiting conversations need a step of an item's conversation, as the end of a message."""
+    own = {action.id for action in plan.actions if action.conversation == item.conversation}
+    behind = withheld(plan.actions, own)
+    others = {action.conversation for action in plan.actions if action.id in behind} & set(waiting)
+    if not others:
+        return ""
+    return f"; {len(others)} other conversation{'s wait' if len(others) > 1 else ' waits'} for it"
+
+
 def _without(plan: Plan, touching: set[str]) -> tuple[Plan, Collection[str]]:
     refused = withheld(plan.actions, touching)
     put_off = plan.put_off.union(action.conversation for action in plan.actions if action.id in refused)

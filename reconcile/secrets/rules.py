@@ -1,8 +1,8 @@
 """The table of rules: how keys, tokens and passwords look in a text.
 
 A rule has *anchors*, short literal texts. A pattern is tried only near an anchor, because a search for a literal is
-faster than one for a pattern. The vendors' documentation has the prefixes, lengths and alphabets. A value that looks like an
-example (`_is_example`) or has too little entropy is no secret.
+faster than one for a pattern. The vendors' documentation has the prefixes, lengths and alphabets. A value that looks
+like an example (`_is_example`) or has too little entropy is no secret.
 """
 
 from __future__ import annotations

@@ -295,6 +295,7 @@ class PolicyModel(_Model):
     below: list[str]
     decisions: dict[str, str]
     choices: dict[str, dict[str, str]] = {}
+    allow_secrets: list[str] = []
     request: RequestModel | None = None
 
 
@@ -430,6 +431,7 @@ def _policy(layout: str, model: PolicyModel) -> Policy:
         below=frozenset(model.below),
         decisions={key: Take(take) for key, take in model.decisions.items()},
         choices={(key, unit): Take(take) for key, choices in model.choices.items() for unit, take in choices.items()},
+        allow_secrets=frozenset(model.allow_secrets),
         request=_request(model.request),
     )
 

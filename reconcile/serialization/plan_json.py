@@ -115,6 +115,7 @@ def _policy(policy: Policy) -> Json:
         "below": sorted(policy.below),
         "decisions": {key: take.value for key, take in sorted(policy.decisions.items())},
         "choices": _choices(policy),
+        "allow_secrets": sorted(policy.allow_secrets),
         "request": _request(policy.request),
     }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _ALNUM = string.ascii_letters + string.digits
 _URLSAFE = _ALNUM + "_-"
@@ -129,6 +129,6 @@ def _coded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def stream_of(*events: dict[str, object]) -> bytes:
+def stream_of(*events: Mapping[str, object]) -> bytes:
     """Return an events file as JP writes it."""
     return json.dumps(list(events), indent=2, ensure_ascii=False).encode()

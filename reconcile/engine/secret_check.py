@@ -1,0 +1,209 @@
+"""The check before publishing: which of a plan's actions would put a secret into the workspace.
+
+Only actions that write files of the workspace are checked, and only events that the workspace doesn't have yet. Files
+are found by their digests, which `reconcile.apply` compares again when it copies them: what was checked is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.fs.files import Directory, read_files
+from reconcile.model.plan import Item, Kind, Note
+from reconcile.model.policy import ForkRequest, UndoRequest
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import WHOLE, Fault, Side, joined
+from reconcile.planning.filters import without_secrets
+from reconcile.secrets.detection import find_secrets
+from reconcile.state.allowed_secrets import AllowedSecret, AllowedSecrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from reconcile.apply.run import Site
+    from reconcile.model.baseline import WorldState
+    from reconcile.model.plan import Action, Plan, Write
+    from reconcile.model.snapshot import Copy, Digest, File, Place
+    from reconcile.secrets.detection import Finding
+
+_NAMED = 3
+"""Secrets that a message names."""
+
+
+def publishing(plan: Plan) -> list[Action]:
+    """Return the actions that put content into the workspace.
+
+    A rebuilt file follows from others that are there. An undo restores what was in the workspace before.
+    """
+    if isinstance(plan.policy.request, UndoRequest):
+        return []
+    return [
+        action
+        for action in plan.actions
+        if action.target.side is Side.WORKSPACE and action.writes and action.kind is not Kind.REBUILD
+    ]
+
+
+class SecretCheck:
+    """The check of one session. It remembers what it has found in a file, so that a held one costs nothing again."""
+
+    def __init__(self, site: Site, state_directory: str) -> None:
+        """Read nothing yet."""
+        self._site = site
+        self._list = AllowedSecrets(state_directory)
+        self._key = b""
+        self._known: dict[tuple[Digest, tuple[Digest | None, ...]], tuple[Finding, ...]] = {}
+        """The findings by the digests of a file and of the versions before, with fingerprints of the key."""
+
+    def checked(self, plan: Plan, world: WorldState, pending: Mapping[Digest, bytes]) -> Plan:
+        """Return the plan without what would publish a secret that isn't allowed, with items that say so.
+
+        ``pending`` has contents that the plan's first actions write. If the policy allows the secrets of a
+        conversation, those of its present files are allowed, too. Raises `StateError`: the list of allowed secrets
+        can't be read.
+        """
+        actions, wanted = publishing(plan), plan.policy.allow_secrets
+        if (key := self._list.key()) != self._key:  # another process may have made it since
+            self._key, self._known = key, {}
+        files = _Files(self._site, plan, world, pending)
+        found: dict[str, list[tuple[str, Finding]]] = {}
+        for action in actions:
+            for write in action.writes:
+                unit = self._site.format.unit_of(files.name_of(write)) or WHOLE
+                in_write = self._in_write(files, action, write)
+                found.setdefault(action.conversation, []).extend((unit, each) for each in in_write)
+        for conversation in wanted:
+            found.setdefault(conversation, []).extend((WHOLE, each) for each in self._in_files(files, conversation))
+        if not any(found.values()):
+            return plan
+        allowed = self._list.fingerprints()
+        titles = {action.conversation: action.title for action in actions}
+        held: list[Item] = []
+        notes: list[Note] = []
+        granted: list[tuple[str, str, str]] = []
+        for conversation, findings in found.items():
+            units = {finding.fingerprint: unit for unit, finding in findings}
+            new = {each.fingerprint: each for _, each in findings if each.fingerprint not in allowed}
+            if not new:
+                continue
+            unit, words = units[next(iter(new))], _named(new.values())
+            if conversation in wanted:
+                granted += [(fingerprint, each.kind, conversation) for fingerprint, each in new.items()]
+                notes.append(Note(conversation=conversation, reason=Reason.SECRET_ALLOWED, message=f"allows {words}"))
+            else:
+                held.append(_item(conversation, titles[conversation], unit, words))
+        plan = replace(plan, notes=(*plan.notes, *notes), granted=tuple(granted)) if granted else plan
+        return without_secrets(plan, held) if held else plan
+
+    def grant(self, plan: Plan) -> None:
+        """Add the secrets that a plan allows to the list. Raises `StateError`."""
+        self._list.add([AllowedSecret(*entry) for entry in plan.granted], self._site.clock())
+
+    def _in_write(self, files: _Files, action: Action, write: Write) -> tuple[Finding, ...]:
+        name = files.name_of(write)
+        digests = tuple(files.digests_before(action, name))
+        if (known := self._known.get((write.digest, digests))) is None:
+            content = files.content(action, write)
+            if content is None:
+                # It has changed since the scan, so that the step's precondition fails.
+                # RACE: it is written unchecked if it has the scanned content again at that moment.
+                return ()
+            known = find_secrets(content, self._key, files.before(action, name))
+            self._known[write.digest, digests] = known
+        return known
+
+    def _in_files(self, files: _Files, conversation: str) -> Iterator[Finding]:
+        for content in files.of_conversation(conversation):
+            yield from find_secrets(content, self._key)
+
+
+class _Files:
+    """The contents that a plan writes, and those that both sides have of its conversations."""
+
+    def __init__(self, site: Site, plan: Plan, world: WorldState, pending: Mapping[Digest, bytes]) -> None:
+        self._site = site
+        self._contents = dict(pending)
+        request = plan.policy.request
+        self._source = request.id if isinstance(request, ForkRequest) else None
+        """The conversation that a requested fork continues: its events are public already, if it is."""
+        concerned = {action.conversation for action in plan.actions} | plan.policy.allow_secrets | {self._source}
+        self._copies: dict[str, list[Copy]] = {}
+        for copy in (*world.store.copies, *world.workspace.copies):
+            if copy.conversation in concerned:
+                self._copies.setdefault(copy.conversation, []).append(copy)
+        for action in plan.actions:
+            self._contents |= {write.digest: write.content for write in action.writes if write.content is not None}
+
+    def _places_of(self, conversation: str) -> Iterator[tuple[Place, File]]:
+        for copy in self._copies.get(conversation, ()):
+            for file in copy.files:
+                yield replace(copy.place, path=joined(copy.path, file.name)), file
+
+    def name_of(self, write: Write) -> str:
+        """Return the name of a written file below its conversation; empty for a record that is one file."""
+        fmt = self._site.format
+        name = write.target.path.rpartition("/")[2]
+        return name if fmt.places is None or fmt.unit_of(name) is not None else ""
+
+    def content(self, action: Action, write: Write) -> bytes | None:
+        """Return what is written; None if it isn't there any more."""
+        if write.digest in self._contents:
+            return self._contents[write.digest]
+        conversations = (action.conversation, *self._copies)  # a fork has the files of another conversation
+        for conversation in conversations:
+            for place, file in self._places_of(conversation):
+                if file.digest == write.digest:
+                    return self._read(place)
+        return self._site.vault.read(write.kept) if write.kept is not None else None
+
+    def digests_before(self, action: Action, name: str) -> Iterator[Digest | None]:
+        """Yield the digests of the workspace's versions of a file."""
+        return (digest for _, digest in self._before(action, name))
+
+    def before(self, action: Action, name: str) -> list[bytes]:
+        """Return the workspace's versions of a file, of which the events are public already."""
+        contents = (self._read(place) for place, _ in self._before(action, name))
+        return [content for content in contents if content is not None]
+
+    def of_conversation(self, conversation: str) -> Iterator[bytes]:
+        """Yield the files of a conversation on both sides."""
+        for place, _ in self._places_of(conversation):
+            if (content := self._read(place)) is not None:
+                yield content
+
+    def _before(self, action: Action, name: str) -> Iterator[tuple[Place, Digest | None]]:
+        for conversation in (action.conversation, self._source):
+            for place, file in self._places_of(conversation) if conversation is not None else ():
+                if place.side is Side.WORKSPACE and file.name == name:
+                    yield place, file.digest
+
+    def _read(self, place: Place) -> bytes | None:
+        above, _, name = place.path.rpartition("/")
+        try:
+            with (
+                Directory.open_root(self._site.conversations(place.side)) as root,
+                root.below(above) as directory,
+            ):
+                files = read_files(directory, [name])
+        except OSError:
+            return None
+        return None if isinstance(files, Fault) else files[name][0]
+
+
+def _named(findings: Iterable[Finding]) -> str:
+    words = [finding.words for finding in findings]
+    more = f"; and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
+    return "; ".join(words[:_NAMED]) + more
+
+
+def _item(conversation: str, title: str | None, unit: str, words: str) -> Item:
+    return Item(
+        conversation=conversation,
+        title=title,
+        unit=unit,
+        reason=Reason.SECRET,
+        message=f"not published: {words}",
+        resolve=(f"reconcile resolve {conversation} --allow-secrets", f"reconcile local {conversation}"),
+    )

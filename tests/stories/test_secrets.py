@@ -1,0 +1,313 @@
+"""Secrets on their way into the workspace: held in every way of publishing, until the user allows them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from reconcile import Workspace
+from tests.support.library.conversations import mutable
+from tests.support.planted import KINDS
+from tests.support.projects.git_world import CHILD, OTHER, PARENT, PRIVATE, commit, git, place
+from tests.support.projects.world import LONG_AGO, SECOND, event, events, set_key, write_conversation, write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from tests.support.projects.world import World
+
+
+def secret(seed: int = 1, kind: str = "GitHub classic token") -> str:
+    return KINDS[kind](random.Random(seed))
+
+
+def with_secret(seed: int = 1, at: int = 2_000) -> dict[str, Any]:
+    """Return an event whose tool has read a file with a secret; JP keeps the result in base64."""
+    content = base64.b64encode(f"# settings\nexport TOKEN={secret(seed)}\n".encode()).decode()
+    return {**event(at, ""), "type": "tool_call_response", "id": "1", "content": content, "is_error": False}
+
+
+def put(directory: Path, *more: dict[str, Any], later: int = 100) -> None:
+    """Have a conversation go on."""
+    path = directory / "events.json"
+    write_json(path, [*json.loads(path.read_bytes()), *more], LONG_AGO + later * SECOND)
+
+
+def stored(world: World, number: int) -> Path:
+    (found,) = world.store.glob(f"{number}*")
+    return found
+
+
+def everywhere(world: World) -> str:
+    """Return all that can be read in the workspace, decoded where it is base64."""
+    texts = [path.read_text() for path in world.workspace.rglob("*.json")]
+    return "".join(texts) + "".join(
+        base64.b64decode(each["content"]).decode(errors="replace")
+        for text in texts
+        if text.startswith("[")
+        for each in json.loads(text)
+        if each.get("type") == "tool_call_response"
+    )
+
+
+def check_held(world: World, *args: str, number: int = OTHER, code: int = 4) -> dict[str, Any]:
+    """Run a command that would publish a secret: it is held, with its event, and nowhere in full."""
+    result = world.reconcile(*args, code=code)
+    shown = world.run("--workspace", world.project, "-v", "--json", "--dry-run")
+    for text in (result.output, shown.stdout, journal(world), world.run("--workspace", world.project, "status").output):
+        assert secret()[:5] not in text
+    assert secret() not in everywhere(world)
+    (item,) = (each for each in json.loads(shown.stdout)["held"] if each["conversation"] == f"jp-c{number}")
+    assert item["reason"] == "secret"
+    assert "GitHub token, ghp_… (40 characters)" in item["message"].replace("gho_", "ghp_")
+    assert f"reconcile resolve jp-c{number} --allow-secrets" in item["resolve"]
+    assert isinstance(item, dict)
+    return item
+
+
+def journal(world: World) -> str:
+    return world.run("--workspace", world.project, "log", "--json").output
+
+
+def allow(world: World, number: int = OTHER, *, settled: bool = True) -> None:
+    world.reconcile("resolve", f"jp-c{number}", "--allow-secrets", settled=settled)
+    assert secret() in everywhere(world)
+    (listed,) = world.state.rglob("allowed-secrets.jsonl")
+    assert secret() not in listed.read_text()
+    assert json.loads(listed.read_text())["conversation"] == f"jp-c{number}"
+
+
+def test_a_first_publication_is_held(story: World) -> None:
+    put(stored(story, PRIVATE), with_secret())
+    item = check_held(story, "project", f"jp-c{PRIVATE}", number=PRIVATE)
+    assert item["message"].startswith("not published: event 4: ")
+    allow(story, PRIVATE)
+    story.reconcile()
+
+
+def test_new_events_of_a_public_conversation_are_held_and_the_old_ones_stay(story: World) -> None:
+    before = (place(story, OTHER) / "events.json").read_bytes()
+    put(stored(story, OTHER), with_secret())
+    check_held(story)
+    assert (place(story, OTHER) / "events.json").read_bytes() == before
+    check_held(story)
+    allow(story)
+    story.reconcile()
+
+
+def test_the_other_conversations_of_a_run_are_published(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    put(stored(story, PARENT), event(3_000, "harmless"))
+    check_held(story)
+    assert "harmless" in everywhere(story)
+
+
+def test_a_secret_that_is_allowed_is_allowed_in_later_events_too(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    check_held(story)
+    allow(story)
+    put(stored(story, OTHER), with_secret(at=2_001), later=200)
+    story.reconcile()
+    put(stored(story, OTHER), with_secret(seed=2, at=2_002), later=300)
+    story.reconcile(code=4)
+
+
+def test_a_parent_is_held_with_its_children(story: World) -> None:
+    top, below = PRIVATE + 1, PRIVATE + 2
+    write_conversation(story.store / f"{top}-top", "Top", [*events(2), with_secret()])
+    write_conversation(story.store / f"{below}-below", "Below", events(2, "q"), parent=top)
+    story.reconcile()
+    item = check_held(story, "project", f"jp-c{below}", "--with-ancestors", number=top)
+    assert item["message"].endswith("; 1 other conversation waits for it")
+    assert not list(story.workspace.rglob(f"{below}*"))
+    allow(story, top, settled=False)
+    story.reconcile()
+    assert list(story.workspace.rglob(f"{below}*"))
+
+
+def test_a_child_is_held_while_its_parent_is_published(story: World) -> None:
+    top, below = PRIVATE + 1, PRIVATE + 2
+    write_conversation(story.store / f"{top}-top", "Top", events(2))
+    write_conversation(story.store / f"{below}-below", "Below", [*events(2, "q"), with_secret()], parent=top)
+    story.reconcile()
+    check_held(story, "project", f"jp-c{below}", "--with-ancestors", number=below)
+    assert list(story.workspace.rglob(f"{top}*"))
+    allow(story, below)
+
+
+def test_a_new_child_of_a_public_parent_is_held(story: World) -> None:
+    below = PRIVATE + 2
+    write_conversation(story.store / f"{below}-below", "Below", [*events(2, "q"), with_secret()], parent=OTHER)
+    check_held(story, "project", f"jp-c{below}", number=below)
+    allow(story, below)
+
+
+def test_a_setting_that_publishes_everything_holds_secrets(story: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(stored(story, PRIVATE), with_secret())
+    monkeypatch.setenv("RECONCILE_MISSING", "reproject")
+    check_held(story, number=PRIVATE)
+    allow(story, PRIVATE)
+
+
+def test_a_title_is_held_with_the_name_of_its_directory(story: World) -> None:
+    before = place(story, OTHER)
+    set_key(stored(story, OTHER), "title", f"Use {secret()}", LONG_AGO + 100 * SECOND)
+    result = story.reconcile(code=4)  # a title is printed as it is
+    assert "metadata: not published: GitHub token, gho_… (40 characters)" in " ".join(result.output.split())
+    assert place(story, OTHER) == before
+    assert secret() not in everywhere(story)
+
+
+def test_a_saved_plan_holds_what_was_not_checked_when_it_was_made(story: World, tmp_path: Path) -> None:
+    put(stored(story, OTHER), with_secret())
+    plan = tmp_path / "plan.json"
+    story.run("--workspace", story.project, "--out", plan)
+    story.reconcile("apply", plan, code=4)
+    assert secret() not in everywhere(story)
+    story.run("--workspace", story.project, "resolve", f"jp-c{OTHER}", "--allow-secrets", "--out", plan)
+    assert secret() not in plan.read_text()
+    story.reconcile("apply", plan)
+    assert secret() in everywhere(story)
+
+
+def test_a_dry_run_that_would_allow_a_secret_allows_nothing(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    check_held(story)
+    result = story.run("--workspace", story.project, "resolve", f"jp-c{OTHER}", "--allow-secrets", "--dry-run")
+    assert "allows event" in result.output
+    assert not list(story.state.rglob("allowed-secrets.jsonl"))
+    check_held(story)
+
+
+def test_the_library_writes_the_store_and_holds_the_workspace(story: World) -> None:
+    with Workspace.open(story.project) as workspace, mutable(workspace, OTHER) as mut:
+        mut.update_events(lambda events: events.append(with_secret()))
+        mut.flush()
+        (message,) = mut.waiting
+        assert "GitHub token" in message
+        assert secret()[:5] not in message
+    assert secret() not in everywhere(story)
+    check_held(story)
+    allow(story)
+
+
+def test_an_undo_brings_back_what_was_in_the_workspace(story: World) -> None:
+    put(place(story, OTHER), with_secret())  # JP itself has written it there
+    story.reconcile()
+    story.reconcile("local", f"jp-c{OTHER}")
+    assert secret() not in everywhere(story)
+    story.reconcile("undo")
+    assert secret() in everywhere(story)
+
+
+def test_what_the_workspace_has_already_is_not_held(story: World) -> None:
+    put(place(story, OTHER), with_secret())
+    story.reconcile()
+    put(stored(story, OTHER), event(3_000, "harmless"), later=200)
+    story.reconcile()
+    assert "harmless" in everywhere(story)
+
+
+def test_a_fork_of_a_public_conversation_repeats_what_is_public(story: World) -> None:
+    put(place(story, OTHER), with_secret())
+    story.reconcile()
+    story.reconcile("fork", f"jp-c{OTHER}")
+
+
+def test_a_secret_in_escapes_of_json_is_held(story: World) -> None:
+    path = stored(story, OTHER) / "events.json"
+    escaped = "".join(f"\\u{ord(char):04x}" for char in secret())
+    text = json.dumps([*json.loads(path.read_bytes()), event(2_000, "HERE")], indent=2).replace("HERE", escaped)
+    path.write_text(text)
+    check_held(story)
+
+
+def test_a_pulled_project_cannot_allow_a_secret(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    check_held(story)
+    allow(story)
+    (listed,) = story.state.rglob("allowed-secrets.jsonl")
+    content = listed.read_bytes()
+    listed.unlink()
+    for path in (story.project, story.workspace.parent, story.workspace):
+        (path / "allowed-secrets.jsonl").write_bytes(content)
+        (path / "reconcile.toml").write_text('allow_secrets = ["*"]\n')
+    put(stored(story, OTHER), with_secret(at=2_001), later=200)
+    story.reconcile(code=4)
+
+
+def test_a_list_that_cannot_be_read_is_one_clear_line(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    check_held(story)
+    allow(story)
+    (listed,) = story.state.rglob("allowed-secrets.jsonl")
+    listed.write_text("nonsense\n")
+    put(stored(story, OTHER), with_secret(seed=2, at=2_001), later=200)
+    result = story.run("--workspace", story.project)
+    assert "line 1 is no allowed secret" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_git_never_sees_a_held_secret(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    put(stored(story, CHILD), with_secret())
+    put(stored(story, PARENT), event(3_000, "harmless"))
+    story.reconcile(code=4)
+    commit(story, "after the run")
+    history = git(story.project, "log", "-p", "--all")
+    coded = base64.b64encode(f"# settings\nexport TOKEN={secret()}\n".encode()).decode()
+    assert coded not in history
+    assert subprocess.run(["git", "fsck"], cwd=story.project, check=False).returncode == 0
+
+
+def test_doctor_finds_what_is_there_already_and_tells_what_git_has(story: World) -> None:
+    put(place(story, OTHER), with_secret())
+    put(place(story, CHILD), with_secret(seed=2))
+    story.reconcile()
+    assert "No problems found" in story.run("--workspace", story.project, "doctor").output
+    git(story.project, "add", str(place(story, CHILD)))
+    git(story.project, "commit", "-qm", "a secret")
+    result = story.run("--workspace", story.project, "doctor", "--secrets", "--json")
+    assert result.exit_code == 4
+    found = json.loads(result.stdout)["findings"]
+    assert [each["kind"] for each in found] == ["secret", "secret"]
+    (child, other) = (each["found"] for each in sorted(found, key=lambda each: str(each["conversation"])))
+    assert child.startswith("event 7: GitHub token, gh")
+    assert "; in git since" in child
+    assert "; in git since" in other  # the conversation is in git; whether this event is, only its history tells
+    for text in (result.output, story.run("--workspace", story.project, "doctor", "--secrets", "-v").output):
+        assert secret()[:5] not in text
+
+
+def test_doctor_leaves_out_what_is_allowed(story: World) -> None:
+    put(place(story, OTHER), with_secret())
+    story.reconcile()
+    story.reconcile("resolve", f"jp-c{OTHER}", "--allow-secrets")
+    result = story.run("--workspace", story.project, "doctor", "--secrets")
+    assert (result.exit_code, "No problems found" in result.output) == (0, True)
+
+
+def test_a_run_with_nothing_to_publish_does_not_read_the_list(story: World) -> None:
+    put(place(story, OTHER), event(3_000, "new in the workspace"))
+    (story.state / "secrets.key").parent.mkdir(exist_ok=True)
+    for directory in story.state.glob("*"):
+        if directory.is_dir():
+            (directory / "secrets.key").write_bytes(b"short")
+    story.reconcile()
+
+
+def test_a_key_that_is_damaged_is_one_clear_line(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    check_held(story)
+    allow(story)
+    (key,) = story.state.rglob("secrets.key")
+    key.write_bytes(b"short")
+    put(stored(story, OTHER), event(3_000, "harmless"), later=200)
+    result = story.run("--workspace", story.project)
+    assert "5 bytes instead of 32" in result.output
+    assert "Traceback" not in result.output
