@@ -66,6 +66,11 @@ GROUPS = {
         "checkouts": Entry("checkouts", "List the checkouts that share this store, or forget one."),
         "gc": Entry("requests", "Remove expired conversations from both sides."),
     },
+    "For git": {
+        "hooks": Entry("hooks", "Install git's hooks, show them, or remove them."),
+        "merge-driver": Entry("git_files", "Merge two versions of a conversation's file for git."),
+        "textconv": Entry("git_files", "Print the events in a file as text, for git diff."),
+    },
 }
 """The commands by what they are for. The function in the module has the command's name."""
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}

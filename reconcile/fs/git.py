@@ -51,9 +51,13 @@ class History(NamedTuple):
 class Git:
     """The queries of one scan, with one time limit. git runs in the directory ``top``."""
 
-    def __init__(self, top: str) -> None:
-        """Start the time limit."""
+    def __init__(self, top: str, index: str | None = None) -> None:
+        """Start the time limit. ``index`` is the file of the index, None for the checkout's own one.
+
+        For the hooks of a commit, git may name another index.
+        """
         self.top = top
+        self._index = {} if index is None else {"GIT_INDEX_FILE": index}
         self._until = time.monotonic() + TIME_LIMIT
 
     def names(self, wanted: Sequence[str]) -> list[str | None]:
@@ -118,6 +122,23 @@ class Git:
         listed = self._run(("ls-files", "--cached", "-z", "--full-name", "--", directory))
         return [os.fsdecode(path) for path in listed.split(b"\0") if path]
 
+    def staged_changes(self, directory: str) -> list[tuple[str, str]]:
+        """Return path and blob of each file below a directory that the index adds to HEAD, or changes.
+
+        Raises:
+            GitError: git gave no answer.
+        """
+        if self.names(["HEAD"])[0] is None:
+            listed = self._run(("ls-files", "--stage", "-z", "--full-name", "--", directory)).split(b"\0")
+            lines = [line.partition(b"\t") for line in listed if line]
+            return [(os.fsdecode(path), words.split()[1].decode()) for words, _, path in lines]
+        how = ("diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=ACMT", "-z")
+        tokens = self._run((*how, "HEAD", "--", directory)).split(b"\0")[:-1]
+        return [
+            (os.fsdecode(path), words.split()[3].decode())
+            for words, path in zip(tokens[::2], tokens[1::2], strict=True)
+        ]
+
     def remote_branches(self, commit: str) -> tuple[str, ...]:
         """Return the remote-tracking branches that contain a commit, without remotes' HEADs.
 
@@ -167,7 +188,8 @@ class Git:
     def _run(self, args: Sequence[str], stdin: bytes = b"") -> bytes:
         import subprocess  # here: few runs need it
 
-        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _NOTHING_ELSE
+        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        env |= _NOTHING_ELSE | self._index
         command = ("git", "--literal-pathspecs", "--no-pager", "-c", "core.fsmonitor=false", *args)
         try:
             done = subprocess.run(  # noqa: S603 - no shell, and names are stdin on standard input

@@ -80,12 +80,17 @@ class GcRequest(Struct, frozen=True):
 
 
 class ForkRequest(Struct, frozen=True):
-    """``fork``: create a child of ``id`` with a part of its events; without ``title`` it gets the source's."""
+    """``fork``: create a child of ``id`` with a part of its events; without ``title`` it gets the source's.
+
+    ``continuation`` are the stream files, by name, that a merge of git leaves out. They become a child as those of a
+    continuation that a run leaves out, and ``part`` and ``title`` don't count.
+    """
 
     id: str
     part: EventSelection
     title: str | None = None
     local: bool = False
+    continuation: Mapping[str, bytes] | None = None
 
 
 class QuarantineRequest(Struct, frozen=True):

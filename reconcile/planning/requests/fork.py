@@ -12,9 +12,11 @@ from reconcile.model.options import Layout
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Fault, File, Side
+from reconcile.model.units import joined_digest
 from reconcile.planning.builder import Node, PlanBuilder, Put, Step
 from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import renumbered
+from reconcile.planning.steps.content import fork_continuation, is_forked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +36,8 @@ def plan_branch(context: PlanningContext, request: ForkRequest, contents: Mappin
         RefusedError: the source isn't complete in the store, a file of it can't be read, or it can't be cut.
     """
     view = context.views[request.id]
+    if request.continuation is not None:
+        return _plan_of_continuation(context, view, request.continuation)
     files = _files(context, view, request, contents)
     new = context.free_id(set(context.views))
     title = request.title if request.title is not None else view.title
@@ -62,6 +66,31 @@ def plan_branch(context: PlanningContext, request: ForkRequest, contents: Mappin
         policy=context.policy,
         now_ns=context.now_ns,
         about=frozenset((new,)),
+    )
+
+
+def _plan_of_continuation(context: PlanningContext, view: View, files: Mapping[str, bytes]) -> Plan:
+    """Return the plan that creates a child from a continuation that a merge of git leaves out, unless there is one."""
+    metadata = view.store.metadata or view.workspace.metadata
+    if metadata is None:
+        raise RefusedError(f"{view.id} has no valid metadata", f"see what is wrong: reconcile status {view.id}")
+    described = [
+        (File(name, len(files[name]), context.now_ns, context.rules.digest(files[name])), files[name])
+        for name in context.rules.format.stream_files
+        if name in files
+    ]
+    about: frozenset[str] = frozenset()
+    if not is_forked(context, view, joined_digest(tuple(file for file, _ in described))):
+        puts = [Put(file, content=content) for file, content in described]
+        fork_continuation(context, view, metadata, puts, _count(context, view, files), None)
+        about = frozenset(context.forks)
+    return Plan(
+        layout=context.policy.layout.value,
+        actions=renumbered(context.builder),
+        intents=tuple((new, context.intents[new]) for new in about if new in context.intents),
+        policy=context.policy,
+        now_ns=context.now_ns,
+        about=about,
     )
 
 

@@ -31,9 +31,9 @@ from reconcile.planning.rules.presence import Goal
 from reconcile.planning.rules.tree import states
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from reconcile.model.snapshot import Copy
+    from reconcile.model.snapshot import Copy, Digest
     from reconcile.model.units import Unit
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import SideView, View
@@ -55,7 +55,7 @@ def save(context: PlanningContext, view: View) -> None:
     for verdict in verdicts.values():
         after = []
         loser = view.side(verdict.forks).units[verdict.unit] if verdict.forks is not None else None
-        if loser is not None and not _lives_on(context, view, loser):
+        if loser is not None and not is_forked(context, view, loser.raw):
             after.append(_fork(context, view, loser))
         if verdict.outcome is Outcome.TO_STORE:
             _copy(context, view, view.workspace.units[verdict.unit], verdict, after)
@@ -167,39 +167,50 @@ def _files_of(context: PlanningContext, unit: str) -> tuple[str, ...]:
     return context.rules.format.stream_files if unit == STREAM else ()
 
 
-def _lives_on(context: PlanningContext, view: View, loser: Unit) -> bool:
-    """Tell whether a child has this stream already: an interrupted run, or another checkout, has forked it."""
-    return any(context.views[child].store.raw(loser.name) == loser.raw for child in context.tree.children_of(view.id))
+def is_forked(context: PlanningContext, view: View, stream: Digest | None) -> bool:
+    """Tell whether a child has this stream already: an interrupted run, another checkout, or a merge has forked it."""
+    return any(context.views[child].store.raw(STREAM) == stream for child in context.tree.children_of(view.id))
 
 
 def _fork(context: PlanningContext, view: View, loser: Unit) -> int:
     """Create a child from a losing continuation, in the store only."""
+    metadata = view.side(loser.copy.side).metadata or view.store.metadata or view.workspace.metadata
+    assert metadata is not None  # noqa: S101 - the planner holds what has none
+    origin = context.node(loser.copy)
+    puts = [Put(file, origin) for file in loser.files]
+    case = context.verdicts[view.id][STREAM].case
+    return fork_continuation(context, view, metadata, puts, loser.stream.count, case)
+
+
+def fork_continuation(
+    context: PlanningContext, view: View, metadata: Metadata, puts: Sequence[Put], count: int, case: int | None
+) -> int:
+    """Create a child of a conversation from the files of a continuation, in the store only.
+
+    ``metadata`` is the source of the child's, and ``count`` the number of events.
+    """
     fmt = context.rules.format
     taken = set(context.views) | set(context.homes)
     new = context.free_id(taken)
-    metadata = view.side(loser.copy.side).metadata or view.store.metadata or view.workspace.metadata
-    assert metadata is not None  # noqa: S101 - the planner holds what has none
     own = metadata.title or view.title  # the loser's own title, which the metadata of the winner may have replaced
     title = f"[diverged] {own}" if own else "[diverged]"
     content = fmt.forked_metadata(metadata.content, parent=view.id, title=title)
     home = Node(Side.STORE, None, "", fmt.dirname(new, title))
-    time = loser.mtime_ns
+    time = max(put.file.mtime_ns for put in puts)
     described = File(fmt.metadata_file, len(content), time, context.rules.digest(content))
-    origin = context.node(loser.copy)
-    puts = [Put(described, content=content), *(Put(file, origin) for file in loser.files)]
     step = Step(
         kind=Kind.FORK,
         conversation=new,
         title=title,
         reason=Reason.DIVERGED,
-        case=context.verdicts[view.id][STREAM].case,
-        events=(0, loser.stream.count),
+        case=case,
+        events=(0, count),
     )
     context.homes[new] = home
     context.forks[new] = view.id
     if view.local or (view.intent is not None and view.intent.kind is IntentKind.LOCAL):
         context.intents[new] = Intent(IntentKind.LOCAL)
-    index = context.builder.create(step, home, puts)
+    index = context.builder.create(step, home, [Put(described, content=content), *puts])
     context.builder.belongs(index, view.id)
     return index
 

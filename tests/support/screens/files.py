@@ -24,6 +24,7 @@ GROUPS = {
     "organise": "Commands to organise",
     "recover": "Commands to recover",
     "maintain": "Commands to maintain",
+    "for-git": "Commands for git",
     "help": "Help, errors and completion",
 }
 

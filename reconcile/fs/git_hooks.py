@@ -1,0 +1,284 @@
+"""git's hooks of a repository: where they are, and the scripts, attributes and settings that `reconcile` adds to it.
+
+A hook of the user's is never overwritten: a shell script gets a block of lines, and any other file is put aside and
+called. Removal restores every file byte for byte. Premise: ``git`` is the user's own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconcile.errors import ReconcileError
+from reconcile.fs.git_state import checkout_top
+from reconcile.fs.hook_files import block, block_of, in_front, with_block, without_block
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOOKS = ("pre-commit", "post-checkout", "post-merge", "post-rewrite")
+REFUSED = 4
+"""The exit code of ``hooks run pre-commit`` that stops a commit; any other failure must not."""
+ATTRIBUTES = ".gitattributes"
+
+_ASIDE = ".before-reconcile"
+"""The end of the name of a user's hook that is called by ours."""
+_LEGACY = ".legacy"
+"""The end of the name that the pre-commit framework gives to a hook that was there before it."""
+_WRITTEN = "# Written by `reconcile hooks install`; `reconcile hooks remove` removes these lines."
+_ALONE = "# The whole file is."
+_SHEBANG = b"#!/bin/sh\n"
+_CALLS = (
+    'hook="$(dirname "$0")/{name}' + _ASIDE + '"\n[ -x "$hook" ] || exit 0\nexec "$hook" "$@"\n'
+)  # the user's hook gets the arguments and the input
+_LINES = (
+    ".jp/conversations/**/events.json merge=reconcile diff=reconcile",
+    ".jp/conversations/**/metadata.json merge=reconcile",
+)
+_SECTIONS = ("merge.reconcile", "diff.reconcile")
+
+
+class HookError(ReconcileError):
+    """A hook can't be installed or removed; the message says why."""
+
+
+class State(StrEnum):
+    """The states of a hook, of the attributes and of the settings."""
+
+    INSTALLED = "installed"
+    OUTDATED = "outdated"
+    """The lines of another version of `reconcile`, or of another place of it."""
+    ABSENT = "not installed"
+
+
+class Part(Struct, frozen=True):
+    """A hook, the attributes or git's settings, with its state and its file; ``note`` tells of a hook put aside."""
+
+    name: str
+    state: State
+    path: str
+    note: str = ""
+
+
+class Repository(Struct, frozen=True):
+    """A repository as far as hooks concern it.
+
+    ``hooks`` is the directory that git, or husky, reads them from. ``is_shared``: the file is in the checkout, so that
+    others get it with a commit. ``program`` is the directory of the command, which is searched after ``PATH``.
+    """
+
+    top: str
+    common: str
+    hooks: str
+    is_shared: bool
+    project: str
+    program: str | None
+
+    @classmethod
+    def of(cls, project: str, program: str | None) -> Repository:
+        """Return the repository around a project.
+
+        Raises:
+            HookError: there is none, git can't be run, or its hooks are those of all repositories of the user.
+        """
+        if checkout_top(project) is None:
+            raise HookError(f"{project} is not in a git repository", "run this command in one, or begin one: git init")
+        top = _ask(project, "rev-parse", "--show-toplevel")
+        common = os.path.realpath(os.path.join(project, _ask(project, "rev-parse", "--git-common-dir")))
+        hooks = os.path.realpath(os.path.join(project, _ask(project, "rev-parse", "--git-path", "hooks")))
+        top = os.path.realpath(top)
+        if hooks.endswith(f"{os.sep}.husky{os.sep}_"):  # husky writes these again; those of its users are above
+            hooks = os.path.dirname(hooks)
+        if not (_is_below(hooks, common) or _is_below(hooks, top)):
+            message = f"git reads the hooks of this repository from {hooks} (core.hooksPath), which others may share"
+            hint = "use hooks of this repository: git config --local core.hooksPath .git/hooks"
+            raise HookError(message, f"{hint}\nor call `reconcile hooks run NAME` in those hooks yourself")
+        return cls(top, common, hooks, not _is_below(hooks, common), project, program)
+
+    def install(self, *, merge_driver: bool) -> None:
+        """Install every hook, and the merge driver if it is wanted. Raises `HookError`, `OSError`."""
+        os.makedirs(self.hooks, exist_ok=True)
+        for name in HOOKS:
+            self._install(name)
+        if merge_driver:
+            path = os.path.join(self.project, ATTRIBUTES)
+            if os.path.islink(path):
+                raise HookError(f"{path} is a symbolic link, which git doesn't follow", "replace it by a file")
+            content = _read(path) or b""
+            _write(path, in_front(content, block(*_LINES)), 0o644)
+            for key, value in self._settings():
+                _ask(self.top, "config", "--local", key, value)
+
+    def remove(self) -> None:
+        """Remove everything that `install` adds. Raises `HookError`, `OSError`."""
+        for name in HOOKS:
+            for ending in ("", _LEGACY):
+                self._remove(name, ending)
+        path = os.path.join(self.project, ATTRIBUTES)
+        content = None if os.path.islink(path) else _read(path)
+        bare = None if content is None else without_block(content)
+        if bare:
+            _write(path, bare, 0o644)
+        elif bare is not None:
+            os.unlink(path)
+        for section in _SECTIONS:
+            if _setting(self.top, f"^{section.replace('.', '[.]')}[.]"):
+                _ask(self.top, "config", "--local", "--remove-section", section)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the state of each hook, then of the merge driver's attributes and settings."""
+        for name in HOOKS:
+            lines = self._lines(name)
+            path = os.path.join(self.hooks, name)
+            note = f"calls {name}{_ASIDE}" if lines and os.path.lexists(path + _ASIDE) else ""
+            state = State.ABSENT
+            if lines is not None:
+                state = State.INSTALLED if lines in self._blocks(name) else State.OUTDATED
+            yield Part(name, state, path, note)
+        path = os.path.join(self.project, ATTRIBUTES)
+        lines = block_of(_read(path) or b"")
+        state = State.ABSENT if lines is None else State.INSTALLED if lines == block(*_LINES) else State.OUTDATED
+        yield Part("attributes", state, path)
+        values = [_setting(self.top, f"^{key.replace('.', '[.]')}$") for key, _ in self._settings()]
+        expected = [value for _, value in self._settings()]
+        state = State.ABSENT if not any(values) else State.INSTALLED if values == expected else State.OUTDATED
+        yield Part("merge driver", state, os.path.join(self.common, "config"))
+
+    def _lines(self, name: str) -> bytes | None:
+        """Return the block in a hook; None if it has none."""
+        for ending in ("", _LEGACY):
+            path = os.path.join(self.hooks, name + ending)
+            if not os.path.islink(path) and (lines := block_of(_read(path) or b"")) is not None:
+                return lines
+        return None
+
+    def _install(self, name: str) -> None:
+        path = os.path.join(self.hooks, name)
+        alone, added = self._blocks(name)
+        status = _status(path)
+        content = None if status is None or not stat.S_ISREG(status.st_mode) else _read(path)
+        if status is None:
+            if not os.path.lexists(path + _ASIDE):
+                _write(path, _SHEBANG + alone, 0o755)
+                return
+        elif content is not None and (lines := block_of(content)) is not None:
+            _write(path, content.replace(lines, alone if _ALONE.encode() in lines else added), status.st_mode)
+            return
+        elif (content is not None and status.st_mode & 0o111) or (content is not None and self._is_husky):
+            changed = with_block(content, added)
+            if changed is not None:
+                _write(path, changed, status.st_mode)
+                return
+        if os.path.lexists(path + _ASIDE):
+            raise HookError(f"{path}{_ASIDE} exists", "look at it, and move it away")
+        os.rename(path, path + _ASIDE)
+        _write(path, _SHEBANG + alone + _CALLS.format(name=name).encode(), 0o755)
+
+    def _remove(self, name: str, ending: str) -> None:
+        path = os.path.join(self.hooks, name + ending)
+        status = _status(path)
+        content = _read(path) if status is not None and stat.S_ISREG(status.st_mode) else None
+        bare = None if content is None else without_block(content)
+        if status is None or content is None or bare is None:
+            return
+        is_ours = _ALONE.encode() in content
+        if is_ours and bare == _SHEBANG + _CALLS.format(name=name).encode() and os.path.lexists(path + _ASIDE):
+            os.rename(path + _ASIDE, path)
+        elif is_ours and bare == _SHEBANG:
+            os.unlink(path)
+        else:
+            _write(path, bare, status.st_mode)
+
+    @property
+    def _is_husky(self) -> bool:
+        return os.path.basename(self.hooks) == ".husky"
+
+    def _blocks(self, name: str) -> tuple[bytes, bytes]:
+        """Return the block of a file that is ours alone, and that for a script of the user's."""
+        # A file that others get with a commit must not name a directory of this machine.
+        search = "" if self.is_shared or self.program is None else f'PATH="$PATH:{_quoted(self.program)}"; '
+        start = "command -v reconcile >/dev/null 2>&1 || exit 0"
+        end = f"|| [ $? -ne {REFUSED} ] || exit 1" if name == "pre-commit" else "|| :"
+        line = f'( {search}{start}; exec reconcile hooks run {name} "$@" </dev/null ) {end}'
+        return block(_WRITTEN, _ALONE, line), block(_WRITTEN, line)
+
+    def _settings(self) -> list[tuple[str, str]]:
+        search = "" if self.program is None else f'PATH="$PATH:{_quoted(self.program)}"; '
+        known = f"{search}command -v reconcile >/dev/null 2>&1"
+        otherwise = "exec git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B"
+        return [
+            ("merge.reconcile.name", "conversations, by the rules of reconcile"),
+            ("merge.reconcile.driver", f"{known} || {otherwise}; exec reconcile merge-driver %O %A %B %P"),
+            # The base of several bases is no version of a branch: nothing of it becomes a fork.
+            ("merge.reconcile.recursive", "binary"),
+            ("diff.reconcile.textconv", f'f() {{ {known} || exec cat "$1"; exec reconcile textconv "$1"; }}; f'),
+        ]
+
+
+def _quoted(path: str) -> str:
+    """Return a path inside double quotes of a shell."""
+    return "".join(f"\\{char}" if char in '"$`\\' else char for char in path)
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _write(path: str, content: bytes, mode: int) -> None:
+    """Replace a file by way of a rename: git never runs a half-written script. An equal file is not touched."""
+    if _read(path) == content:
+        return
+    temporary = f"{path}.reconcile.tmp"
+    with open(temporary, "wb") as file:
+        file.write(content)
+    os.chmod(temporary, stat.S_IMODE(mode))
+    os.replace(temporary, path)
+
+
+def _setting(top: str, pattern: str) -> str | None:
+    """Return the first value of git's settings of this repository whose name matches; None if there is none."""
+    done = _git(top, "config", "--local", "--null", "--get-regexp", pattern)
+    return done.stdout.split("\0")[0].partition("\n")[2] if done.returncode == 0 else None
+
+
+def _ask(directory: str, *args: str) -> str:
+    done = _git(directory, *args)
+    if done.returncode:
+        reason = done.stderr.strip().splitlines()[-1:] or ["git gave no reason"]
+        raise HookError(f"git {args[0]}: {reason[0]}", "run `reconcile hooks status` to see what is installed")
+    return done.stdout.removesuffix("\n")
+
+
+def _git(directory: str, *args: str) -> subprocess.CompletedProcess[str]:
+    if shutil.which("git") is None:
+        raise HookError("git is not installed", "install git")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"LC_ALL": "C"}
+    return subprocess.run(  # noqa: S603 - no shell
+        ("git", *args),  # noqa: S607 - see above
+        cwd=directory,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,52 @@
+"""The lines of a hook's script and of ``.gitattributes`` that belong to `reconcile`: pure functions over their bytes.
+
+The lines are a block between two marks, so that they can be found and removed, and the rest stays byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+
+BEGIN = b"# reconcile: begin\n"
+END = b"# reconcile: end\n"
+_SHELL = re.compile(rb"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:ba|da|k|z)?sh\b[^\n]*\n")
+
+
+def block(*lines: str) -> bytes:
+    """Return lines as a block."""
+    return BEGIN + "".join(f"{line}\n" for line in lines).encode() + END
+
+
+def with_block(content: bytes, added: bytes) -> bytes | None:
+    """Return a shell script with a block in front of its commands, instead of an earlier block.
+
+    None if the content is no script for a shell.
+    """
+    bare = without_block(content)
+    if bare is None:
+        bare = content
+    first = _SHELL.match(bare)
+    if first is not None:
+        return bare[: first.end()] + added + bare[first.end() :]
+    # A script without a first line is run by a shell, as husky does with the files of its users.
+    return added + bare if bare.isascii() and not bare.startswith(b"#!") else None
+
+
+def in_front(content: bytes, added: bytes) -> bytes:
+    """Return a text file with a block as its first lines, instead of an earlier block."""
+    bare = without_block(content)
+    return added + (content if bare is None else bare)
+
+
+def without_block(content: bytes) -> bytes | None:
+    """Return the content without its block; None if it has none."""
+    start = content.find(BEGIN)
+    end = content.find(END, start)
+    return None if -1 in (start, end) else content[:start] + content[end + len(END) :]
+
+
+def block_of(content: bytes) -> bytes | None:
+    """Return the block in the content; None if it has none."""
+    start = content.find(BEGIN)
+    end = content.find(END, start)
+    return None if -1 in (start, end) else content[start : end + len(END)]

@@ -1,0 +1,365 @@
+"""The hooks of a repository: installed beside those of others, called by real git, and removed without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.planted import KINDS
+from tests.support.projects.git_world import CHILD, OTHER, PARENT, commit, git, place
+from tests.support.projects.watcher import Watching, until
+from tests.support.projects.world import (
+    LONG_AGO,
+    SCRIPT,
+    SECOND,
+    World,
+    append,
+    command,
+    events,
+    files,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+
+NAMES = ("pre-commit", "post-checkout", "post-merge", "post-rewrite")
+
+
+@pytest.fixture(autouse=True)
+def searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let git's hooks find the command, and no other one."""
+    monkeypatch.setenv("PATH", f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def hooks(world: World, *args: str, code: int = 0) -> str:
+    found = world.run("--workspace", world.project, "hooks", *args)
+    assert found.exit_code == code, found.output
+    return str(found.output)
+
+
+def tried(world: World, *args: str) -> tuple[int, str]:
+    """Run git; its exit code and what it prints about errors."""
+    done = subprocess.run(["git", *args], cwd=world.project, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
+    """Return content and mode of each file of a repository that reconcile or a user writes."""
+    return {
+        str(path.relative_to(directory)): (path.read_bytes(), path.stat().st_mode)
+        for path in files(directory)
+        if ".git/objects" not in str(path)
+    }
+
+
+def settle(world: World) -> None:
+    """Wait until no run in the background holds the lock."""
+    world.reconcile()
+
+
+def test_removal_leaves_the_repository_byte_for_byte(story: World) -> None:
+    before = tree(story.project)
+    for _ in range(2):
+        installed = hooks(story, "install", "--merge-driver")
+        assert installed.count("installed") == 6
+    assert tree(story.project) != before
+    hooks(story, "remove")
+    assert tree(story.project) == before
+    assert hooks(story, "status").count("not installed") == 6
+    hooks(story, "remove")
+
+
+USERS = {
+    "pre-commit": "#!/bin/sh\necho mine >> ran\n",
+    "post-checkout": "#!/usr/bin/env bash\necho mine >> ran\nexit 0",
+    "post-merge": "#!/usr/bin/env python3\nopen('ran', 'a').write('mine\\n')\n",
+    "post-rewrite": "#!/bin/sh",
+}
+
+
+def test_a_hook_of_the_users_stays_and_runs(story: World) -> None:
+    directory = story.project / ".git" / "hooks"
+    for name, content in USERS.items():
+        (directory / name).write_text(content)
+        (directory / name).chmod(0o755)
+    (directory / "post-merge").rename(story.project / "merge-hook")
+    (directory / "post-merge").symlink_to("../../merge-hook")
+    (story.project / ".gitattributes").write_text("*.png binary")
+    commit(story, "hooks")
+    (story.project / "ran").unlink()
+    before = tree(story.project)
+    hooks(story, "install", "--merge-driver")
+    (story.project / "file").write_text("a")
+    commit(story, "with hooks")
+    assert (story.project / "ran").read_text() == "mine\n"
+    git(story.project, "switch", "-q", "-c", "other")
+    assert (story.project / "ran").read_text() == "mine\n" * 2
+    git(story.project, "commit", "-q", "--allow-empty", "-m", "other")
+    git(story.project, "switch", "-q", "feature")
+    git(story.project, "merge", "-q", "other")
+    assert (story.project / "ran").read_text().count("mine") >= 5
+    hooks(story, "remove")
+    after = tree(story.project)
+    assert {name: after[name] for name in before if "hooks" in name or "attributes" in name} == {
+        name: what for name, what in before.items() if "hooks" in name or "attributes" in name
+    }
+    assert not [name for name in after if "before-reconcile" in name]
+
+
+def test_a_hook_that_is_not_executable_is_not_made_so(story: World) -> None:
+    path = story.project / ".git" / "hooks" / "pre-commit"
+    path.write_text("#!/bin/sh\nexit 1\n")
+    path.chmod(0o644)
+    before = tree(story.project)
+    hooks(story, "install")
+    git(story.project, "commit", "-q", "--allow-empty", "-m", "made")
+    hooks(story, "remove")
+    assert {name: what for name, what in tree(story.project).items() if "hooks" in name} == {
+        name: what for name, what in before.items() if "hooks" in name
+    }
+
+
+def test_lines_that_a_user_adds_to_our_hook_stay(story: World) -> None:
+    hooks(story, "install")
+    path = story.project / ".git" / "hooks" / "pre-commit"
+    path.write_text(path.read_text() + "echo more\n")
+    hooks(story, "install")
+    hooks(story, "remove")
+    assert path.read_text() == "#!/bin/sh\necho more\n"
+
+
+def test_hooks_of_all_repositories_are_refused(story: World, tmp_path: Path) -> None:
+    git(story.project, "config", "core.hooksPath", str(tmp_path / "shared"))
+    said = hooks(story, "install", code=1)
+    assert "core.hooksPath" in said
+    assert not (tmp_path / "shared").exists()
+
+
+def test_hooks_in_the_checkout_name_no_directory_of_this_machine(story: World) -> None:
+    git(story.project, "config", "core.hooksPath", ".githooks")
+    hooks(story, "install")
+    for name in NAMES:
+        assert str(SCRIPT.parent) not in (story.project / ".githooks" / name).read_text()
+    hooks(story, "remove")
+    assert not files(story.project / ".githooks")
+
+
+def test_without_reconcile_every_hook_is_quiet(story: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(story.project, "config", "core.hooksPath", ".githooks")
+    hooks(story, "install", "--merge-driver")
+    paths = os.environ["PATH"].split(os.pathsep)
+    monkeypatch.setenv("PATH", os.pathsep.join(path for path in paths if not os.path.exists(f"{path}/reconcile")))
+    for arguments in (("add", "-A"), ("commit", "-qm", "one"), ("switch", "-qc", "new"), ("merge", "-q", "feature")):
+        assert tried(story, *arguments) == (0, "")
+    git(story.project, "config", "core.hooksPath", "")
+
+
+def test_a_switch_syncs_at_once(story: World) -> None:
+    hooks(story, "install")
+    append(place(story, PARENT), 2, "g", LONG_AGO + 100 * SECOND)
+    git(story.project, "commit", "-qam", "went on")
+    assert tried(story, "switch", "-qc", "next") == (0, "")
+    assert story.event_count(PARENT) == 9
+    story.check_settled()
+
+
+def test_a_merge_and_a_rebase_sync_in_the_background(story: World) -> None:
+    hooks(story, "install")
+    for name, number, voice in (("one", PARENT, "g"), ("two", OTHER, "h")):
+        git(story.project, "switch", "-qc", name, "feature")
+        append(place(story, number), 2, voice, LONG_AGO + 100 * SECOND)
+        git(story.project, "commit", "-qam", name)
+    for how in (
+        ("rebase", "-q", "one"),
+        ("merge", "-q", "--no-edit", "--no-ff", "one"),
+        ("commit", "--amend", "-qm", "x"),
+    ):
+        code, _ = tried(story, *how)
+        assert code == 0
+    until = time.monotonic() + 20
+    while story.event_count(PARENT) != 9 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert story.event_count(PARENT) == 9
+    settle(story)
+
+
+def test_a_run_that_takes_long_goes_on_in_the_background(story: World) -> None:
+    hooks(story, "install")
+    append(place(story, PARENT), 2, "g", LONG_AGO + 100 * SECOND)
+    git(story.project, "commit", "-qam", "went on")
+    holder = subprocess.Popen(
+        [str(SCRIPT.parent / "python"), "-c", HOLD, str(story.state)], stdout=subprocess.PIPE, stdin=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    assert holder.stdin is not None
+    holder.stdout.readline()
+    started = time.monotonic()
+    code, said = tried(story, "switch", "-qc", "next")
+    assert (code, said.count("in the background")) == (0, 1)
+    assert time.monotonic() - started < 5
+    assert story.event_count(PARENT) == 7
+    holder.stdin.close()
+    holder.stdout.close()
+    holder.wait()
+    until = time.monotonic() + 20
+    while story.event_count(PARENT) != 9 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert story.event_count(PARENT) == 9
+    settle(story)
+
+
+HOLD = """
+import sys
+from reconcile.fs.locks import run_lock
+with run_lock(sys.argv[1], command="a test"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_checkout_without_conversations_is_left_alone(story: World, tmp_path: Path) -> None:
+    hooks(story, "install")
+    git(story.project, "switch", "-q", "--orphan", "empty")
+    assert tried(story, "commit", "-q", "--allow-empty", "-m", "empty") == (0, "")
+    assert tried(story, "worktree", "add", "-q", str(tmp_path / "beside"), "empty")[0] in (0, 128)
+
+
+def test_the_hooks_of_a_worktree_are_those_of_its_repository(story: World, tmp_path: Path) -> None:
+    hooks(story, "install", "--merge-driver")
+    commit(story, "attributes")
+    git(story.project, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "beside")
+    beside = World(tmp_path / "beside", story.run, story.user_data)
+    assert hooks(beside, "status").count("not installed") == 0
+    append(place(beside, PARENT), 2, "g", LONG_AGO + 100 * SECOND)
+    assert tried(beside, "commit", "-qam", "went on")[0] == 0
+    assert tried(beside, "switch", "-qc", "again")[0] == 0
+    assert story.event_count(PARENT) == 9
+
+
+def refused(world: World, *words: str) -> None:
+    """Demand that a commit is refused with these words, and that git would make it without the hook."""
+    git(world.project, "add", "-A")
+    before = git(world.project, "rev-parse", "HEAD")
+    code, said = tried(world, "commit", "-qm", "not to be made")
+    assert code == 1, said
+    for each in words:
+        assert each in said
+    assert git(world.project, "rev-parse", "HEAD") == before
+
+
+def test_a_private_conversation_is_not_committed(story: World) -> None:
+    hooks(story, "install")
+    directory = place(story, OTHER)
+    kept = shutil.copytree(directory, story.project / "kept")
+    story.reconcile("local", str(OTHER))
+    commit(story, "without it")
+    shutil.move(kept, directory)
+    append(directory, 1, "g", LONG_AGO + 100 * SECOND)
+    refused(story, "is private", f"reconcile project jp-c{OTHER}", "git rm -r --cached")
+
+
+def test_merge_markers_are_not_committed(story: World) -> None:
+    hooks(story, "install")
+    (place(story, PARENT) / "metadata.json").write_text("<<<<<<< ours\n{}\n=======\n{}\n>>>>>>> theirs\n")
+    refused(story, f"{PARENT}-parent/metadata.json", "git restore --staged")
+
+
+def test_a_half_written_conversation_is_not_committed(story: World) -> None:
+    hooks(story, "install")
+    write_json(story.workspace / "17500000008-new" / "metadata.json", {"last_activated_at": "2026-01-01 00:00:00.0"}, 0)
+    refused(story, "incomplete: events.json not staged")
+
+
+def test_a_conversation_can_be_removed_and_partly_changed(story: World) -> None:
+    hooks(story, "install")
+    shutil.rmtree(place(story, CHILD))
+    append(place(story, PARENT), 1, "g", LONG_AGO + 100 * SECOND)
+    git(story.project, "add", "-A")
+    assert tried(story, "commit", "-qm", "made") == (0, "")
+
+
+def test_a_secret_is_not_committed_and_not_printed(story: World) -> None:
+    hooks(story, "install")
+    secret = next(iter(KINDS.values()))(random.Random(1))
+    path = place(story, PARENT) / "events.json"
+    write_json(path, [*json.loads(path.read_bytes()), events(1, "g")[0] | {"content": f"key: {secret}"}], LONG_AGO)
+    refused(story, "a secret", "--no-verify")
+    _, said = tried(story, "commit", "-qm", "again")
+    assert secret not in said
+
+
+def test_a_commit_of_named_files_is_checked_as_git_makes_it(story: World) -> None:
+    """`git commit FILE` has an index of its own: what is staged beside it is not in the commit."""
+    hooks(story, "install")
+    write_json(story.workspace / "17500000008-new" / "metadata.json", {"last_activated_at": "2026-01-01 00:00:00.0"}, 0)
+    git(story.project, "add", "-A")
+    (story.project / "README").write_text("a")
+    git(story.project, "add", "README")
+    assert tried(story, "commit", "-qm", "one file", "README") == (0, "")
+    append(place(story, PARENT), 1, "g", LONG_AGO)
+    path = place(story, PARENT) / "events.json"
+    path.write_text("[")
+    assert tried(story, "commit", "-qm", "broken", str(path.relative_to(story.project)))[0] == 1
+
+
+def test_the_first_commit_of_a_repository_is_checked(world: World) -> None:
+    (world.workspace / "17500000008-new").mkdir(parents=True)
+    (world.workspace / "17500000008-new" / "events.json").write_text("[")
+    git(world.project, "init", "-q")
+    hooks(world, "install")
+    git(world.project, "add", "-A")
+    code, said = tried(world, "commit", "-qm", "first")
+    assert code == 1
+    assert "metadata.json not staged" in said
+
+
+def test_watch_and_hooks_do_the_work_once(story: World) -> None:
+    hooks(story, "install")
+    with Watching(story):
+        for at, name in enumerate(("one", "two", "three")):
+            append(place(story, PARENT), 2, "ghi"[at], LONG_AGO + (100 + at) * SECOND)
+            assert tried(story, "commit", "-qam", name) == (0, "")
+            assert tried(story, "switch", "-qc", name)[0] == 0
+            until(lambda: story.event_count(PARENT) == 9 + 2 * at, "the events are in the store")  # noqa: B023
+    settle(story)
+    runs = json.loads(story.run("--workspace", story.project, "log", "--json").stdout)["runs"]
+    steps = [
+        step
+        for run in runs
+        for step in json.loads(story.run("--workspace", story.project, "log", run["id"], "--json").stdout)["runs"][0][
+            "steps"
+        ]
+    ]
+    copies = [step for step in steps if step["kind"] == "copy" and step["unit"] == "stream"]
+    assert len([step for step in copies if step["conversation"] == f"jp-c{PARENT}"]) == 1 + 3
+
+
+def test_install_needs_a_repository(world: World) -> None:
+    assert "git" in hooks(world, "install", code=1)
+
+
+def test_wrong_words(story: World) -> None:
+    assert "--merge-driver" in hooks(story, "status", "--merge-driver", code=2)
+    assert "more" in hooks(story, "status", "more", code=2)
+    assert "pre-commit" in hooks(story, "run", "pre-push", code=2)
+
+
+def test_status_as_json(story: World) -> None:
+    hooks(story, "install")
+    found = json.loads(hooks(story, "status", "--json"))
+    assert [part["name"] for part in found["parts"]] == [*NAMES, "attributes", "merge driver"]
+
+
+def test_a_hook_that_is_called_without_arguments(story: World) -> None:
+    done = subprocess.run(command("-w", story.project, "hooks", "run", "post-checkout"), check=False)
+    assert done.returncode == 0
