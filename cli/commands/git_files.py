@@ -149,7 +149,7 @@ def _kept(place: _Place, continuation: bytes, beside: bytes | None, form: Format
             return "this workspace has no store yet (run reconcile once)"
         if settings_of(roots).diverged is not Diverged.FORK:
             return 'the setting diverged is not "fork"'
-        code = run(options, "reconcile merge-driver", _Continuation(place.conversation, files).adjust)
+        code = run(options, lambda: "reconcile merge-driver", _Continuation(place.conversation, files).adjust)
     except ReconcileError as error:
         return error.message
     except OSError as error:
