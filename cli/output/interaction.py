@@ -124,7 +124,9 @@ def is_question(item: Item) -> bool:
     """Tell whether an answer resolves a held item."""
     if item.reason is Reason.CONFLICT_HELD:
         return False  # it is asked about as a conflict
-    return item.reason in (Reason.BULK, Reason.ANCESTORS_ABSENT, Reason.SECRET) or bool(_takes(item))
+    if item.reason is Reason.SECRET:
+        return bool(item.resolve)  # empty if a file can't be checked
+    return item.reason in (Reason.BULK, Reason.ANCESTORS_ABSENT) or bool(_takes(item))
 
 
 def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:

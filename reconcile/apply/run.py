@@ -159,7 +159,7 @@ def carry_out(
             run = _begin(site, plan, world, command, undoes)
             if history:
                 site.state.save_update(site.number, BaselineUpdate(history=history))
-        stage = _stage(site, roots, run, command)
+        stage = _stage(site, roots, run, command, plan)
         _preserve(site, kept, stage)
         journal = site.state.journal
         outcome = Executor(stage, site.locks, site.format, Recorder(site.state, run, site.clock), progress).run(plan)
@@ -188,7 +188,7 @@ def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str 
     return run
 
 
-def _stage(site: Site, roots: dict[Side, Root], run: str, command: str) -> Stage:
+def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Plan) -> Stage:
     return Stage(
         roots=roots,
         vault=site.vault,
@@ -198,6 +198,7 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str) -> Stage
         unit_of=site.format.unit_of,
         id_of=site.format.id_of,
         metadata_file=site.format.metadata_file,
+        contents=plan.contents,
     )
 
 

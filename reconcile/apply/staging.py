@@ -228,6 +228,8 @@ class Stage(Struct, kw_only=True):
     id_of: Callable[[str], str | None]
     metadata_file: str
     """The name of the metadata file; empty if a record may be a single file (`Format.metadata_file`)."""
+    contents: Mapping[Place, tuple[Fingerprint, bytes]] = field(default_factory=dict)
+    """Sources that were read before, each with its fingerprint from before that."""
     numbers: int = 0
     staged: list[str] = field(default_factory=list)
     sources: dict[Place, Fingerprint] = field(default_factory=dict)
@@ -381,8 +383,12 @@ class Stage(Struct, kw_only=True):
         else:
             fd, status = self.roots[write.source.side].open_with_status(write.source.path)
             try:
-                self.sources[write.source] = fingerprint_of(status)
-                yield (read_all(fd, write.size)[0],) if write.size <= CHUNK else chunks_of(fd)
+                found = self.sources[write.source] = fingerprint_of(status)
+                known = self.contents.get(write.source)
+                if known is not None and known[0] == found:
+                    yield (known[1],)
+                else:
+                    yield (read_all(fd, write.size)[0],) if write.size <= CHUNK else chunks_of(fd)
             finally:
                 os.close(fd)
 

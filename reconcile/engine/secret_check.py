@@ -6,15 +6,19 @@ are found by their digests, which `reconcile.apply` compares again when it copie
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.fs.files import Directory, read_files
+from reconcile.fs.files import Directory, error_text, fingerprint_of, read_all
+from reconcile.fs.hashing import digest as digest_of
+from reconcile.fs.paths import regular_descriptor
 from reconcile.model.plan import Item, Kind, Note
 from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE, Fault, Side, joined
+from reconcile.model.snapshot import WHOLE, Side, joined
 from reconcile.planning.filters import without_secrets
 from reconcile.secrets.detection import find_secrets
 from reconcile.state.allowed_secrets import AllowedSecret, AllowedSecrets
@@ -23,11 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from reconcile.apply.run import Site
+    from reconcile.fs.files import Fingerprint
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Plan, Write
     from reconcile.model.snapshot import Copy, Digest, File, Place
     from reconcile.secrets.detection import Finding
 
+_MOST_KEPT = 32 << 20
+"""Bytes of contents that were read and are kept for the steps that write them."""
 _NAMED = 3
 """Secrets that a message names."""
 
@@ -69,31 +76,39 @@ class SecretCheck:
             self._key, self._known = key, {}
         files = _Files(self._site, plan, world, pending)
         found: dict[str, list[tuple[str, Finding]]] = {}
+        unread: list[Item] = []
         for action in actions:
             for write in action.writes:
                 unit = self._site.format.unit_of(files.name_of(write)) or WHOLE
-                in_write = self._in_write(files, action, write)
+                try:
+                    in_write = self._in_write(files, action, write)
+                except OSError as error:
+                    words = f"{write.target} can't be checked for secrets ({error_text(error)})"
+                    unread.append(_item(action.conversation, action.title, unit, words, ()))
+                    continue
                 found.setdefault(action.conversation, []).extend((unit, each) for each in in_write)
         for conversation in wanted:
             found.setdefault(conversation, []).extend((WHOLE, each) for each in self._in_files(files, conversation))
-        if not any(found.values()):
+        plan = replace(plan, contents=files.read) if files.read else plan
+        if not (unread or any(found.values())):
             return plan
         allowed = self._list.fingerprints()
         titles = {action.conversation: action.title for action in actions}
-        held: list[Item] = []
+        held = list({item.conversation: item for item in unread}.values())
         notes: list[Note] = []
         granted: list[tuple[str, str, str]] = []
         for conversation, findings in found.items():
             units = {finding.fingerprint: unit for unit, finding in findings}
             new = {each.fingerprint: each for _, each in findings if each.fingerprint not in allowed}
-            if not new:
+            if not new or any(item.conversation == conversation for item in unread):
                 continue
             unit, words = units[next(iter(new))], _named(new.values())
             if conversation in wanted:
                 granted += [(fingerprint, each.kind, conversation) for fingerprint, each in new.items()]
                 notes.append(Note(conversation=conversation, reason=Reason.SECRET_ALLOWED, message=f"allows {words}"))
             else:
-                held.append(_item(conversation, titles[conversation], unit, words))
+                resolve = (f"reconcile resolve {conversation} --allow-secrets", f"reconcile local {conversation}")
+                held.append(_item(conversation, titles[conversation], unit, words, resolve))
         plan = replace(plan, notes=(*plan.notes, *notes), granted=tuple(granted)) if granted else plan
         return without_secrets(plan, held) if held else plan
 
@@ -125,6 +140,9 @@ class _Files:
     def __init__(self, site: Site, plan: Plan, world: WorldState, pending: Mapping[Digest, bytes]) -> None:
         self._site = site
         self._contents = dict(pending)
+        self._room = _MOST_KEPT
+        self.read: dict[Place, tuple[Fingerprint, bytes]] = {}
+        """The files that the plan copies and that were read, as far as they fit, with their fingerprints."""
         request = plan.policy.request
         self._source = request.id if isinstance(request, ForkRequest) else None
         """The conversation that a requested fork continues: its events are public already, if it is."""
@@ -154,8 +172,8 @@ class _Files:
         conversations = (action.conversation, *self._copies)  # a fork has the files of another conversation
         for conversation in conversations:
             for place, file in self._places_of(conversation):
-                if file.digest == write.digest:
-                    return self._read(place)
+                if file.digest == write.digest and (content := self._read(place, write.digest)) is not None:
+                    return content
         return self._site.vault.read(write.kept) if write.kept is not None else None
 
     def digests_before(self, action: Action, name: str) -> Iterator[Digest | None]:
@@ -168,10 +186,11 @@ class _Files:
         return [content for content in contents if content is not None]
 
     def of_conversation(self, conversation: str) -> Iterator[bytes]:
-        """Yield the files of a conversation on both sides."""
+        """Yield the files of a conversation on both sides that can be read."""
         for place, _ in self._places_of(conversation):
-            if (content := self._read(place)) is not None:
-                yield content
+            with suppress(OSError):
+                if (content := self._read(place)) is not None:
+                    yield content
 
     def _before(self, action: Action, name: str) -> Iterator[tuple[Place, Digest | None]]:
         for conversation in (action.conversation, self._source):
@@ -179,17 +198,32 @@ class _Files:
                 if place.side is Side.WORKSPACE and file.name == name:
                     yield place, file.digest
 
-    def _read(self, place: Place) -> bytes | None:
-        above, _, name = place.path.rpartition("/")
+    def _read(self, place: Place, digest: Digest | None = None) -> bytes | None:
+        """Return the bytes of a file, with this digest if one is given; None if there is no such file any more.
+
+        Raises `OSError`.
+        """
+        root = self._site.conversations(place.side)
         try:
-            with (
-                Directory.open_root(self._site.conversations(place.side)) as root,
-                root.below(above) as directory,
-            ):
-                files = read_files(directory, [name])
-        except OSError:
+            fd = regular_descriptor(os.path.join(root, place.path), os.O_RDONLY)
+        except FileNotFoundError:
             return None
-        return None if isinstance(files, Fault) else files[name][0]
+        except OSError:  # the path may be longer than the system takes
+            above, _, name = place.path.rpartition("/")
+            with Directory.open_root(root) as top, top.below(above) as directory:
+                fd = directory.open_file(name)
+        try:
+            status = os.fstat(fd)
+            content = read_all(fd, status.st_size)[0]
+        finally:
+            os.close(fd)
+        if digest is not None and digest_of(content) != digest:
+            return None
+        if digest is not None:
+            self._room -= len(content)
+            if self._room >= 0:
+                self.read[place] = fingerprint_of(status), content
+        return content
 
 
 def _named(findings: Iterable[Finding]) -> str:
@@ -198,12 +232,8 @@ def _named(findings: Iterable[Finding]) -> str:
     return "; ".join(words[:_NAMED]) + more
 
 
-def _item(conversation: str, title: str | None, unit: str, words: str) -> Item:
+def _item(conversation: str, title: str | None, unit: str, words: str, resolve: tuple[str, ...]) -> Item:
+    message = f"not published: {words}"
     return Item(
-        conversation=conversation,
-        title=title,
-        unit=unit,
-        reason=Reason.SECRET,
-        message=f"not published: {words}",
-        resolve=(f"reconcile resolve {conversation} --allow-secrets", f"reconcile local {conversation}"),
+        conversation=conversation, title=title, unit=unit, reason=Reason.SECRET, message=message, resolve=resolve
     )

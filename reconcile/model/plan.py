@@ -254,6 +254,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Conversations with actions that wait for the end of a git operation or of a program's work, or that a saved plan
     doesn't have.
     """
+    contents: Mapping[Place, tuple[tuple[int, int, int, int], bytes]] = field(default_factory=dict)
+    """Sources of writes that were read while planning, each with its stat fingerprint from before: as long as a source
+    has that, its step need not read it again."""
     granted: tuple[tuple[str, str, str], ...] = ()
     """Secrets that are allowed from now on, before the first action: fingerprint, kind, conversation."""
     waiting: tuple[tuple[tuple[str, Verb], PendingRequest | None], ...] = ()
