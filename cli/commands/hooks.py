@@ -16,6 +16,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.background import run_at_most
 from reconcile.fs.git_hooks import HOOKS, REFUSED, HookError, Repository, State
 from reconcile.fs.git_state import checkout_top, git_busy
+from reconcile.state.directory import state_directory
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reconcile.adapters.roots import Roots
-    from reconcile.scan.staged import Staged
+    from reconcile.scan.staged import Detector, Staged
 
     from ..arguments import Options
 
@@ -37,6 +38,10 @@ _PATIENCE = 0.7
 _GIT_ENDS = 10.0
 """Seconds that a run waits in the background for the end of git's operation that called the hook."""
 _LOOKS = 0.02
+_OF_FILES = ("0",)
+"""The last word after a checkout of single files. The pre-commit framework puts unstaged changes aside with one, for
+a moment: a run must not take that for an edit, or move a directory.
+"""
 
 
 @click.command(
@@ -112,9 +117,11 @@ def _report(options: Options, repository: Repository) -> None:
         show(["", "Outdated lines are of another version, or of a program that has moved: reconcile hooks install"])
 
 
-def _run(options: Options, name: str = "", *_: str) -> int:
+def _run(options: Options, name: str = "", *words: str) -> int:
     if name not in HOOKS:
         raise click.UsageError(f"hooks run needs one of {', '.join(HOOKS)}")
+    if name == "post-checkout" and words[2:] == _OF_FILES:
+        return ExitCode.DONE
     try:
         roots = find_roots(options)
     except LocateError:  # a checkout without conversations
@@ -166,7 +173,7 @@ def _before_commit(roots: Roots) -> int:
     try:
         from reconcile.formats import get_format
 
-        found = refused(git, below, get_format(roots.format, settings.ignore), _privacy(roots), _secrets)
+        found = refused(git, below, get_format(roots.format, settings.ignore), _privacy(roots), _detector(roots))
     except (GitError, ReconcileError, OSError) as error:
         _say(f"the commit was not checked: {str(error) or 'git gave no answer'}")
         return ExitCode.DONE
@@ -195,11 +202,16 @@ def _privacy(roots: Roots) -> Callable[[str], bool]:
     return is_private
 
 
-def _secrets(content: bytes, before: bytes | None) -> tuple[str, ...]:
-    from reconcile.secrets.detection import find_secrets  # here: see above
+def _detector(roots: Roots) -> Detector:
+    """Return a function that returns the secrets in a file, in words, without those that the user allows."""
+    from reconcile.state.allowed_secrets import AllowedSecrets  # here: see above
 
-    # The fingerprint isn't used, so that its key doesn't matter.
-    return tuple(finding.words for finding in find_secrets(content, b"", () if before is None else (before,)))
+    known = AllowedSecrets(state_directory(roots.key, os.environ, sys.platform))
+
+    def secrets_in(content: bytes, before: bytes | None) -> tuple[str, ...]:
+        return tuple(finding.words for finding in known.find_secrets(content, () if before is None else (before,)))
+
+    return secrets_in
 
 
 def _print(each: Staged) -> None:

@@ -30,7 +30,9 @@ ATTRIBUTES = ".gitattributes"
 _ASIDE = ".before-reconcile"
 """The end of the name of a user's hook that is called by ours."""
 _LEGACY = ".legacy"
-"""The end of the name that the pre-commit framework gives to a hook that was there before it."""
+"""The end of the name that the pre-commit framework gives to a hook that was there before it, and calls."""
+_OLD = ".old"
+"""The end of the name that lefthook gives to such a hook. lefthook doesn't call it."""
 _WRITTEN = "# Written by `reconcile hooks install`; `reconcile hooks remove` removes these lines."
 _ALONE = "# The whole file is."
 _SHEBANG = b"#!/bin/sh\n"
@@ -118,7 +120,7 @@ class Repository(Struct, frozen=True):
     def remove(self) -> None:
         """Remove everything that `install` adds. Raises `HookError`, `OSError`."""
         for name in HOOKS:
-            for ending in ("", _LEGACY):
+            for ending in ("", _LEGACY, _OLD):
                 self._remove(name, ending)
         path = os.path.join(self.project, ATTRIBUTES)
         content = None if os.path.islink(path) else _read(path)

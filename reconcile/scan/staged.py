@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from reconcile.fs.git import Git
     from reconcile.model.format import Format
 
-    Detector = Callable[[bytes, bytes | None], tuple[str, ...]]
-    """Returns the secrets in a file, in words; the second argument is the file in HEAD."""
+Detector: TypeAlias = "Callable[[bytes, bytes | None], tuple[str, ...]]"
+"""Returns the secrets in a file, in words; the second argument is the file in HEAD."""
 
 
 class Staged(Struct, frozen=True):

@@ -173,6 +173,33 @@ def test_a_switch_syncs_at_once(story: World) -> None:
     settle(story)
 
 
+def test_a_checkout_of_files_is_no_switch(story: World) -> None:
+    """The pre-commit framework puts unstaged changes aside with one; a run would take that for an edit."""
+    append(place(story, PARENT), 2, "g", LONG_AGO + 100 * SECOND)
+    story.reconcile()
+    hooks(story, "install")
+    before = story.stamps()
+    assert tried(story, "checkout", "--", ".")[0] == 0
+    after = story.stamps()
+    assert {path for path in before if before[path] != after[path]} <= {
+        str(path) for path in paths(place(story, PARENT))
+    }
+
+
+def paths(directory: Path) -> list[Path]:
+    return [directory, *files(directory)]
+
+
+def test_a_secret_that_is_allowed_is_committed(story: World) -> None:
+    hooks(story, "install")
+    secret = next(iter(KINDS.values()))(random.Random(1))
+    path = place(story, PARENT) / "events.json"
+    write_json(path, [*json.loads(path.read_bytes()), events(1, "g")[0] | {"content": f"key: {secret}"}], LONG_AGO)
+    refused(story, "a secret")
+    assert story.run("--workspace", story.project, "resolve", str(PARENT), "--allow-secrets").exit_code == 0
+    assert tried(story, "commit", "-qm", "allowed") == (0, "")
+
+
 def test_a_merge_and_a_rebase_sync_in_the_background(story: World) -> None:
     hooks(story, "install")
     for name, number, voice in (("one", PARENT, "g"), ("two", OTHER, "h")):
