@@ -55,6 +55,19 @@ def _read_text(file: str) -> str:
         ) from None
 
 
+def read_saved(options: Options, file: str) -> tuple[Plan, Roots]:
+    """Read a saved plan, and locate its sides. They become options if they aren't found without.
+
+    Raises:
+        PlanFileError: it can't be read, or is no plan.
+        PlanElsewhereError: the options name other sides.
+    """
+    from reconcile.serialization.plan_file import read_plan
+
+    plan, workspace, store = read_plan(_read_text(file), file)
+    return plan, _find_sides(options, workspace, store, file)
+
+
 @click.command(
     "apply",
     cls=Command,
@@ -72,15 +85,12 @@ def apply(context: click.Context, file: str) -> None:
     Carries out the actions of FILE, which --out has saved, and no others. It asks nothing, also before removals. It
     skips each conversation that has changed since the plan was made, and exits with 4 then.
     """
-    from reconcile.serialization.plan_file import read_plan
-
     options = options_of(context)
-    plan, workspace, store = read_plan(_read_text(file), file)
-    roots = _find_sides(options, workspace, store, file)
+    plan, roots = read_saved(options, file)
     settings = settings_of(roots)
     dry = options.is_dry
     with open_session(roots, settings, readonly=dry) as session:
-        _check_ids(plan, session.format, file)
+        check_ids(plan, session.format, file)
         if dry:
             present = _present(Engine(session), plan, settings)
             outcome = _of_saved(plan, Outcome(), present)
@@ -185,7 +195,7 @@ def _saved_policy(plan: Plan, settings: Settings) -> Policy:
     )
 
 
-def _check_ids(plan: Plan, form: Format, file: str) -> None:
+def check_ids(plan: Plan, form: Format, file: str) -> None:
     """Refuse actions whose conversation has an invalid id: ids name the locks that are taken.
 
     Raises:

@@ -37,11 +37,12 @@ from ..run import apply_pass, save_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from typing import TypeVar
+    from typing import NoReturn, TypeVar
 
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Item, Note, Plan
     from reconcile.model.policy import Policy
     from reconcile.planning.context import PlanningContext
@@ -73,6 +74,21 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     last run.
     Local ones are never restored to the workspace. Also restores .jp/.id.
     """
+    restore_lost(context, everything=everything, source=source)
+
+
+def restore_lost(
+    context: click.Context,
+    *,
+    everything: bool = False,
+    source: str | None = None,
+    walked: Callable[[Session, Plan, Callable[[tuple[str, ...]], Plan]], Plan] | None = None,
+) -> NoReturn:
+    """Restore what the workspace has lost, and end the command.
+
+    ``walked`` shows the offer, and returns the plan that a person has chosen, or ends the command. It gets a function
+    that plans a part of the offer. Without it, questions are asked.
+    """
     options = options_of(context)
     cwd = os.getcwd()
     roots = _locate(options, source)
@@ -92,17 +108,14 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             offered = offers(planning, memories)
             left_out = offered.left_out
         _print_left_out(options, planning, left_out)
-        there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
-        for lost in lost_with_store(session, there):
-            way = f": {lost.command}" if lost.command else ""
-            print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
+        _print_lost(options, session, world)
 
         def planned(conversations: tuple[str, ...]) -> Plan:
             policy = _policy(options, settings, conversations, tuple(record.id for record in records))
             return plan_for_policy(session, world, policy)
 
         place = "here" if source is None else f"in {source}"
-        answered = not everything and bool(offered.groups) and _asks_by_group(options)
+        answered = walked is None and not everything and bool(offered.groups) and _asks_by_group(options)
         if answered:
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
         elif not everything:
@@ -113,6 +126,9 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             _name_forks(options, session, planning, None if source is None else records[0].project)
         _name_older_versions(options, planning)
         plan = planned(chosen)
+        if walked is not None and chosen:
+            plan, answered = walked(session, plan, planned), not options.is_dry
+            chosen = _requested(plan)
         if not _confirm(options, roots, session, plan, answered=answered, declined=answered and not chosen):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:
@@ -128,6 +144,19 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         is_shown = bool(plan.actions) and not options.yes and pass_.plan.actions == plan.actions
         code = apply_pass(engine, pass_, options, command_line(context), is_shown=is_shown)
     context.exit(code)
+
+
+def _print_lost(options: Options, session: Session, world: WorldState) -> None:
+    """Print what was lost with a store, and the command that restores what is left of it."""
+    there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
+    for lost in lost_with_store(session, there):
+        way = f": {lost.command}" if lost.command else ""
+        print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
+
+
+def _requested(plan: Plan) -> tuple[str, ...]:
+    request = plan.policy.request
+    return request.ids if isinstance(request, ProjectRequest) else ()
 
 
 def _locate(options: Options, source: str | None) -> Roots:

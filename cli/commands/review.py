@@ -9,24 +9,26 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 
 from ..command import PLANS, Command
 from ..context import open_session, policy_of, settings_of
-from ..options import command_line, options_of
+from ..options import RUNS, command_line, options_of
 from ..output.errors import ExitCode
 from ..output.interaction import UnansweredError, cancel, is_interactive
 from ..output.plan_text import exit_code, report
-from ..output.summary import summary
-from ..output.text import Style, short_path
+from ..output.text import short_path
 from ..review.reading import Reader
 from ..review.subjects import subjects_of
-from ..review.walk import Walk
+from ..review.walk import Walk, summary_text
 from ..run import announce_new_store, opened, save_plan, selection
-from .apply import carry_out
+from .apply import carry_out, check_ids, read_saved
 
 if TYPE_CHECKING:
-    from reconcile.engine.engine import Engine
+    from collections.abc import Callable
+
+    from reconcile.engine.session import Session
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
 
@@ -38,6 +40,10 @@ _INSTALL = (
     "pipx install --force 'reconcile-fs[review]', uv tool install 'reconcile-fs[review]', or "
     "pip install 'reconcile-fs[review]'; without it: reconcile review --plain"
 )
+
+
+_SHAPING = frozenset({"only", "below", "prefer", "allow_bulk_removal"})
+"""The options that shape a new plan."""
 
 
 class NoTextualError(ReconcileError):
@@ -53,30 +59,52 @@ class NoTextualError(ReconcileError):
     examples=(
         ("reconcile review", "Walk through the plan of a run, decide conflicts, and apply it."),
         ("reconcile review --plain", "The same as lines and questions, also for a screen reader."),
+        ("reconcile review plan.json", "Walk through a saved plan, leave conversations out, and apply the rest."),
+        ("reconcile review --undo", "The same with the undo of the last run."),
     ),
 )
+@click.argument("file", required=False, type=click.Path())
+@click.option("--recover", "recovers", is_flag=True, help="Walk through what `recover` would restore.")
+@click.option("--undo", metavar="[RUN]", is_flag=False, flag_value="", help="The undo of RUN, or of the last run.")
+@click.option("--run", metavar="RUN", help="A run of the log, only to look at.", shell_complete=RUNS)
 @click.option("--plain", is_flag=True, help="Lines and questions, no full screen.")
 @click.pass_context
-def review(context: click.Context, plain: bool) -> None:
+def review(
+    context: click.Context, file: str | None, recovers: bool, undo: str | None, run: str | None, plain: bool
+) -> None:
     """Walk through a plan, decide its conflicts, and apply it.
 
     Shows all conversations of the plan as a tree, and both versions of the chosen one. Nothing changes before the key
     `a`, which shows what would be done and asks once. It leaves an undecided conflict as it is: the next plain run
     takes the newer side, unless you hold it. The run is one like any other: `reconcile undo` undoes it.
 
+    FILE is a plan that --out has saved. Of such a plan, an undo and `recover`, you can leave conversations out.
+
     Needs the extra `review` (Textual), except with --plain.
     """
     options = options_of(context)
+    if sum((file is not None, recovers, undo is not None, run is not None)) > 1:
+        raise click.UsageError("choose one: FILE, --recover, --undo or --run")
+    if (file is not None or run is not None) and (shaping := _SHAPING & options.given):
+        name = min(shaping).replace("_", "-")
+        raise click.UsageError(f"--{name}: the plan of {'FILE' if file is not None else '--run'} is made already")
     plain = _is_plain(options, plain=plain)
+    if recovers:
+        from .recover import restore_lost
+
+        restore_lost(context, walked=partial(_walked_recovery, options, plain=plain))
+    saved = None if file is None else read_saved(options, file)[0]
     with opened(options) as engine:
         session, roots = engine.session, engine.session.roots
         announce_new_store(options, roots, "a run creates")
-        walk = walk_of(options, engine)
+        walk = _walk_of(options, engine, saved, file, undo, run)
         if not walk.subjects:
             report(options, roots, session.notices, walk.plan, None)
             context.exit(exit_code(walk.plan, None, options))
         result = _walked(options, walk, plain=plain)
         notices = tuple(session.notices)
+    if not walk.apply_words:
+        context.exit(ExitCode.DONE)
     decided = result.plan
     if decided is None:
         cancel(options)
@@ -87,6 +115,39 @@ def review(context: click.Context, plain: bool) -> None:
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=False) as session:
         context.exit(carry_out(options, session, decided, settings, command_line(context)))
+
+
+def _walk_of(
+    options: Options, engine: Engine, saved: Plan | None, file: str | None, undo: str | None, run: str | None
+) -> Walk:
+    """Return the walk that the options choose."""
+    if saved is None and undo is None and run is None:
+        return walk_of(options, engine)
+    from ..review.sources import walk_of_run, walk_of_saved, walk_of_undo
+
+    policy = policy_of(options, settings_of(engine.session.roots), selection(engine, options))
+    if undo is not None:
+        return walk_of_undo(engine, policy, undo, _apply_words(options))
+    if saved is None:
+        return walk_of_run(engine, policy, run or "")
+    check_ids(saved, engine.session.format, file or "")
+    return walk_of_saved(engine, saved, f"reconcile review {file}", _apply_words(options))
+
+
+def _walked_recovery(
+    options: Options, session: Session, plan: Plan, planned: Callable[[tuple[str, ...]], Plan], *, plain: bool
+) -> Plan:
+    """Walk through what `recover` offers, and return the plan of the rest; quitting ends the command."""
+    from ..review.sources import walk_of_recovery
+
+    engine = Engine(session)
+    engine.refresh()
+    result = _walked(options, walk_of_recovery(engine, plan, planned, _apply_words(options)), plain=plain)
+    return cancel(options) if result.plan is None else result.plan
+
+
+def _apply_words(options: Options) -> str:
+    return "show the plan" if options.is_dry else "apply"
 
 
 def _is_plain(options: Options, *, plain: bool) -> bool:
@@ -137,14 +198,10 @@ def walk_of(options: Options, engine: Engine) -> Walk:
         heading=f"reconcile review  {short_path(roots.project)}",
         read=reader.read,
         plan_for=plan_for,
-        summary=partial(_summary, roots.noun),
+        summary=partial(summary_text, roots.noun),
         opened=reader.open_with,
-        apply_words="show the plan" if options.is_dry else "apply",
+        apply_words=_apply_words(options),
     )
-
-
-def _summary(noun: str, plan: Plan) -> str:
-    return " ".join(summary(plan, Style(colored=False), noun=noun))
 
 
 def _walked(options: Options, walk: Walk, *, plain: bool) -> Result:

@@ -57,6 +57,9 @@ _NOT_OFFERED: Mapping[Choice, str] = {
 }
 
 
+_ONLY_SKIP = "this plan is made already: k leaves a conversation out"
+
+
 class ReviewApp(App[Result]):
     """The full-screen view."""
 
@@ -124,7 +127,12 @@ class ReviewApp(App[Result]):
         first = next((number for number, each in enumerate(self.walk.subjects) if self.decisions.is_open(each)), 0)
         view.move_to(self.outline.at(first))
         total = self.decisions.counts(self.walk.subjects).total
-        self.say(f"{total} to decide: press a key of the last line. Nothing changes before you apply." if total else "")
+        if not self.walk.apply_words:
+            self.say("This view only shows.")
+        elif total:
+            self.say(f"{total} to decide: press a key of the last line. Nothing changes before you apply.")
+        else:
+            self.say("k leaves a conversation out. Nothing changes before you apply.")
         self.refresh_all()
 
     def on_resize(self, event: Resize) -> None:
@@ -211,7 +219,7 @@ class ReviewApp(App[Result]):
         was_open = self.decisions.is_open(subject, unit)
         decided = self.decisions.with_choice(subject, unit, choice)
         if decided is None:
-            self.say(f"{subject.name}: {_NOT_OFFERED[choice]}")
+            self.say(f"{subject.name}: {_NOT_OFFERED[choice] if subject.allowed is None else _ONLY_SKIP}")
             self.bell()
             return
         self.decisions = decided

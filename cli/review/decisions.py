@@ -110,6 +110,10 @@ class Decisions(Struct, frozen=True):
         """Tell whether the run leaves out all of a conversation."""
         return self.chosen.get((subject.conversation, WHOLE)) is Choice.SKIP
 
+    def left_out(self, subjects: Sequence[Subject]) -> frozenset[str]:
+        """Return the conversations that are skipped."""
+        return frozenset(subject.conversation for subject in subjects if self.skipped(subject))
+
     def policy(self, plan: Plan, subjects: Sequence[Subject]) -> Policy:
         """Return the policy of the plan with the decisions, as `resolve`, answers and ``--only`` would make it."""
         base = plan.policy
@@ -120,6 +124,8 @@ class Decisions(Struct, frozen=True):
             whole = self.chosen.get((id_, WHOLE))
             if whole is Choice.SKIP:
                 left_out.add(id_)
+            elif subject.allowed is not None:
+                continue
             elif (
                 whole in _OF_ALL
                 or (whole is not None and not subject.conflicts)

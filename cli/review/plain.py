@@ -31,6 +31,9 @@ _MARKS = {lines.STORE_CHANGED: ("[-", "-]"), lines.WORKSPACE_CHANGED: ("{+", "+}
 def walk_in_lines(options: Options, walk: Walk) -> Result:
     """Ask about each subject that needs a decision, then on request about the others, and last whether to apply."""
     subjects = walk.subjects
+    if not walk.apply_words:
+        _show_all(walk)
+        return Result()
     asked = [each for each in subjects if each.is_question]
     others = [each for each in subjects if not each.is_question and each.offered()]
     _say(f"The plan has {_counted(len(asked), 'conversation')} to decide, {len(others)} other.")
@@ -45,6 +48,21 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
     for sentence in sentences(walk, decisions, plan):
         _say(sentence)
     return Result(plan if confirm(f"\n{walk.apply_words.capitalize()}?") else None)
+
+
+def _show_all(walk: Walk) -> None:
+    """Print what the plan says about each conversation; nothing is asked."""
+    _say(walk.heading)
+    for number, subject in enumerate(walk.subjects):
+        click.echo()
+        _say(f"[{number + 1} of {len(walk.subjects)}]")
+        _print_details(walk, subject, WHOLE, Decisions())
+
+
+def _print_details(walk: Walk, subject: Subject, unit: str, decisions: Decisions) -> None:
+    reading, columns = walk.read(subject.conversation), terminal_columns()
+    for line in detail_lines(subject, unit, decisions, reading, columns, two_columns=False):
+        click.echo(marked(line))
 
 
 def _ask_about(options: Options, walk: Walk, subjects: list[Subject], decisions: Decisions) -> tuple[Decisions, bool]:
@@ -75,12 +93,9 @@ def _ask_about(options: Options, walk: Walk, subjects: list[Subject], decisions:
 
 
 def _ask(options: Options, walk: Walk, subject: Subject, unit: str, decisions: Decisions, where: str) -> str:
-    columns = terminal_columns()
     click.echo()
     _say(f"[{where}]{'' if unit == WHOLE else f' {unit}'}")
-    text = detail_lines(subject, unit, decisions, walk.read(subject.conversation), columns, two_columns=False)
-    for line in text:
-        click.echo(marked(line))
+    _print_details(walk, subject, unit, decisions)
     offered = subject.offered(unit)
     keys = {KEYS[choice]: choice.value for choice in offered}
     words = ", ".join(f"{KEYS[choice]} {choice.value}" for choice in offered)

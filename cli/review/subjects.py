@@ -56,7 +56,10 @@ class Status(StrEnum):
 
 
 class Subject(Struct, frozen=True, kw_only=True, gc=False):
-    """One conversation of a plan. ``above`` is the number of the subject that it is nested in; -1: none."""
+    """One conversation of a plan. ``above`` is the number of the subject that it is nested in; -1: none.
+
+    ``allowed``: the only choices that its plan leaves; None: all, and a person has to decide its conflicts.
+    """
 
     conversation: str
     title: str | None
@@ -67,6 +70,7 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
     held: tuple[Item, ...] = ()
     aside: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
+    allowed: frozenset[Choice] | None = None
 
     @property
     def name(self) -> str:
@@ -95,7 +99,7 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_question(self) -> bool:
         """Whether a person has to decide: there is a conflict, or a blocked item that an answer resolves."""
-        return bool(self.conflicts) or bool(self.takes_of(self.held))
+        return self.allowed is None and (bool(self.conflicts) or bool(self.takes_of(self.held)))
 
     @property
     def blocked(self) -> tuple[Item, ...]:
@@ -113,6 +117,8 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
         """Return the choices about the conversation, or about one of its conflicts, in the order of their keys."""
         if not self.conversation or self.status is Status.ABOVE:
             return ()
+        if self.allowed is not None:
+            return tuple(choice for choice in Choice if choice in self.allowed and self.actions and unit == WHOLE)
         choices: set[Choice] = set()
         conflicts = [each for each in self.conflicts if unit in (WHOLE, each.unit)]
         if conflicts:
@@ -157,8 +163,16 @@ def _weight(action: Action) -> int:
     return _WEIGHT.index(action.kind) if action.kind in _WEIGHT else len(_WEIGHT)
 
 
-def subjects_of(plan: Plan) -> tuple[Subject, ...]:
-    """Return the subjects of a plan in the order of the tree; first what concerns a side as a whole."""
+def subjects_of(plan: Plan, allowed: frozenset[Choice] | None = None) -> tuple[Subject, ...]:
+    """Return the subjects of a plan in the order of the tree; first what concerns a side as a whole.
+
+    ``allowed``: the only choices that a person has; None: the plan is one of a run, and its conflicts can be decided.
+    """
+    subjects = _all_subjects(plan)
+    return subjects if allowed is None else tuple([replace(each, allowed=allowed) for each in subjects])
+
+
+def _all_subjects(plan: Plan) -> tuple[Subject, ...]:
     parts = _Parts(plan)
     found: list[Subject] = []
     if SIDES_AS_WHOLE in parts.held or SIDES_AS_WHOLE in parts.aside:

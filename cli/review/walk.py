@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from reconcile.model.snapshot import WHOLE
 
+from ..output.summary import summary
+from ..output.text import Style
 from .subjects import Choice
 
 if TYPE_CHECKING:
@@ -41,6 +43,11 @@ class Result(Struct, frozen=True):
     """The end of a walk: the plan that the decisions make; None: the person has quit."""
 
     plan: Plan | None = None
+
+
+def summary_text(noun: str, plan: Plan) -> str:
+    """Return a plan in one sentence."""
+    return " ".join(summary(plan, Style(colored=False), noun=noun))
 
 
 def sentences(walk: Walk, decisions: Decisions, plan: Plan) -> list[str]:
