@@ -33,7 +33,7 @@ MUTANT ?=
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules clean
+.PHONY: help demo test worlds stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
 .DELETE_ON_ERROR:
 
 help:
@@ -55,6 +55,7 @@ help:
 	@echo 'make map       draws the packages and their imports, docs/map.svg'
 	@echo 'make screens   writes docs/screens: each command at a terminal of 80 columns, as text and SVG'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
+	@echo 'make bench-secrets  planted keys found and false alarms, beside detect-secrets if that is installed'
 	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'
 	@echo 'make clean     remove .venv and all generated files'
 
@@ -131,6 +132,9 @@ bench: $(VENV)/.installed-dev
 
 bench-rules: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.rules $(ARGS)
+
+bench-secrets: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.bench.secrets $(ARGS)
 
 clean:
 	rm -rf $(VENV) .demo .demo-day build dist *.egg-info

@@ -7,7 +7,6 @@ fingerprint. The fingerprint is a keyed hash: without the key nobody can test a 
 from __future__ import annotations
 
 from bisect import bisect_right
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -49,7 +48,8 @@ def find_secrets(content: bytes, key: bytes, before: Collection[bytes] = ()) -> 
     ``key`` is the key of the fingerprints. Events that one of the versions ``before`` has too are not checked.
     """
     found: dict[str, Finding] = {}
-    pieces = new_texts(content, before)
+    texts = new_texts(content, before)
+    pieces = texts.pieces
     text = "\n".join([piece.text for piece in pieces])
     starts: list[int] = []
     at = 0
@@ -59,7 +59,8 @@ def find_secrets(content: bytes, key: bytes, before: Collection[bytes] = ()) -> 
     for match in matches(text):
         piece = pieces[bisect_right(starts, match.start) - 1]
         fingerprint = fingerprint_of(match, key)
-        found.setdefault(fingerprint, Finding(match.kind, piece.event, piece.line, masked(match), fingerprint))
+        event = piece.event and piece.event + texts.events_before(content)
+        found.setdefault(fingerprint, Finding(match.kind, event, piece.line, masked(match), fingerprint))
     return tuple(found.values())
 
 
@@ -71,5 +72,7 @@ def masked(match: Match) -> str:
 
 def fingerprint_of(match: Match, key: bytes) -> str:
     """Return the keyed hash of a secret. Line ends and their escapes in a private key don't count."""
+    from hashlib import blake2b  # here: most texts have no secret
+
     value = "".join(match.value.replace("\\n", "").replace("\\r", "").split())
     return blake2b(f"{match.kind}\0{value}".encode(errors="surrogatepass"), key=key[:64], digest_size=16).hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 from math import log2
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,7 +27,8 @@ class Rule(NamedTuple):
 
     kind: str
     anchors: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
+    """Compiled at an anchor only: most texts have none of most rules."""
     accepts: Callable[[re.Match[str]], bool]
     before: int = 0
     after: int = 300
@@ -80,12 +82,18 @@ def _long_words(text: str) -> str:
     return "\n".join([word for word in text.split() if len(word) >= _SHORTEST_WORD])
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
 def _near(rule: Rule, anchor: str, searched: str, text: str) -> Iterator[re.Match[str]]:
     at = searched.find(anchor)
     while at >= 0:
         end = at + len(anchor)
         start = max(0, at - rule.before)
-        find = rule.pattern.search if rule.before else rule.pattern.match
+        pattern = _compiled(rule.pattern)
+        find = pattern.search if rule.before else pattern.match
         if match := find(text, start, end + rule.after):
             yield match
             end = max(end, match.end())
@@ -207,11 +215,11 @@ def _vendor(
     end: str = r"(?![A-Za-z0-9])",
     is_word: bool = True,
 ) -> Rule:
-    compiled = re.compile(rf"(?<![A-Za-z0-9])(?P<secret>{pattern}){end}")
-    return Rule(kind, anchors, compiled, _is_random, before, after, is_word=is_word)
+    whole = rf"(?<![A-Za-z0-9])(?P<secret>{pattern}){end}"
+    return Rule(kind, anchors, whole, _is_random, before, after, is_word=is_word)
 
 
-_NAMED: Final = r"""(?i:{names})[\w-]{{0,20}}
+_NAMED: Final = r"""(?x)(?i:{names})[\w-]{{0,20}}
     ["'`]{{0,2}} [ \t]{{0,4}} (?: :=|=>|==?|: ) [ \t]{{0,4}} (?:(?i:bearer|basic)[ ])? ["'`]{{0,2}}
     (?P<secret>{value}+)(?![(\[])"""
 _PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd", "db_pass")
@@ -224,7 +232,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "private key (PEM)",
         ("PRIVATE KEY",),
-        re.compile(
+        (
             r"(?P<secret>-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
             r"(?:\\[rn]|[\s>|\"',+])*(?:(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]*(?:\\n|\s)+)*"
             r"[A-Za-z0-9+/=]{16}(?:[A-Za-z0-9+/=]|\\[rn]|[\s>|\"',+])*)"
@@ -236,7 +244,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "PuTTY private key",
         ("PuTTY-User-Key-File-",),
-        re.compile(r"(?P<secret>PuTTY-User-Key-File-\d: [\s\S]{20,3000}?Private-Lines: \d+\s+[A-Za-z0-9+/=\s]{20,})"),
+        r"(?P<secret>PuTTY-User-Key-File-\d: [\s\S]{20,3000}?Private-Lines: \d+\s+[A-Za-z0-9+/=\s]{20,})",
         _is_always,
         after=6_000,
     ),
@@ -326,7 +334,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "password in a URL",
         ("://",),
-        re.compile(
+        (
             r"(?<![A-Za-z])[A-Za-z][A-Za-z0-9+.-]{1,24}://(?P<user>[^\s:/@\"'`<>?#\\]{0,100}):"
             r"(?P<secret>[^\s/@\"'`<>{}$*\\]{3,200})@(?P<host>[A-Za-z0-9\[_.-]{1,200})"
         ),
@@ -337,7 +345,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "HTTP credentials",
         ("authorization", "x-api-key"),
-        re.compile(
+        (
             r"""(?i:authorization|x-api-key)["'`]{0,2}[ \t]{0,4}[:=,][ \t]{0,4}["'`]{0,2}"""
             r"""(?i:(?:bearer|basic|token)[ ]{1,2})?"""
             r"""(?P<secret>[A-Za-z0-9+/=_.~:-]{16,2000})"""
@@ -349,7 +357,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "assigned password",
         _PASSWORDS,
-        re.compile(_NAMED.format(names="|".join(_PASSWORDS), value=r"""[^\s"'`<>,;{}()\[\]|\\]{8,100}"""), re.VERBOSE),
+        _NAMED.format(names="|".join(_PASSWORDS), value=r"""[^\s"'`<>,;{}()\[\]|\\]{8,100}"""),
         _is_password,
         after=200,
         ignores_case=True,
@@ -357,7 +365,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "assigned key",
         _KEYS,
-        re.compile(_NAMED.format(names="|".join(_KEYS), value=r"[A-Za-z0-9+/=_.~:-]{16,400}"), re.VERBOSE),
+        _NAMED.format(names="|".join(_KEYS), value=r"[A-Za-z0-9+/=_.~:-]{16,400}"),
         _is_key,
         after=500,
         ignores_case=True,

@@ -24,6 +24,9 @@ _DEEPEST: Final = 3
 _ELEMENT: Final = b"\n  {"
 """The beginning of an element, in an array that JP has written."""
 _END: Final = b"\n  }"
+_LAST: Final = b"\n]\n"
+_BEGINNING: Final = 100
+"""Bytes in which the first one that is no white space is looked for."""
 _RAW: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -35,19 +38,32 @@ class Piece(NamedTuple):
     line: int | None = None
 
 
-def new_texts(content: bytes, before: Collection[bytes] = ()) -> list[Piece]:
+class Texts(NamedTuple):
+    """The texts of a file, or of its part from ``start`` on: an event's number then counts from there."""
+
+    pieces: list[Piece]
+    start: int = 0
+
+    def events_before(self, content: bytes) -> int:
+        """Return the number of events in front of the part."""
+        return content.count(_ELEMENT, 0, self.start)
+
+
+def new_texts(content: bytes, before: Collection[bytes] = ()) -> Texts:
     """Return the decoded texts of a file's events, without those events that a version ``before`` has, too.
 
     A value in an object has its key in front: ``key: value``.
     """
     if content in before:
-        return []
-    if content.lstrip()[:1] == b"[":
-        pieces = _of_appended(content, before)
-        if pieces is None:
-            pieces = _of_array(content, before)
-        if pieces is not None:
-            return pieces
+        return Texts([])
+    if content[:_BEGINNING].lstrip()[:1] == b"[" and (appended := _of_appended(content, before)) is not None:
+        return appended
+    return Texts(_of_whole(content, before))
+
+
+def _of_whole(content: bytes, before: Collection[bytes]) -> list[Piece]:
+    if content[:_BEGINNING].lstrip()[:1] == b"[" and (pieces := _of_array(content, before)) is not None:
+        return pieces
     value = _parsed(content)
     if isinstance(value, dict):
         return _of_object(value, [known for each in before if isinstance(known := _parsed(each), dict)])
@@ -56,7 +72,7 @@ def new_texts(content: bytes, before: Collection[bytes] = ()) -> list[Piece]:
     return _of_lines(content, before)
 
 
-def _of_appended(content: bytes, before: Collection[bytes]) -> list[Piece] | None:
+def _of_appended(content: bytes, before: Collection[bytes]) -> Texts | None:
     """Return the texts after the beginning that a version before has in common with this one.
 
     None: there is no such beginning. The cost is that of the new events, and of a comparison of bytes.
@@ -73,15 +89,14 @@ def _of_appended(content: bytes, before: Collection[bytes]) -> list[Piece] | Non
         events = json.loads(b"[" + content[start:])
     except (ValueError, RecursionError):
         return None
-    number = content.count(_ELEMENT, 0, start)
-    return [Piece(text, number + index) for index, event in enumerate(events, 1) for text in _texts(event)]
+    return Texts([Piece(text, number) for number, event in enumerate(events, 1) for text in _texts(event)], start)
 
 
 def _common(one: bytes, other: bytes) -> int:
     """Return the length of the beginning that two contents have in common."""
     least, most = 0, min(len(one), len(other))
-    if one[:most] == other[:most]:
-        return most
+    if one.startswith(known := other[: -len(_LAST)]):  # usually, the other one without its end
+        least, most = len(known), min(most, len(known) + len(_LAST))
     while least < most:
         middle = (least + most + 1) // 2
         if one[least:middle] == other[least:middle]:

@@ -138,5 +138,5 @@ def test_a_file_in_no_form_is_read_as_text(content: bytes) -> None:
 
 
 def test_the_table_has_each_pattern_once() -> None:
-    assert len({rule.pattern.pattern for rule in RULES}) == len(RULES)
+    assert len({rule.pattern for rule in RULES}) == len(RULES)
     assert isinstance(find_secrets(_github().encode(), KEY)[0], Finding)
