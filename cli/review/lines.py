@@ -72,11 +72,12 @@ def wrapped(pieces: Iterable[Piece], columns: int, indent: str = "", first: str 
         for part, style in word:
             rest = part
             while rest:
-                if used >= room:
+                start = _beginning(rest, room - used)
+                if used and used + width(start) > room:
                     yield _line(before, line)
                     line, used, before = [], 0, indent
                     room = max(1, columns - width(before))
-                start = _beginning(rest, room - used)
+                    start = _beginning(rest, room)
                 line.append((start, style))
                 used += width(start)
                 rest = rest[len(start) :]
