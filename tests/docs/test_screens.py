@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from tests.support.documents import commands
 from tests.support.pages import text
 from tests.support.screens.files import BEFORE, SCREENS, present_files
 from tests.support.screens.scenes import SCENES, plain
+from tests.support.screens.terminal import Answer, at_terminal, interrupt
 from tests.support.screens.world import BACKUPS, COLUMNS, NOTES, Live, Shot, World
 
 if TYPE_CHECKING:
@@ -92,6 +94,12 @@ SHOTS: tuple[Shot | Live, ...] = (
     Live("watch", ((r"watching \d+ conv", "edit here"),), "(?s)(its title changed.*){2}"),
 )
 """A hint of `restore` and `diff`, and a question, are among them; `show` prints a file as it is."""
+
+
+def test_an_interrupt_leaves_the_line_that_a_program_is_writing_as_it_is(tmp_path: Path) -> None:
+    program = 'trap "echo of a line; exit" INT; printf "the half "; while :; do sleep 0.05; done'
+    shown = at_terminal(["sh", "-c", program], tmp_path, os.environ, 80, [Answer("half $", interrupt)])
+    assert shown == "the half of a line\n"
 
 
 @pytest.mark.timeout(300)

@@ -9,6 +9,7 @@ import pty
 import re
 import select
 import shlex
+import signal
 import struct
 import subprocess
 import termios
@@ -54,6 +55,15 @@ def typed(text: str) -> Callable[[int], None]:
 def typing(terminal: int, text: str) -> None:
     """Type a text."""
     os.write(terminal, text.encode())
+
+
+def interrupt(terminal: int) -> None:
+    """Send to the program what Ctrl-C sends.
+
+    The key itself would show ``^C`` wherever the cursor is, in the middle of a line that the program is writing, and
+    would drop what the terminal has not shown yet.
+    """
+    os.killpg(os.tcgetpgrp(terminal), signal.SIGINT)
 
 
 def at_terminal(

@@ -14,7 +14,7 @@ from tests.support.documents import PROJECT, commands
 from tests.support.formats.claudesidian import session, workspace
 from tests.support.manual import FILES, SHARE
 from tests.support.projects.world import SCRIPT
-from tests.support.screens.terminal import QUESTION, Answer, at_terminal, typed
+from tests.support.screens.terminal import QUESTION, Answer, at_terminal, interrupt, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,7 +151,7 @@ class World:
             words = words.replace("RUN", run).replace("VERSION", version)
         if isinstance(step, Live):
             answers = [Answer(after, self._changing(name)) for after, name in step.changes]
-            answers.append(Answer(step.last, typed("\x03")))
+            answers.append(Answer(step.last, interrupt))
         else:
             answers = [Answer(QUESTION.pattern, typed(line)) for line in step.answers.splitlines(keepends=True)]
         command = ["sh", "-c", f"exec reconcile {words}"]
