@@ -324,6 +324,27 @@ def test_a_workspace_of_the_plain_format_is_recovered_as_well(known: World, tmp_
     assert listing(tmp_path / "plain") == before
 
 
+def test_without_a_terminal_a_first_run_needs_no_yes_as_it_publishes_nothing_and_recover_needs_one(
+    known: World, tmp_path: Path, run: Run
+) -> None:
+    """docs/commands.md#common-options has the rule."""
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    (other.workspace / f"{FIRST}-it").mkdir(parents=True)
+    for path in (known.workspace / f"{FIRST}-it").iterdir():
+        if path.is_file():
+            shutil.copy2(path, other.workspace / f"{FIRST}-it")
+    (other.workspace / f"{FIRST}-it" / "NOTE.md").write_text("of the other one")
+    before = known.kept()
+    other.reconcile()
+    assert {path.name for path in other.workspace.iterdir()} == {f"{FIRST}-it"}, "it publishes nothing"
+    assert before <= other.kept(), "each version that it replaced is saved"
+    shutil.rmtree(known.workspace)
+    refused = recover(known, code=4)
+    assert "this needs a yes" in refused.stderr
+    assert not known.workspace.exists()
+
+
 def next_of(shown: str) -> list[str]:
     return shown.partition("Next:")[2].split()
 
