@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from reconcile.adapters.roots import LocateError, Request, Roots, refuse_link, within
 from reconcile.fs.git_state import path_in_repository
 from reconcile.fs.hashing import digest
-from reconcile.fs.paths import checkout_identity, is_directory, status_at, with_parents
+from reconcile.fs.paths import directory_identity, is_directory, status_at, with_parents
 from reconcile.model.names import CHILDREN
 from reconcile.state.directory import data_directory
 
@@ -88,7 +88,7 @@ def locate_fixed(format_name: str, request: Request) -> Roots:
         store=store,
         store_exists=is_directory(store),
         workspace_id=None,
-        workspace_identity=checkout_identity(project),
+        workspace_identity=directory_identity(project),
         key=f"{format_name}-{digest(os.fsencode(os.path.realpath(store)))}",
         inner="",
     )
@@ -274,7 +274,7 @@ def _plain(request: Request) -> Roots:
         store=store,
         store_exists=True,
         workspace_id=None,
-        workspace_identity=checkout_identity(workspace),
+        workspace_identity=directory_identity(workspace),
         key="plain-" + digest(os.fsencode(os.path.realpath(store))),
     )
 

@@ -42,8 +42,8 @@ class Roots(NamedTuple):
 
     ``workspace`` is the directory with the workspace's ``conversations/`` (JP: ``.jp``), ``project`` the directory that
     users call the project. ``workspace_identity`` distinguishes a checkout from a later one at the same path (see
-    `checkout_identity`). ``key`` is the name of the directory of reconcile's own state. ``siblings`` are further stores
-    of the same workspace, which are never merged here.
+    `directory_identity`). ``key`` is the name of the directory of reconcile's own state. ``siblings`` are further
+    stores of the same workspace, which are never merged here.
     """
 
     format: str

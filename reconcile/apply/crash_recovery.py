@@ -24,7 +24,8 @@ from reconcile.apply.staging import (
     staging_name,
 )
 from reconcile.fs.hashing import chunks_of
-from reconcile.fs.paths import checkout_identity, is_same_checkout
+from reconcile.fs.paths import directory_identity
+from reconcile.model.identity import is_same_directory
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.serialization.plan_json import place_from_json
@@ -152,13 +153,13 @@ class CrashRecovery(Struct, frozen=True):
         here = (os.path.realpath(self.site.where.project), self.site.where.workspace_identity)
         if checkout is None or checkout.id == self.site.checkout:
             return None
-        return None if checkout.project == here[0] or is_same_checkout(here[1], checkout.identity) else checkout
+        return None if checkout.project == here[0] or is_same_directory(here[1], checkout.identity) else checkout
 
     def _may_be_there(self, other: Checkout) -> bool:
         """Tell whether another checkout exists, or may exist because the system can't tell."""
         below = os.path.relpath(self.site.where.workspace, self.site.where.project)
         try:
-            return is_same_checkout(checkout_identity(os.path.join(other.project, below)), other.identity)
+            return is_same_directory(directory_identity(os.path.join(other.project, below)), other.identity)
         except OSError:
             return True
 

@@ -22,10 +22,11 @@ from reconcile.fs.files import Directory, read_files
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.hashing import digest
 from reconcile.fs.locks import read_holder, run_lock
-from reconcile.fs.paths import checkout_identity, is_same_checkout
+from reconcile.fs.paths import directory_identity
 from reconcile.fs.posix import process_lives
 from reconcile.index.file import IndexFile, cache_path
 from reconcile.model.baseline import IntentKind, WorldState
+from reconcile.model.identity import is_same_directory
 from reconcile.model.policy import UndoRequest
 from reconcile.model.snapshot import METADATA, Fault, Side, Unreadable
 from reconcile.model.units import Rules
@@ -252,10 +253,10 @@ class Session:
         if checkout.id == self.checkout:
             return "here"
         try:
-            now = checkout_identity(self.roots.in_checkout(checkout.project).identified)
+            now = directory_identity(self.roots.in_checkout(checkout.project).identified)
         except OSError:
             return "unreadable"
-        return "there" if is_same_checkout(now, checkout.identity) else "replaced" if now else "gone"
+        return "there" if is_same_directory(now, checkout.identity) else "replaced" if now else "gone"
 
     def gone(self) -> dict[str, set[str]]:
         """Return the projects of checkouts that are gone, the last seen first, and the conversations that each had.

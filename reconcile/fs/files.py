@@ -12,6 +12,7 @@ import stat
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from reconcile.fs.hashing import digest_and_size
+from reconcile.fs.paths import directory_identity
 from reconcile.model.snapshot import EARLIEST_NS, LATEST_NS, Fault, Unreadable
 
 if TYPE_CHECKING:
@@ -99,6 +100,10 @@ class Directory:
         """Yield every entry, in the system's order."""
         with os.scandir(self._path if self._fd is None else self._fd) as entries:
             yield from entries
+
+    def identity(self) -> str:
+        """Return its identity, as in `Snapshot.identity`. Raises `OSError`."""
+        return directory_identity(self._path if self._fd is None else self._fd)
 
     def status(self) -> os.stat_result:
         """Return the status of the directory itself."""

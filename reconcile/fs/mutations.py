@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.fs.files import fingerprint_of
 from reconcile.fs.hashing import digest_file
+from reconcile.fs.paths import directory_identity
 from reconcile.fs.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
 from reconcile.fs.private_files import write_all
 from reconcile.model.names import CHILDREN
@@ -61,9 +62,8 @@ class Root:
 
     @property
     def identity(self) -> str:
-        """The device and the inode, as in `Snapshot.identity`."""
-        status = os.fstat(self._fd)
-        return f"{status.st_dev}:{status.st_ino}"
+        """Its identity, as in `Snapshot.identity`."""
+        return directory_identity(self._fd)
 
     def close(self) -> None:
         """Close all descriptors."""

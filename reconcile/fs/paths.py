@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _ANYWHERE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_LOOK = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _ANYWHERE
 _NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 """Errors that mean that nothing is at a path. Any other error says nothing about the path."""
 
@@ -101,24 +102,24 @@ def is_not_regular(path: str) -> bool:
         return False
 
 
-def identity_of(path: str) -> str:
-    """Return device and inode of the directory at ``path``, or an empty text if there is none.
+def identity_of(directory: str | int) -> str:
+    """Return device and inode of a directory, by its path or descriptor, or an empty text if there is none.
 
     Raises `OSError` if this is unknown.
     """
     try:
-        status = os.stat(path)
+        status = os.stat(directory)
     except (FileNotFoundError, NotADirectoryError):
         return ""
     return f"{status.st_dev}:{status.st_ino}"
 
 
-def generation_of(path: str) -> int | None:
+def generation_of(directory: str | int) -> int | None:
     """Return the generation of a directory's inode, None if the file system has none, or the user may not ask.
 
     A file system that gives the inode of a removed directory to a new one, as ext4 does, gives it another generation.
     """
-    return _number_of(path, _FS_IOC_GETVERSION)
+    return _number_of(directory, _FS_IOC_GETVERSION)
 
 
 def inode_flags(path: str) -> int:
@@ -126,14 +127,14 @@ def inode_flags(path: str) -> int:
     return _number_of(path, _FS_IOC_GETFLAGS) or 0
 
 
-def _number_of(path: str, request: int) -> int | None:
+def _number_of(directory: str | int, request: int) -> int | None:
     """Return the int that an ioctl reads from a directory's inode, None if there is none."""
     if sys.platform != "linux":
         return None
     import fcntl  # here: it exists on some systems only
 
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = directory if isinstance(directory, int) else os.open(directory, _LOOK)
     except OSError:
         return None
     try:
@@ -141,26 +142,17 @@ def _number_of(path: str, request: int) -> int | None:
     except OSError:
         return None
     finally:
-        os.close(fd)
+        if fd != directory:
+            os.close(fd)
     return int.from_bytes(answer[:4], sys.byteorder)
 
 
-def checkout_identity(path: str) -> str:
-    """Return what distinguishes a workspace's directory from a later one at the same path; empty if there is none.
+def directory_identity(directory: str | int) -> str:
+    """Return what distinguishes a directory from a later one at the same path; empty if there is none.
 
-    To device and inode it adds the inode's generation, if the file system has one: a removed worktree that is created
-    again often has the same inode. Raises `OSError` if this is unknown.
+    ``directory`` is a path or a descriptor. To device and inode it adds the inode's generation, if the file system has
+    one: a directory that is removed and made again often has the same inode. Raises `OSError` if this is unknown.
     """
-    identity = identity_of(path)
-    generation = generation_of(path) if identity else None
+    identity = identity_of(directory)
+    generation = generation_of(directory) if identity else None
     return identity if generation is None else f"{identity}:{generation}"
-
-
-def is_same_checkout(identity: str, recorded: str) -> bool:
-    """Tell whether a directory is the recorded one; old records have no generation."""
-    return recorded in (identity, without_generation(identity))
-
-
-def without_generation(identity: str) -> str:
-    """Return only device and inode of an identity."""
-    return ":".join(identity.split(":")[:2])

@@ -20,7 +20,7 @@ from reconcile.apply.staging import remove_library_staging
 from reconcile.engine.dispatch import RequestError, plan_for_policy
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import Directory, read_files
-from reconcile.fs.paths import checkout_identity
+from reconcile.fs.paths import directory_identity
 from reconcile.library.change_plan import has_moves, plan_change, plan_conversation, stated_parent, store_copy
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, children_error
 from reconcile.library.storage import FileSource
@@ -242,7 +242,7 @@ class FileSystemBackend:
         """
         where = self._session.roots
         gone = [where.store] if where.store_exists and not os.path.isdir(where.store) else []
-        gone += [where.workspace] if checkout_identity(where.workspace) != where.workspace_identity else []
+        gone += [where.workspace] if directory_identity(where.workspace) != where.workspace_identity else []
         if gone:
             raise PersistError(
                 f"{change.conversation}: {gone[0]}: deleted or replaced since the workspace was opened",

@@ -249,8 +249,8 @@ class Problem(Struct, frozen=True):
 class Snapshot(Struct, frozen=True):
     """One side at one moment. ``copies`` is sorted by id, then path.
 
-    ``identity`` is the device and inode of the directory, which reveals a wiped, restored or replaced side. It is empty
-    if the side does not exist.
+    ``identity`` is that of the directory (`reconcile.model.identity`), which reveals a wiped, restored or replaced
+    side. It is empty if the side does not exist.
     """
 
     side: Side

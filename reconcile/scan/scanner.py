@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.errors import ReconcileError
-from reconcile.fs.paths import identity_of
+from reconcile.fs.paths import directory_identity
 from reconcile.index.rows import Index
 from reconcile.index.stat_table import StatList, StatTable
 from reconcile.model.snapshot import Side
@@ -90,7 +90,7 @@ class Scanner:
     def add_rows(self, rows: Mapping[Place, Row]) -> None:
         """Add rows for files that this run has written; the next scan uses those whose status is unchanged."""
         for side in {place.side for place in rows}:
-            identity = identity_of(self._where[side])
+            identity = directory_identity(self._where[side])
             if self._indexes[side].identity != identity:  # the directory is new
                 self._indexes[side] = Index(self._format.name, identity)
             self._indexes[side].rows.update((place.path, row) for place, row in rows.items() if place.side is side)

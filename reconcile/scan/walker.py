@@ -79,8 +79,7 @@ class Walk:
     def opened(self, conversations_dir: str) -> Iterator[Directory]:
         """Open the root, and bind the reader to it. Raises `OSError` if it can't be opened."""
         with Directory.open_root(conversations_dir) as root:
-            status = root.status()
-            self.identity = f"{status.st_dev}:{status.st_ino}"
+            self.identity = root.identity()
             self.reader.bind(self.fmt.name, self.identity)
             yield root
 

@@ -24,6 +24,7 @@ from reconcile.model.baseline import (
     PendingRequest,
     Verb,
 )
+from reconcile.model.identity import is_same_directory
 from reconcile.model.snapshot import METADATA, Side
 from reconcile.state.connection import encoded_rows, select, write_rows
 
@@ -304,7 +305,7 @@ def _is_another(connection: sqlite3.Connection, checkout: int, identity: str | N
     if identity is None:
         return False
     ((known,),) = select(connection, "SELECT store_identity FROM checkout WHERE id = ?", (checkout,))
-    return known not in (None, LOST, identity)
+    return known not in (None, LOST) and not is_same_directory(identity, known)
 
 
 def _list_lost(connection: sqlite3.Connection) -> None:

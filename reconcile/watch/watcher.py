@@ -23,6 +23,7 @@ from reconcile.fs.git_state import git_busy
 from reconcile.fs.locks import LockedError, watch_lock
 from reconcile.fs.paths import identity_of
 from reconcile.model.baseline import LOST
+from reconcile.model.identity import is_same_directory
 from reconcile.model.names import CHILDREN
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, Side
@@ -66,7 +67,8 @@ def refuse_lost(world: WorldState, roots: Roots, fmt: Format) -> None:
     store, baseline = world.store, world.baseline
     there = {copy.conversation for copy in store.copies}
     lacking = baseline.agreed.keys() - there - baseline.tombstones.keys()
-    replaced = baseline.store_identity not in (None, LOST, store.identity)
+    known = baseline.store_identity
+    replaced = known not in (None, LOST) and not is_same_directory(store.identity, known)
     if not lacking or not (replaced or has_lost_all(store, baseline, fmt)):
         return
     problem = "replaced" if store.copies else "emptied" if store.exists else "deleted"

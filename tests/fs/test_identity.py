@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.fs import paths
-from reconcile.fs.paths import checkout_identity, generation_of, identity_of, is_same_checkout
+from reconcile.fs.paths import directory_identity, generation_of, identity_of
+from reconcile.model.identity import is_same_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +22,8 @@ def test_the_generation_counts_where_there_is_one(
     status = tmp_path.stat()
     inode = f"{status.st_dev}:{status.st_ino}"
     assert identity_of(str(tmp_path)) == inode
-    assert checkout_identity(str(tmp_path)) == (inode if generation is None else f"{inode}:{generation}")
-    assert checkout_identity(str(tmp_path / "none")) == ""
+    assert directory_identity(str(tmp_path)) == (inode if generation is None else f"{inode}:{generation}")
+    assert directory_identity(str(tmp_path / "none")) == ""
 
 
 def test_no_directory_has_no_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,4 +45,4 @@ def test_no_directory_has_no_generation(tmp_path: Path, monkeypatch: pytest.Monk
     ],
 )
 def test_a_record_without_a_generation_is_compared_without_it(now: str, recorded: str, *, same: bool) -> None:
-    assert is_same_checkout(now, recorded) is same
+    assert is_same_directory(now, recorded) is same

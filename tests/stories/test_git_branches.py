@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
-from reconcile.fs.paths import generation_of
 from tests.support.projects.git_world import (
     CHILD,
     OTHER,
@@ -26,7 +23,7 @@ from tests.support.projects.git_world import (
 from tests.support.projects.world import LONG_AGO, SECOND, append, contents, listing, set_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.support.projects.world import World
 
@@ -89,21 +86,6 @@ def test_a_worktree_removed_takes_nothing_along(story: World, tmp_path: Path) ->
     story.reconcile()
     assert before <= story.kept()
     assert story.event_count(OTHER) == 6
-
-
-@pytest.fixture
-def on_disk() -> Iterator[Path]:
-    """Return a directory of a file system that gives the inode of a removed directory to the next one."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
-        inodes = set()
-        for name in "ab":
-            path = Path(directory, name)
-            path.mkdir()
-            inodes.add(path.stat().st_ino)
-            path.rmdir()
-        if len(inodes) > 1 or generation_of(directory) is None:
-            pytest.skip("inodes are not used again, or have no generation")
-        yield Path(directory)
 
 
 def test_a_worktree_that_is_made_again_is_another_one_even_with_the_same_inode(story: World, on_disk: Path) -> None:

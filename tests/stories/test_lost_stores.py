@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 import subprocess
 import time
 from contextlib import ExitStack
@@ -15,7 +17,7 @@ from tests.support.faults.fault_points import dies_at
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
 from tests.support.projects.watcher import Watching, grow, until
-from tests.support.projects.world import ID_FILE, World, events, make_project, write_conversation
+from tests.support.projects.world import DATABASE, ID_FILE, World, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -258,3 +260,56 @@ def test_what_was_removed_on_purpose_is_not_missed(watched: World) -> None:
     assert "lost with" not in watched.reconcile().output
     told = watched.run("--workspace", watched.project, "status").output
     assert f"jp-c{FIRST}" not in told
+
+
+@pytest.fixture
+def saved(on_disk: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return a checkout on a disk that uses inodes again, with a copy of its store from before the last two."""
+    monkeypatch.setenv("JP_USER_DATA_DIR", str(on_disk / "jp"))
+    world = make_project(on_disk / "project", run)
+    for number in range(6):
+        write_conversation(world.workspace / f"{FIRST + number}-it", "It", events(3))
+    world.reconcile()
+    copied(world.store, on_disk / "saved")
+    for number in (6, 7):
+        write_conversation(world.workspace / f"{FIRST + number}-it", "It", events(3))
+    world.reconcile()
+    return world
+
+
+def copied(source: Path, target: Path) -> None:
+    subprocess.run(["cp", "-a", source, target], check=True)
+
+
+def test_a_store_that_is_restored_from_a_copy_is_another_one_even_with_the_same_inode(
+    saved: World, on_disk: Path
+) -> None:
+    """What the older copy lacks was not removed."""
+    inode = saved.store.stat().st_ino
+    shutil.rmtree(saved.store)
+    copied(on_disk / "saved", saved.store)
+    if saved.store.stat().st_ino != inode:
+        pytest.skip("the file system has chosen another inode")
+    saved.reconcile()
+    assert len(names(saved.workspace)) == len(names(saved.store)) == 8
+
+
+def test_a_store_that_was_moved_and_came_back_is_the_same_one(saved: World, on_disk: Path) -> None:
+    """By its inode and generation: a removal in it is one."""
+    saved.store.rename(on_disk / "away")
+    (on_disk / "away").rename(saved.store)
+    shutil.rmtree(saved.store / f"{FIRST}-it")
+    saved.reconcile()
+    assert not (saved.workspace / f"{FIRST}-it").exists()
+
+
+def test_a_store_that_an_older_version_recorded_without_a_generation_is_still_the_same_one(saved: World) -> None:
+    with contextlib.closing(sqlite3.connect(saved.state / DATABASE)) as connection, connection:
+        (known,) = connection.execute("SELECT store_identity FROM checkout").fetchone()
+        assert known.count(":") == 2
+        connection.execute("UPDATE checkout SET store_identity = ?", (known.rpartition(":")[0],))
+    shutil.rmtree(saved.store / f"{FIRST}-it")
+    assert "lost" not in saved.reconcile().output
+    assert not (saved.workspace / f"{FIRST}-it").exists(), "it was removed from a known store"
+    with contextlib.closing(sqlite3.connect(saved.state / DATABASE)) as connection:
+        assert connection.execute("SELECT store_identity FROM checkout").fetchall() == [(known,)]

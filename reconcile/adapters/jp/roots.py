@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import LocateError, Roots
-from reconcile.fs.paths import checkout_identity, is_absence, is_directory, nearest_path, status_at
+from reconcile.fs.paths import directory_identity, is_absence, is_directory, nearest_path, status_at
 from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _roots(request: Request, project: str, workspace_id: str) -> Roots:
         store=store,
         store_exists=is_directory(store),
         workspace_id=workspace_id,
-        workspace_identity=checkout_identity(workspace),
+        workspace_identity=directory_identity(workspace),
         key=f"jp-{workspace_id}",
         siblings=siblings,
     )

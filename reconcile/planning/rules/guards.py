@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconcile.model.identity import is_same_directory
 from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, joined
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def whole_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Form
 
 def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Sides:
     """Compare both sides as wholes with the baseline."""
+    known = baseline.store_identity
     expected = any(_expected_here(baseline, conversation) for conversation in baseline.agreed)
     hidden = hidden_directories(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
@@ -110,7 +112,7 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
     workspace_links = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
         store_emptied=bool(baseline.agreed) and has_lost_all(store, baseline, fmt),
-        store_replaced=baseline.store_identity not in (None, store.identity),
+        store_replaced=known is not None and not is_same_directory(store.identity, known),
         workspace_emptied=expected and not holds_any(workspace.copies, fmt),
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),

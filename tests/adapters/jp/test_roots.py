@@ -10,7 +10,7 @@ import pytest
 from reconcile.adapters.jp.roots import find_silo, user_data_dir
 from reconcile.adapters.locate import locate
 from reconcile.adapters.roots import LocateError, Roots
-from reconcile.fs.paths import checkout_identity
+from reconcile.fs.paths import directory_identity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ def test_both_sides_from_anywhere_in_the_project(root: Path, project: Path) -> N
         store=str(store),
         store_exists=True,
         workspace_id=ID,
-        workspace_identity=checkout_identity(str(project / ".jp")),
+        workspace_identity=directory_identity(str(project / ".jp")),
         key=f"jp-{ID}",
     )
     for cwd in (project, deep, project / ".jp", project / ".jp" / "conversations"):
