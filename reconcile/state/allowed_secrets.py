@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -52,9 +53,13 @@ class AllowedSecrets:
         Raises:
             StateError: the list or its key can't be read.
         """
-        found = find_secrets(content, self.key(), before)
+        found = find_secrets(content, self._key, before)
         allowed = self.fingerprints() if found else frozenset()
         return tuple(finding for finding in found if finding.fingerprint not in allowed)
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self.key()
 
     def key(self) -> bytes:
         """Return the key of the fingerprints; until a secret is allowed, one that isn't kept. Raises `StateError`."""

@@ -8,6 +8,7 @@ it is installed. Both get the same decoded texts: alone, detect-secrets would re
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import os
 import random
@@ -51,8 +52,8 @@ def ours(content: bytes) -> int:
 
 def other(content: bytes) -> int:
     """Return the number of secrets that detect-secrets finds in the decoded texts of a file, with its defaults."""
-    from detect_secrets.core.scan import scan_line  # here, as below: it need not be installed
-    from detect_secrets.settings import default_settings
+    scan_line = importlib.import_module("detect_secrets.core.scan").scan_line  # here: it need not be installed
+    default_settings = importlib.import_module("detect_secrets.settings").default_settings
 
     with default_settings():
         lines = {line for piece in new_texts(content).pieces for line in piece.text.split("\n")}
