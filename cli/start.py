@@ -49,6 +49,8 @@ def _code(words: list[str]) -> int:
 
         complete(instruction)
         return ExitCode.DONE
+    if words[:2] == ["hooks", "run"] and words[2:3] and not words[2].startswith("-"):
+        return _hook(words[2], tuple(words[3:]))
     from .arguments import read_plainly
 
     options = read_plainly(words)
@@ -57,6 +59,20 @@ def _code(words: list[str]) -> int:
     with Uninterrupted():
         from .app import run
     return run(options)
+
+
+def _hook(name: str, words: tuple[str, ...]) -> int:
+    """Do the work of a hook of git, which waits for it; the parser refuses other names."""
+    from reconcile.fs.hook_files import HOOKS
+
+    from .arguments import Options
+    from .hook import run_hook
+
+    if name in HOOKS:
+        return run_hook(Options(), name, words)
+    from .app import run
+
+    return run(None)
 
 
 def _begin_again() -> None:

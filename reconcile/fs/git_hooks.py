@@ -17,14 +17,11 @@ from msgspec import Struct
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import checkout_top
-from reconcile.fs.hook_files import block, block_of, in_front, with_block, without_block
+from reconcile.fs.hook_files import HOOKS, REFUSED, block, block_of, in_front, with_block, without_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HOOKS = ("pre-commit", "post-checkout", "post-merge", "post-rewrite")
-REFUSED = 4
-"""The exit code of ``hooks run pre-commit`` that stops a commit; any other failure must not."""
 ATTRIBUTES = ".gitattributes"
 
 _ASIDE = ".before-reconcile"

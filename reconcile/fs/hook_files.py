@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 
+HOOKS = ("pre-commit", "post-checkout", "post-merge", "post-rewrite")
+REFUSED = 4
+"""The exit code of the check before a commit that stops it; any other failure must not."""
+
 BEGIN = b"# reconcile: begin\n"
 END = b"# reconcile: end\n"
 _SHELL = re.compile(rb"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:ba|da|k|z)?sh\b[^\n]*\n")

@@ -38,18 +38,21 @@ class _File(Struct, frozen=True):
 
 
 def refused(
-    git: Git, below: str, fmt: Format, is_private: Callable[[str], bool], secrets: Detector
+    git: Git,
+    changes: Mapping[str, str],
+    below: str,
+    fmt: Format,
+    is_private: Callable[[str], bool],
+    secrets: Detector,
 ) -> tuple[Staged, ...]:
-    """Return what must not be committed of the conversations in ``below``, a directory relative to the top.
+    """Return the staged changes of conversations that must not be committed.
 
-    Only conversations with a staged change are examined.
+    ``changes`` are the blobs of the changed files by path (`Git.staged_changes`). ``below`` is the directory of the
+    conversations. Both are relative to the top.
 
     Raises:
         GitError: git gave no answer.
     """
-    changes = dict(git.staged_changes(below))
-    if not changes:
-        return ()
     above = "" if below == "." else f"{below}/"
     blobs = git.blobs(dict.fromkeys(changes.values()))
     conversations: dict[str, dict[str, list[_File]]] = {}
