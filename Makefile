@@ -18,6 +18,9 @@ SOAK_FOR ?= 600
 # The steps of `make walk` through JP's own history; RECONCILE_JP_MIRROR names a clone of its repository.
 WALK_STEPS ?= 500
 WALK_SEED ?= 1
+# The rounds of `make git-stories`: each is one operation of git or of an agent, with hooks and merge driver.
+GIT_ROUNDS ?= 1000
+GIT_SEED ?= 1
 # How many events each process of `make race` appends to each conversation.
 RACE_EVENTS ?= 200
 
@@ -33,7 +36,7 @@ MUTANT ?=
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
+.PHONY: help demo test worlds stories git-stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
 .DELETE_ON_ERROR:
 
 help:
@@ -45,6 +48,7 @@ help:
 	@echo 'make race      eight programs that use the library, and a watcher, killed at random, RACE_EVENTS=200 events each'
 	@echo 'make browser   the page of ls --tree --html in Chromium (skipped where there is none)'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
+	@echo 'make git-stories  random branches, merges, rebases and stashes in three worktrees, GIT_ROUNDS=1000 from GIT_SEED=1'
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; a failing input is kept as a test'
 	@echo 'make coverage  the tests, with every branch of reconcile/model and reconcile/planning required'
 	@echo 'make faults    every command of every scenario killed and refused space at each step: an hour or two'
@@ -71,6 +75,9 @@ worlds: $(VENV)/.installed-dev
 stories: $(VENV)/.installed-dev
 	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py tests/properties/test_lossy_stories.py \
 	  tests/stories/test_git_walk.py::test_small_histories $(ARGS)
+
+git-stories: $(VENV)/.installed-dev
+	GIT_STORIES_ROUNDS=$(GIT_ROUNDS) GIT_STORIES_SEED=$(GIT_SEED) $(BIN)/pytest -rP tests/stories/test_git_stories.py $(ARGS)
 
 soak: $(VENV)/.installed-dev
 	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow -rP tests/stories/test_soak.py $(ARGS)
