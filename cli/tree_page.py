@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from reconcile.errors import ReconcileError
 from reconcile.inspect.listing import outline, survey
 from reconcile.inspect.tree_view import read_transcripts, tree_view
 from reconcile.state.directory import state_directory
@@ -20,8 +23,11 @@ from .output.text import Style, clean, size
 from .run import opened, selected, top_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.adapters.roots import Roots
     from reconcile.inspect.tree_view import TreeView
+    from reconcile.planning.rules.views import View
 
     from .arguments import Options
 
@@ -42,10 +48,27 @@ def write_tree_page(options: Options, path: str, root: str | None) -> None:
         known = survey(engine, found, context)
         top = None if root is None else top_of(engine, root, known)
         order = outline(known, top, selected(engine, options, known))
-        view = tree_view(engine, found, context, known, order)
+        view = _arranged(tree_view(engine, found, context, known, order), roots, context.views)
         date = datetime.now(UTC).astimezone().strftime("%d %B %Y").removeprefix("0")
         written = write_page(path, tree_page(view, read_transcripts(engine.session, view, context.views), date))
     _report(options, path, view, roots, written)
+
+
+def _arranged(view: TreeView, roots: Roots, views: Mapping[str, View]) -> TreeView:
+    """Arrange the records of a program with fixed places; conversations have parents themselves."""
+    if roots.format == "leslie":
+        from reconcile.adapters.leslie.files import read_leslie  # here, as below: most pages show conversations
+        from reconcile.inspect.record_tree import with_threads
+        from reconcile.inspect.thread_listing import list_threads
+
+        with suppress(ReconcileError):  # an unreadable file of threads is a record like the others
+            return with_threads(view, list_threads(read_leslie(roots.project, time.time_ns()), tree=True))
+    if roots.format == "claudesidian":
+        from reconcile.inspect.record_listing import list_records
+        from reconcile.inspect.record_tree import with_events
+
+        return with_events(view, list_records(views.values()))
+    return view
 
 
 def _report(options: Options, path: str, view: TreeView, roots: Roots, written: int) -> None:

@@ -71,10 +71,10 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
     """
     options = options_of(context)
     here = format_here(options)
-    if here == "leslie":
-        _list_threads(context, tree=tree, other=archived or root is not None or html is not None)
-    if here == "claudesidian":
-        _list_records(context, other=tree or archived or root is not None or html is not None)
+    if here == "leslie" and html is None:
+        _list_threads(context, tree=tree, other=archived or root is not None)
+    if here == "claudesidian" and html is None:
+        _list_records(context, other=tree or archived or root is not None)
     if html is not None:
         if not tree or archived or root == "" or options.json:
             raise click.UsageError("--html is for ls --tree, without --json, --archived, and --root alone")
@@ -159,7 +159,7 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
     options = options_of(context)
     given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
     if other or given:
-        unknown = ", ".join(given) or "--root, --archived and --html"
+        unknown = ", ".join(given) or "--root and --archived"
         raise click.UsageError(f"ls lists all leslie threads, flat or with --tree: leave out {unknown}")
     rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     if options.json:
@@ -207,7 +207,7 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     options = options_of(context)
     given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
     if other or given:
-        unknown = ", ".join(given) or "--tree, --html, --root and --archived"
+        unknown = ", ".join(given) or "--tree without --html, --root and --archived"
         raise click.UsageError(f"ls lists all claudesidian records: leave out {unknown}")
     roots = find_roots(options)
     settings = settings_of(roots)

@@ -189,8 +189,8 @@ def test_jp_is_the_default_where_both_are(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["ls", "--root"], "leave out --root, --archived and --html"),
-        (["ls", "--archived"], "leave out --root, --archived and --html"),
+        (["ls", "--root"], "leave out --root and --archived"),
+        (["ls", "--archived"], "leave out --root and --archived"),
         (["ls", "--only", "x"], "leave out --only"),
         (["doctor", "--repair", "--mend", "x"], "choose one: --repair, --mend or --quarantine"),
     ],
