@@ -193,7 +193,7 @@ def _next_lines(found: tuple[StatusLine, ...], plan: Plan, lost: Sequence[Lost],
     ways = [*decisions(plan), *further(plan, lost, sum(entry.word == "empty" for entry in found))]
     if pending := len({action.conversation for action in plan.actions}):
         ways.append(("reconcile", f"syncs what changed ({pending}); with --dry-run, it only shows what it would do"))
-    return next_lines(ways, style, sides) or ["Nothing to do."]
+    return next_lines(ways, style, sides) or ([] if plan.held else ["Nothing to do."])
 
 
 def _has_notice(line: StatusLine) -> bool:

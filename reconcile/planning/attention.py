@@ -58,7 +58,7 @@ def report_conversation(context: PlanningContext, view: View) -> None:
             f"reconcile resolve {view.id} --take workspace",
             f"reconcile rm {view.id}",
         )
-    elif presence.state == "unreadable" and linked is None:
+    elif presence.state == "unreadable" and view.store.main is None and linked is None:
         message = "a part of the store can't be read, and may hold it; left alone until the store can be read"
         context.hold(view, WHOLE, Reason.UNREADABLE, message)
     elif lacks is not None and presence.goal is Goal.NOTHING and not view.invalid_in_store_alone():
@@ -302,7 +302,7 @@ def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
 
 def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
     """Report facts about the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
-    if context.sides.workspace_emptied:
+    if context.sides.workspace_emptied and not context.sides.hides(""):
         what, again = ("records", ()) if context.rules.format.places else ("conversations", ("git checkout -- .jp",))
         message = f"the workspace is empty, but had {what} at the last run; nothing is treated as deleted"
         reason = Reason.WORKSPACE_EMPTIED

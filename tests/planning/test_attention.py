@@ -11,7 +11,7 @@ from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Baseline, Int
 from reconcile.model.options import Diverged, Take
 from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Side, Snapshot
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Problem, Side, Snapshot
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored, view_of
 
 if TYPE_CHECKING:
@@ -205,6 +205,11 @@ def test_what_is_in_the_trash_more_than_once_is_said_to_be_where_it_came_last() 
     trash = [f".trash/{A.replace('1-a', name)}" for name in ("1-a", "1-a-1")]
     ((_, _, message),) = notes(plan([A], trash))
     assert message.startswith("moved to workspace:.trash/1-a-1, still in the store; ")
+
+
+def test_a_workspace_that_can_not_be_read_is_not_called_empty() -> None:
+    (held,) = plan_of(stored(A), replace(here(), problems=(Problem("", "denied"),)), agreed_on(A)).held
+    assert held.reason is Reason.UNREADABLE
 
 
 def test_an_emptied_workspace_comes_back_by_recover_or_by_git() -> None:

@@ -90,9 +90,22 @@ def test_a_directory_that_may_not_be_read_removes_nothing(world: World) -> None:
     with mode(world.workspace / "17500000001-it", 0):
         result = world.run("--workspace", world.project)
         assert result.exit_code in (0, 4), result.output
+        status = world.run("status", "--workspace", world.project).stdout
+        assert "1 unreadable" in status
+        assert "Nothing to do" not in status
     assert listing(world.store) == before
     world.reconcile()
     assert world.plan()["summary"]["in-sync"] == 2
+
+
+@ordinary
+def test_a_workspace_that_may_not_be_read_is_not_called_empty(world: World) -> None:
+    world.reconcile()
+    with mode(world.workspace, 0):
+        status = world.run("status", "--workspace", world.project).stdout
+    assert "can't be read" in status
+    assert "is empty" not in status
+    assert "recover" not in status
 
 
 @ordinary

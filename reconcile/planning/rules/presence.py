@@ -155,6 +155,8 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
     doubtful = sides.workspace_emptied or hidden
     if view.archived:
         return Presence(Goal.NOTHING, case, "archived") if doubtful else _archived(view, case)
+    if hidden:
+        return Presence(Goal.NOTHING, case, "unreadable")
     if doubtful:
         return Presence(Goal.NOTHING, case, "projected" if view.agreed else "available")
     if policy.missing is Missing.REPROJECT:

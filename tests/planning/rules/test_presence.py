@@ -220,7 +220,7 @@ def test_an_edit_is_saved_whatever_is_hidden_in_a_directory_of_the_store() -> No
             replace(KNOWN, agreed={key: each for key, each in KNOWN.agreed.items() if key != "jp-c1"}),
             "available",
         ),
-        (replace(here(BESIDE), problems=(Problem("1-a", "denied"),)), KNOWN, "projected"),
+        (replace(here(BESIDE), problems=(Problem("1-a", "denied"),)), KNOWN, "unreadable"),
     ],
     ids=["the workspace is empty", "the same, and it was never there", "its directory can't be read"],
 )
