@@ -62,6 +62,7 @@ class Command(click.Command):
             raise with_one_dash(error, words) from None
         except click.UsageError as error:
             if type(error) is not click.UsageError:
+                error.ctx = error.ctx or ctx  # the parser doesn't name the command where an option lacks its value
                 raise
             extra = error.message.partition("(")[2].removesuffix(")")
             message = f"{ctx.command_path}: unexpected argument: {extra}" if extra else error.message

@@ -116,7 +116,8 @@ def _find_id(engine: Engine, text: str) -> str:
 
     if not matches:
         words = "id" if _is_id(engine, text) else "id or title"
-        raise Misuse(f"no conversation has the {words} {text!r}", "`reconcile ls` lists the conversations")
+        least = f"a part of a title has at least {_SHORTEST_PART} letters; " if len(text) < _SHORTEST_PART else ""
+        raise Misuse(f"no conversation has the {words} {text!r}", f"{least}`reconcile ls` lists the conversations")
     titles = dict(_titles(engine))
     shown = [f"{id_}  {titles.get(id_, '')}".rstrip() for id_ in matches[:_CANDIDATES]]
     if len(matches) > _CANDIDATES:

@@ -18,6 +18,7 @@ from reconcile.planning.conflicts import time_text
 
 from ..command import Command
 from ..context import open_session, settings_of
+from ..misuse import Misuse
 from ..options import SOURCES, options_of
 from ..output.diff_text import diff_lines
 from ..output.differences import differences_of_sides
@@ -68,7 +69,9 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
     if not sources and tool:
         sources, tool = (tool,), ""  # the option has taken the id for the name of a tool
     if not 1 <= len(sources) <= _MOST:
-        raise click.UsageError("name one conversation, or two versions to compare", context)
+        raise Misuse(
+            "name one conversation, or two versions to compare", "`reconcile status` lists the conflicts", context
+        )
     if tool is not None and (options.json or side_by_side):
         raise click.UsageError("--tool opens a program; leave out --json and --side-by-side", context)
     is_plain = len(sources) == 1 and split_spelling(sources[0])[1] is None

@@ -17,7 +17,7 @@ from reconcile.engine.engine import Engine
 from reconcile.engine.versions import lost_with_store
 from reconcile.model.policy import ProjectRequest
 from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, default_choice, offers, with_records
-from reconcile.planning.requests.visibility import behind
+from reconcile.planning.requests.visibility import behind, outdated
 
 from ..command import PLANS, Command
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     examples=(
         ("reconcile recover --dry-run", "Show what would be restored."),
         ("reconcile recover --from ../old-tree --yes", "Restore what that checkout had; its directory may be gone."),
-        ("reconcile recover --all --yes", "Restore everything in the store that is not local, and do not ask."),
+        ("reconcile recover --all --yes", "Publish all of the store that is not local; do not ask."),
     ),
 )
-@click.option("--all", "everything", is_flag=True, help="Restore everything in the store that is not local.")
+@click.option("--all", "everything", is_flag=True, help="Restore all that is not local, also what was never published.")
 @click.option("--from", "source", metavar="DIR", help="Restore what another checkout had, which may be gone.")
 @click.pass_context
 def recover(context: click.Context, everything: bool, source: str | None) -> None:
@@ -284,6 +284,10 @@ def _name_older_versions(options: Options, planning: PlanningContext) -> None:
             f"{len(older)} conversation{' has an older version' if len(older) == 1 else 's have older versions'} here"
         )
         print_message(options, f"{count}: {planning.names(older)}; update from the store: reconcile project --behind")
+    if changed := outdated(planning):
+        count, which = ("1 conversation is", "it") if len(changed) == 1 else (f"{len(changed)} are", "them")
+        way = f"a run updates {which}: reconcile{options.sides}"
+        print_message(options, f"{count} newer in the store: {planning.names(changed)}; {way}")
 
 
 def _lacks_marker(roots: Roots, plan: Plan) -> bool:

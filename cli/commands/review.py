@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ..review.walk import Result
 
 _INSTALL = (
-    "pipx install --force 'reconcile-fs[review]', uv tool install 'reconcile-fs[review]', or "
-    "pip install 'reconcile-fs[review]'; without it: reconcile review --plain"
+    "install it from reconcile's directory, with what installed reconcile: pipx install --force '.[review]', "
+    "uv tool install '.[review]', or pip install '.[review]'; without it: reconcile review --plain"
 )
 
 

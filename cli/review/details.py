@@ -165,7 +165,7 @@ class _Details:
         if chosen is not None:
             yield from self._wrapped(("Your decision:", lines.CHOSEN), (" (u takes it back)", lines.DIM))
         elif self._decisions.is_open(self._subject, self._unit):
-            yield (("Your decision? Until then both sides stay.", lines.ASKED),)
+            yield (("Your decision? Without one, both sides stay in this run.", lines.ASKED),)
         else:
             yield (("You may also:", lines.DIM),)
         for choice in offered:

@@ -38,6 +38,10 @@ class OlderRunError(ReconcileError):
     exit_code = 4
 
 
+_NAMED = 5
+"""Runs that an error lists."""
+
+
 def find_run(state: State, text: str) -> Run:
     """Return the run with an id, or with the beginning of an id.
 
@@ -50,7 +54,9 @@ def find_run(state: State, text: str) -> Run:
         return (exact or matches)[0]
     if not matches:
         raise NoRunError(f"no run has an id that starts with {text!r}", "list the runs: reconcile log")
-    raise NoRunError(f"run {text!r} is ambiguous: {', '.join(run.id for run in matches[:5])}", "give more of the id")
+    more = f" and {len(matches) - _NAMED} more" if len(matches) > _NAMED else ""
+    names = ", ".join(run.id for run in matches[:_NAMED])
+    raise NoRunError(f"run {text!r} is ambiguous: {names}{more}", "give more of the id")
 
 
 class RunToUndo(NamedTuple):

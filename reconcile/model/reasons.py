@@ -100,7 +100,7 @@ class Reason(Enum):
     LAYOUT = "layout", "the layout places it there"
     ARCHIVED = "archived", "archived in the store"
     UNARCHIVED = "unarchived", "unarchived in the store"
-    BEHIND = "behind", "the old file must not count as newer"
+    BEHIND = "behind", "an old version with a new time would win"
     LOCALIZED = "localized", "made local"
     WITH_ANCESTOR = "with-ancestor", "in a removed directory"
     ASKED = "asked", "published on request"

@@ -158,7 +158,9 @@ def taken(conflict: Conflict) -> str:
 
 def to_be_taken(conflict: Conflict) -> str:
     """Return which side's version the next run takes, and why."""
-    return f"the next run takes the {conflict.takes}'s {_why_and_more(conflict)}" if conflict.takes else _BLOCKED
+    if not conflict.takes:
+        return _BLOCKED
+    return f"the next run takes the {conflict.takes}'s {_why_and_more(conflict)}, or asks at a terminal"
 
 
 def _why_and_more(conflict: Conflict) -> str:

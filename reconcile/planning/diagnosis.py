@@ -59,7 +59,10 @@ class Ailment(StrEnum):
 
 _MATTERS = {
     Ailment.MERGE_MARKERS: "JP moves a conversation with an unresolved merge into .trash/ at its next start.",
-    Ailment.INVALID: "reconcile does not copy invalid files; JP moves the conversation into .trash/ at its next start.",
+    Ailment.INVALID: (
+        "reconcile does not copy invalid files; JP moves the conversation into .trash/ at its next start. "
+        "Take the other side's version, or move the file into .trash/ yourself."
+    ),
     Ailment.UNEDITABLE: "reconcile can't set its parent in its metadata, so it does not move it.",
     Ailment.UNREADABLE: "reconcile does not sync files that it can't read.",
     Ailment.UNWRITABLE: "A run can't read or write there, so it fails.",

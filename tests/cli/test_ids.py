@@ -92,6 +92,7 @@ def test_one_letter_or_two_are_no_part_of_a_title(text: str, run: Run, project: 
     result = run("project", text)
     assert result.exit_code == 2
     assert f"no conversation has the id or title '{text}'" in result.stderr
+    assert "a part of a title has at least 3 letters" in result.stderr
     assert files(project) == before
 
 

@@ -192,6 +192,21 @@ def test_recover_elsewhere_counts_only_the_conversations_that_are_missing(
     assert "is gone; it had 1 conversation that is missing here: " in told
 
 
+def test_recover_names_what_a_run_updates(known: World, tmp_path: Path, run: Run) -> None:
+    """An edit in a worktree is in the store; here it is older, and nothing is missing."""
+    tree = tmp_path / "tree"
+    make_project(tree, run)
+    recover(known, "--from", known.project, "--yes", "--workspace", tree)
+    append(next((tree / ".jp" / "conversations").glob(f"{FIRST}-*")), 1, "b", LONG_AGO + 10 * SECOND)
+    assert run("--workspace", tree).exit_code == 0
+    shutil.rmtree(tree)
+    told = recover(known, "--from", tree, "--dry-run")
+    assert "1 conversation is newer in the store: It" in told.stderr
+    assert "a run updates it: reconcile" in told.stderr
+    known.reconcile()
+    assert "newer in the store" not in recover(known, "--from", tree, "--dry-run").stderr
+
+
 def test_status_of_an_emptied_workspace_names_recover_and_no_run(known: World) -> None:
     for path in known.workspace.iterdir():
         shutil.rmtree(path)

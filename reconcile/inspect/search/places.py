@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from enum import StrEnum
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -201,8 +202,9 @@ def _add_checkouts(result: Places, session: Session) -> None:
         seen.add(project)
         state = session.state_of(checkout)
         if state in ("gone", "unreadable"):
-            words = "is gone" if state == "gone" else "can't be read"
-            result.notes.append(f"{project}: {words}; skipped")
+            way = f"; to forget it: reconcile checkouts --forget {shlex.quote(project)}" if state == "gone" else ""
+            words = "is gone" if way else "can't be read"
+            result.notes.append(f"{project}: {words}; skipped{way}")
             continue
         known = IndexFile(session.directory, checkout.identity).load_indexes()[1][1]
         root = os.path.normpath(os.path.join(project, inner))

@@ -107,6 +107,15 @@ def behind(context: PlanningContext) -> list[str]:
     ]
 
 
+def outdated(context: PlanningContext) -> list[str]:
+    """Return the conversations of which a plain run writes a newer version to the workspace."""
+    return [
+        conversation
+        for conversation, verdicts in context.verdicts.items()
+        if any(verdict.outcome is Outcome.TO_WORKSPACE for verdict in verdicts.values())
+    ]
+
+
 def _private_above(context: PlanningContext, requested: Collection[str]) -> dict[str, str | None]:
     """Return for each the nearest private ancestor that is not requested."""
     nearest: dict[str, str | None] = {}
