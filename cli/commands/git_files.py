@@ -51,7 +51,10 @@ class _Place(NamedTuple):
 @click.command(
     "merge-driver",
     cls=Command,
-    examples=(("reconcile merge-driver %O %A %B %P", "The command line in git's configuration."),),
+    examples=(
+        ("reconcile hooks install --merge-driver", "Let git call it for every merge."),
+        ("reconcile merge-driver %O %A %B %P", "The command line in git's configuration."),
+    ),
 )
 @click.argument("base", type=click.Path())
 @click.argument("ours", type=click.Path())
@@ -89,7 +92,10 @@ def merge_driver(context: click.Context, base: str, ours: str, others: str, path
 @click.command(
     "textconv",
     cls=Command,
-    examples=(("reconcile textconv .jp/conversations/17780300000-release-notes/events.json", "Print events as text."),),
+    examples=(
+        ("reconcile hooks install --merge-driver", "Let git call it for `git diff` and `git log -p`."),
+        ("reconcile textconv .jp/conversations/17780300000-release-notes/events.json", "Print events as text."),
+    ),
 )
 @click.argument("file", type=click.Path(), shell_complete=FILES)
 def textconv(file: str) -> None:

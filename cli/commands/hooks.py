@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 @click.option("--merge-driver", is_flag=True, help="With install: also git's merge and diff of conversations.")
 @click.pass_context
 def hooks(context: click.Context, action: str, words: tuple[str, ...], merge_driver: bool) -> None:
-    """Run reconcile when git changes the project.
+    """Install git's hooks, show them, or remove them.
 
-    ACTION is install, status or remove. After a checkout, a merge and a rewrite, a run syncs both sides. It never makes
-    git fail, and after a second it goes on in the background. Before a commit, the hook refuses private conversations,
-    secrets, and files that are not valid.
+    ACTION is install, status or remove. The hooks run reconcile when git changes the project. After a checkout, a merge
+    and a rewrite, a run syncs both sides. It never makes git fail, and after a second it goes on in the background.
+    Before a commit, the hook refuses private conversations, secrets, and files that are not valid.
 
     Your own hooks stay: a shell script gets a few lines, and another program is called. The hooks are those of the
     repository, so all its worktrees have them. `run NAME` is what the hooks call.

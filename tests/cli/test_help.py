@@ -46,7 +46,7 @@ def options_in(lines: list[str]) -> list[str]:
 def test_the_programs_help_has_every_command_in_a_group_on_one_line(run: Run) -> None:
     printed = run("--help").output
     listed = [line for group in APP.GROUPS for line in lines_of(printed, group)]
-    assert list(APP.GROUPS) == ["Daily", "Look", "Organise", "Recover", "Maintain"]
+    assert list(APP.GROUPS) == ["Daily", "Look", "Organise", "Recover", "Maintain", "For git"]
     assert [line.split(maxsplit=1) for line in listed] == [[name, each.summary] for name, each in APP.COMMANDS.items()]
 
 
@@ -86,7 +86,8 @@ def test_an_option_that_means_nothing_to_a_command_is_refused(name: str, run: Ru
     """Before and after the command's name; every other shared option is in its help."""
     command = commands()[name]
     shown = set(options_in(run(name, "--help-all").output.splitlines()))
-    arguments = ["x" for each in command.params if isinstance(each, click.Argument) and each.required]
+    required = [each.type for each in command.params if isinstance(each, click.Argument) and each.required]
+    arguments = [each.choices[0] if isinstance(each, click.Choice) else "x" for each in required]
     refused = [each for each in NAMES if spelling(each) not in shown]
     for option in refused:
         words = [spelling(option), *VALUES.get(option, [])]
