@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import LocateError
@@ -17,12 +18,12 @@ from reconcile.fs.git_state import checkout_top, git_busy
 from reconcile.fs.hook_files import REFUSED
 from reconcile.state.directory import state_directory
 
-from .context import find_roots, open_session, settings_of
+from .context import find_roots, settings_of
 from .output.errors import ExitCode
 from .output.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Collection, Mapping
 
     from reconcile.adapters.roots import Roots
     from reconcile.fs.git import Git
@@ -109,25 +110,22 @@ def _refused(git: Git, changes: Mapping[str, str], below: str, roots: Roots) -> 
     from reconcile.scan.staged import refused
 
     form = get_format(roots.format, settings_of(roots).ignore)
-    return refused(git, changes, below, form, _privacy(roots), _detector(roots))
+    return refused(git, changes, below, form, partial(_private, roots), _detector(roots))
 
 
-def _privacy(roots: Roots) -> Callable[[str], bool]:
-    """Return a function that tells whether a conversation is private."""
+def _private(roots: Roots, conversations: Collection[str]) -> frozenset[str]:
+    """Return the private ones of some conversations; the cost doesn't depend on the number of the others."""
     from reconcile.model.baseline import IntentKind  # here: see above
+    from reconcile.state.database import State
 
-    private: set[str] | None = None
-
-    def is_private(conversation: str) -> bool:
-        nonlocal private
-        if private is None:
-            with open_session(roots, settings_of(roots), readonly=True) as session:
-                intents = session.state.load(session.checkout).intents
-            local = {id_ for id_, intent in intents.items() if intent.kind is IntentKind.LOCAL}
-            private = {id_ for id_, intent in intents.items() if {id_, intent.waits_for} & local}
-        return conversation in private
-
-    return is_private
+    directory = state_directory(roots.key, os.environ, sys.platform)
+    with State.open(directory, readonly=True) as state:
+        checkout = state.checkout(os.path.realpath(roots.project), roots.workspace_identity, time.time_ns())
+        intents = state.load(checkout, conversations).intents
+        above = {intent.waits_for for intent in intents.values() if intent.waits_for is not None}
+        known = {**(state.load(checkout, above).intents if above else {}), **intents}
+    local = {conversation for conversation, intent in known.items() if intent.kind is IntentKind.LOCAL}
+    return frozenset(id_ for id_, intent in intents.items() if {id_, intent.waits_for} & local)
 
 
 def _detector(roots: Roots) -> Detector:

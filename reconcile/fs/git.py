@@ -113,17 +113,19 @@ class Git:
         """
         return bool(self._run(("for-each-ref", "--count=1", "--format=x")).strip()) or bool(self.names(["HEAD"])[0])
 
-    def staged(self, directory: str) -> list[str]:
-        """Return the paths of the files below a directory that are in git's index, relative to ``top``.
+    def staged(self, *directories: str) -> list[str]:
+        """Return the paths of the files below directories that are in git's index, relative to ``top``.
 
         Raises:
             GitError: git gave no answer.
         """
-        listed = self._run(("ls-files", "--cached", "-z", "--full-name", "--", directory))
+        listed = self._run(("ls-files", "--cached", "-z", "--full-name", "--", *directories))
         return [os.fsdecode(path) for path in listed.split(b"\0") if path]
 
     def staged_changes(self, directory: str) -> list[tuple[str, str]]:
-        """Return path and blob of each file below a directory that the index adds to HEAD, or changes.
+        """Return path and blob of each file below a directory that the index adds to HEAD, changes, or removes.
+
+        The name of the blob of a removed file is all zeros.
 
         Raises:
             GitError: git gave no answer.
@@ -132,7 +134,7 @@ class Git:
             listed = self._run(("ls-files", "--stage", "-z", "--full-name", "--", directory)).split(b"\0")
             lines = [line.partition(b"\t") for line in listed if line]
             return [(os.fsdecode(path), words.split()[1].decode()) for words, _, path in lines]
-        how = ("diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=ACMT", "-z")
+        how = ("diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=ACMTD", "-z")
         tokens = self._run((*how, "HEAD", "--", directory)).split(b"\0")[:-1]
         return [
             (os.fsdecode(path), words.split()[3].decode())

@@ -301,6 +301,22 @@ def test_a_half_written_conversation_is_not_committed(story: World) -> None:
     refused(story, "incomplete: events.json not staged")
 
 
+def test_half_a_conversation_is_not_removed_by_a_commit(story: World) -> None:
+    hooks(story, "install")
+    (place(story, OTHER) / "events.json").unlink()
+    refused(story, "incomplete: events.json not staged")
+
+
+def test_many_conversations_are_checked_at_once(story: World) -> None:
+    hooks(story, "install")
+    for number in range(60):
+        (story.workspace / f"{17510000000 + number}-new").mkdir()
+        write_json(story.workspace / f"{17510000000 + number}-new" / "metadata.json", {}, LONG_AGO)
+    git(story.project, "add", "-A")
+    code, said = tried(story, "commit", "-qm", "many")
+    assert (code, said.count("is incomplete")) == (1, 60)
+
+
 def test_a_conversation_can_be_removed_and_partly_changed(story: World) -> None:
     hooks(story, "install")
     shutil.rmtree(place(story, CHILD))

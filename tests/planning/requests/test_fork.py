@@ -13,6 +13,7 @@ from reconcile.model.options import Layout
 from reconcile.model.plan import Heading
 from reconcile.model.policy import ForkRequest, Policy
 from reconcile.model.snapshot import Unreadable
+from reconcile.model.units import Rules
 from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.fork import plan_branch
 from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, stored
@@ -159,3 +160,36 @@ def test_a_fork_of_what_is_archived_lies_below_nothing() -> None:
 
 def test_nothing_is_made_where_a_file_is_in_the_way() -> None:
     assert targets(fork(WHOLE, workspace=(A, '1-a/conversations 09:00 "x"'))) == ["store:N-a"]
+
+
+CONTINUATION = ForkRequest(
+    "jp-c1", EventSelection(), continuation={name: FILES[name] for name in ("base_config.json", "events.json")}
+)
+
+
+def test_a_continuation_that_git_leaves_out_becomes_a_fork_in_the_store_alone() -> None:
+    plan = fork(CONTINUATION)
+    assert [(action.kind.value, action.title) for action in plan.actions] == [("fork", "[diverged] A")]
+    assert targets(plan) == ["store:N--diverged--a"]
+    assert plan.intents == ()
+
+
+def test_the_fork_of_a_local_conversation_is_local() -> None:
+    plan = fork(CONTINUATION, store=(A.replace(' title "A"', ' title "A" local'),))
+    assert [intent for _, intent in plan.intents] == [Intent(IntentKind.LOCAL)]
+
+
+def test_a_continuation_that_a_child_has_is_not_forked_again() -> None:
+    child = '2-a  metadata 09:00 title "[diverged] A" parent 1  stream 09:00 [1]'
+    context = context_of(stored(A, child), here(A), agreed_on(A))
+    files = {file.name: file.digest or "" for file in context.views["jp-c2"].store.units["stream"].files}
+    known = dict(zip((FILES[name] for name in files), files.values(), strict=True))
+    context.rules = Rules(context.rules.format, lambda content: known.get(content, "another"))
+    request = ForkRequest("jp-c1", EventSelection(), continuation={name: FILES[name] for name in files})
+    assert plan_branch(context, request, FILES).actions == ()
+
+
+def test_without_valid_metadata_no_continuation_is_forked() -> None:
+    broken = (A, '1-a/metadata.json 10:00 "[{"')
+    with pytest.raises(RefusedError, match="no valid metadata"):
+        fork(CONTINUATION, store=broken, workspace=broken)
