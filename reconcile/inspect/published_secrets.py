@@ -34,7 +34,12 @@ def published_secrets(engine: Engine) -> tuple[Finding, ...]:
     """
     session = engine.session
     allowed = AllowedSecrets(session.directory)
-    copies = sorted(engine.known.sides[Side.WORKSPACE].copies(), key=lambda copy: copy.path)
+    places = session.format.places
+    copies = [
+        copy
+        for copy in sorted(engine.known.sides[Side.WORKSPACE].copies(), key=lambda copy: copy.path)
+        if places is None or not places.is_derived(copy.conversation)  # it follows from the others
+    ]
     found = [finding for copy in copies for finding in _in_copy(session, copy, allowed)]
     concerned = tuple(dict.fromkeys(finding.conversation for finding in found if finding.conversation))
     records = session.git_records(concerned) if concerned else {}

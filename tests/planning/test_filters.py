@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb
 from reconcile.model.options import Take
-from reconcile.model.plan import Action, Kind, Plan
+from reconcile.model.plan import Action, Item, Kind, Plan
 from reconcile.model.policy import Children, GcRequest, LocalRequest, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
-from reconcile.planning.filters import selected, without_git, without_moving
+from reconcile.planning.filters import selected, without_git, without_moving, without_secrets
 from reconcile.planning.incremental.side_index import without_events
 from reconcile.planning.planner import needs_contents, needs_events
 from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, plan_of, seen, stored
@@ -407,3 +407,38 @@ def test_what_a_command_makes_due_may_be_an_intent_alone() -> None:
     context.due = frozenset({("jp-c6",)})
     assert selected(context, [])[1] == frozenset({"jp-c3", "jp-c5"})
     assert context.intents.keys() == {"jp-c5"}
+
+
+def found_in(plan: Plan, *conversations: str) -> Plan:
+    """Hold what would publish the secrets of these conversations."""
+    items = [
+        Item(conversation=each, title="x", unit=WHOLE, reason=Reason.SECRET, message=f"a secret in {each}")
+        for each in conversations
+    ]
+    return without_secrets(plan, items)
+
+
+def test_a_secret_holds_the_workspace_and_what_waits_for_it_but_no_save() -> None:
+    child, other = line(2, " parent 1"), line(3, " parent 1")
+    policy = Policy(request=ProjectRequest(("jp-c1", "jp-c2", "jp-c3")))
+    plan = plan_of(stored(line(1), child, other, line(4)), here(line(4, events="[1 2]")), agreed_on(line(4)), policy)
+    assert kinds(plan) == ["project jp-c1", "project jp-c2", "project jp-c3"]
+    held = found_in(plan, "jp-c1")
+    assert (kinds(held), held.held[-1].message) == ([], "a secret in jp-c1; 2 other conversations wait for it")
+    assert held.put_off == {"jp-c1", "jp-c2", "jp-c3"}
+    assert held.intents == plan.intents
+    alone = found_in(plan, "jp-c3")
+    assert kinds(alone) == ["project jp-c1", "project jp-c2"]
+    assert alone.held[-1].message == "a secret in jp-c3"
+    one = found_in(plan, "jp-c1", "jp-c3")
+    assert [item.message for item in one.held[-2:]] == [
+        "a secret in jp-c1; 1 other conversation waits for it",
+        "a secret in jp-c3",
+    ]
+
+
+def test_a_secret_holds_a_rename_for_a_title_but_no_copy_to_the_store() -> None:
+    renamed = '1-y  metadata 09:30 title "y"  stream 09:00 [1]'
+    plan = plan_of(stored(renamed), here(line(1, events="[1 2]")), agreed_on(line(1)))
+    assert sorted(kinds(plan)) == ["copy jp-c1", "move jp-c1", "project jp-c1"]
+    assert kinds(found_in(plan, "jp-c1")) == ["copy jp-c1"]

@@ -5,13 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import random
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 from reconcile import Workspace
+from tests.support.formats.claudesidian import conversation
+from tests.support.formats.claudesidian_project import small
 from tests.support.library.conversations import mutable
 from tests.support.planted import KINDS
 from tests.support.projects.git_world import CHILD, OTHER, PARENT, PRIVATE, commit, git, place
+from tests.support.projects.terminal import at_terminal
+from tests.support.projects.watcher import Watching, until
 from tests.support.projects.world import LONG_AGO, SECOND, event, events, set_key, write_conversation, write_json
 
 if TYPE_CHECKING:
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from tests.conftest import Run
     from tests.support.projects.world import World
 
 
@@ -311,3 +317,89 @@ def test_a_key_that_is_damaged_is_one_clear_line(story: World) -> None:
     result = story.run("--workspace", story.project)
     assert "5 bytes instead of 32" in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_question_at_a_terminal_decides(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    code, shown = at_terminal("-w", str(story.project), answers="n\n")
+    assert (code, "allow these secrets from now on? [y/N]" in shown) == (4, True), shown
+    assert secret()[:5] not in shown
+    assert secret() not in everywhere(story)
+    code, shown = at_terminal("-w", str(story.project), answers="y\n")
+    assert code == 0, shown
+    assert secret() in everywhere(story)
+    put(stored(story, OTHER), with_secret(at=2_001), later=200)
+    story.reconcile()
+
+
+def test_yes_does_not_allow_a_secret(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    story.reconcile("--yes", code=4)
+    assert secret() not in everywhere(story)
+
+
+def test_watch_holds_a_secret_once_and_goes_on_when_it_is_allowed(story: World) -> None:
+    with Watching(story) as watcher:
+        put(stored(story, OTHER), with_secret())
+        watcher.hears("held", "GitHub token")
+        put(stored(story, PARENT), event(3_000, "harmless"))
+        until(lambda: "harmless" in everywhere(story))
+        assert secret() not in everywhere(story)
+        story.run("--workspace", story.project, "resolve", f"jp-c{OTHER}", "--allow-secrets")
+        assert secret() in everywhere(story)
+        put(stored(story, OTHER), event(3_001, "more"), later=200)
+        until(lambda: "more" in everywhere(story))
+        assert watcher.stop() == 0
+    assert len(watcher.said("held")) == 1
+
+
+def test_recover_restores_all_but_the_one_with_a_secret(story: World) -> None:
+    put(place(story, OTHER), with_secret())
+    story.reconcile()
+    shutil.rmtree(story.workspace)
+    result = story.run("--workspace", story.project, "recover", "--yes")
+    assert result.exit_code == 4, result.output
+    assert place(story, PARENT).is_dir()
+    assert secret() not in everywhere(story)
+    allow(story)
+
+
+def test_a_restored_version_reaches_the_store_alone_until_its_secret_is_allowed(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    check_held(story)
+    story.reconcile("resolve", f"jp-c{OTHER}", "--take", "workspace")
+    path = stored(story, OTHER) / "events.json"
+    coded = base64.b64encode(f"# settings\nexport TOKEN={secret()}\n".encode())
+    (saved,) = (path.name for path in story.vault.glob("*/*") if coded in path.read_bytes())
+    story.reconcile("restore", saved[:16], code=4)
+    assert coded in path.read_bytes()
+    assert secret() not in everywhere(story)
+    allow(story)
+
+
+def test_two_continuations_are_forked_once_while_a_secret_is_held(story: World) -> None:
+    put(place(story, OTHER), *events(1, "h"), later=90)
+    put(stored(story, OTHER), *events(1, "k"), with_secret(), later=100)
+    check_held(story)
+    check_held(story)
+    forks = [path for path in story.store.iterdir() if "diverged" in path.name]
+    assert len(forks) == 1
+    allow(story)
+    assert len([path for path in story.store.iterdir() if "diverged" in path.name]) == 1
+
+
+def test_a_record_with_a_fixed_place_is_held_too(run: Run, tmp_path: Path) -> None:
+    vault = small(tmp_path / "vault", run)
+    vault.reconcile()
+    stored = vault.store / ".conversations" / "conv_b.json"
+    before = (vault.path / ".conversations" / "conv_b.json").read_bytes()
+    stored.write_text(json.dumps(conversation("conv_b", "hello", f"my key is {secret()}", updated=3000)))
+    result = vault.run("-w", vault.path)
+    assert result.exit_code == 4
+    assert "event 2: GitHub token, gho_…" in " ".join(result.output.split())
+    assert secret()[:5] not in result.output
+    assert (vault.path / ".conversations" / "conv_b.json").read_bytes() == before
+    vault.reconcile("resolve", ".conversations/conv_b.json", "--allow-secrets")
+    assert secret() in (vault.path / ".conversations" / "conv_b.json").read_text()
+    found = vault.run("-w", vault.path, "doctor", "--secrets")
+    assert "No problems found" in found.output
