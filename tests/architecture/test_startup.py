@@ -99,6 +99,12 @@ def test_a_run_with_one_change_loads_only_what_it_uses(
     assert world.event_count(17528832001, world.store) == 3
     assert "filelock" in loaded
     assert not loaded & {"asyncio", "click", "mmap", "pydantic", "shlex", "signal", "subprocess", "watchdog"}
+    assert not {name for name in loaded if name.startswith("reconcile.") and "secret" in name}, "nothing is published"
+    (stored,) = world.store.iterdir()
+    append(stored, 1, "c", LONG_AGO + 20)
+    loaded = imported_by(script) - imported_anyway
+    assert world.event_count(17528832001, world.workspace) == 4
+    assert "reconcile.secrets.rules" in loaded
 
 
 def test_what_is_loaded_beside_msgspec_defines_structs(imported_anyway: set[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from reconcile.secrets.detection import Finding, find_secrets
 from reconcile.secrets.rules import RULES, matches
+from reconcile.secrets.texts import new_texts
 from tests.support.planted import KINDS, PLACES, stream_of
 
 KEY = b"k" * 32
@@ -65,6 +66,15 @@ def test_events_that_a_version_before_has_are_not_checked() -> None:
     (finding,) = find_secrets(stream_of({"type": "turn_start"}, old, new), KEY, [before])
     assert finding.event == 3
     assert find_secrets(before, KEY, [before]) == ()
+
+
+def test_of_many_events_only_the_appended_one_is_decoded() -> None:
+    many: list[dict[str, object]] = [{"content": f"text {number}"} for number in range(5_000)]
+    before, after = stream_of(*many), stream_of(*many, {"content": "new"})
+    texts = new_texts(after, [before])
+    assert [piece.text for piece in texts.pieces] == ["content: new"]
+    assert texts.events_before(after) == 5_000
+    assert new_texts(before, [before]).pieces == []
 
 
 def test_an_event_that_was_edited_or_inserted_is_checked() -> None:
