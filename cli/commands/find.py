@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconcile.inspect.search.matching import marks_in
 from reconcile.inspect.search.places import Where
 from reconcile.inspect.search.search import search
 from reconcile.inspect.search.words import words_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from reconcile.inspect.search.matching import Hit
     from reconcile.inspect.search.places import Place
     from reconcile.inspect.search.search import Lines, Match, Result
+    from reconcile.inspect.search.words import Word
 
 SHOWN = 3
 """Saved versions with the same lines that are listed without ``--verbose``."""
@@ -63,7 +65,7 @@ def find(context: click.Context, words: tuple[str, ...]) -> None:
         click.echo(json.dumps(_json(result, words, project), indent=2))
     else:
         style = Style.choose(options.color)
-        show_paged(_lines(result, words, style, SHOWN if not options.verbose else None), style)
+        show_paged(_lines(result, wanted, style, SHOWN if not options.verbose else None), style)
         for note in result.notes:
             click.echo(f"note: {clean(note)}", err=True)
     context.exit(ExitCode.DONE if result.conversations else NOTHING)
@@ -117,24 +119,31 @@ def _place_json(place: Place, project: str) -> dict[str, object]:
     }
 
 
-def _lines(result: Result, words: Sequence[str], style: Style, most: int | None) -> Iterator[str]:
+def _lines(result: Result, words: Sequence[Word], style: Style, most: int | None) -> Iterator[str]:
     if not result.conversations:
-        quoted = " and ".join(repr(word) for word in words)
+        quoted = " and ".join(repr(word.text) for word in words)
         yield f"no conversation has {clean(quoted)}"
         return
     for found in result.conversations:
-        yield from _found_lines(found, style, most)
+        yield from _found_lines(found, words, style, most)
     count = len(result.conversations)
     yield style(f"{count} conversation{'' if count == 1 else 's'}", bold=True)
 
 
-def _found_lines(found: Match, style: Style, most: int | None) -> Iterator[str]:
+def _found_lines(found: Match, words: Sequence[Word], style: Style, most: int | None) -> Iterator[str]:
     yield title_and_id(found.title, found.conversation, style)
+    if found.title is not None and marks_in(found.title, words):
+        yield _title_line("in the title", found.title, words, style)
     for lines in found.groups:
         if lines.title is not None:
-            yield f"  title: {shorten(clean(lines.title), MAX_COLUMNS)}"
+            yield _title_line("title", lines.title, words, style)
         yield from (_hit_line(hit, style) for hit in lines.hits)
         yield from _place_lines(lines, style, most)
+
+
+def _title_line(label: str, title: str, words: Sequence[Word], style: Style) -> str:
+    start = f"  {label}: "
+    return start + marked(title, marks_in(title, words), style, (style.columns or MAX_COLUMNS) - width(start))
 
 
 def _hit_line(hit: Hit, style: Style) -> str:
@@ -144,12 +153,13 @@ def _hit_line(hit: Hit, style: Style) -> str:
 
 
 def marked(line: str, marks: Sequence[tuple[int, int]], style: Style, room: int) -> str:
-    """Return a line with its marks in colour, cut to a number of columns around the first of them."""
+    """Return a line with its marks in colour, or else in brackets, cut to a number of columns around the first."""
     begin = marks[0][0] if marks else 0
     parts: list[tuple[str, bool]] = []
     at = begin
     for start, stop in marks:
-        parts += [(clean(line[at:start]), False), (clean(line[start:stop]), True)]
+        word = clean(line[start:stop])
+        parts += [(clean(line[at:start]), False), (word if style.colored else f"[{word}]", True)]
         at = stop
     parts.append((clean(line[at:]), False))
     before = clean(line[:begin])

@@ -117,7 +117,7 @@ def test_a_worktree_and_a_clone_of_the_same_store(searched: World, run: Run, tmp
     assert [where for where, _ in both] == ["store", "workspace", "checkout"]
     text = shown(searched, "flamingo")
     assert str(tree) in text
-    assert "event 2, user: only in the tree: flamingo" in text
+    assert "event 2, user: only in the tree: [flamingo]" in text
 
 
 def test_saved_versions_with_the_command_that_shows_them(searched: World) -> None:
@@ -164,6 +164,33 @@ def test_base64_escapes_and_other_files(searched: World) -> None:
     (each,) = found(searched, "albatross")["conversations"]
     (line,) = each["matches"][0]["lines"]
     assert (line["file"], line["position"], line["line"]) == ("NOTE.md", None, "on albatrosses")
+
+
+def test_escaped_letters_are_found(searched: World) -> None:
+    """JSON may write any character as an escape; some programs do so with letters."""
+    home = searched.workspace / f"{OTHER}-other"
+    stream = json.loads((home / "events.json").read_bytes())
+    text = json.dumps([*stream, event(6, "An Albatross in the sky")])
+    escaped = text.replace("Alba", "\\u0041l\\u0062\\u0061").replace("sky", "s\\u006B\\u0079")
+    assert json.loads(escaped) == json.loads(text)
+    (home / "events.json").write_text(escaped)
+    searched.reconcile()
+    for words in (("albatross",), ("Albatross",), ("the sky",), ("albatross", "sky")):
+        assert ids(found(searched, *words)) == [f"jp-c{OTHER}"]
+    assert ids(found(searched, "albatros sky", code=1)) == []
+
+
+@pytest.mark.parametrize("environ", [{}, {"NO_COLOR": "1"}], ids=str)
+def test_the_words_are_marked_without_colour_too(
+    searched: World, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert "event 1, user: where is the [cursor]?" in shown(searched, "cursor")
+    assert "in the title: The [Cursor]" in shown(searched, "cursor")
+    colored = searched.run("find", "cursor", "--color", "always", "-w", searched.project).stdout
+    assert "[cursor]" not in colored
+    assert "\x1b[" in colored
 
 
 def test_equal_contents_are_read_once(searched: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,18 @@ class Hit(Struct, frozen=True, array_like=True):
     file: str = ""
 
 
+def marks_in(line: str, words: Iterable[Word]) -> tuple[tuple[int, int], ...]:
+    """Return the places of all words in a line, in order; none overlaps another."""
+    spans = sorted(match.span() for word in words for match in word.pattern.finditer(line))
+    marks: list[tuple[int, int]] = []
+    for begin, end in spans:
+        if marks and begin <= marks[-1][1]:
+            marks[-1] = marks[-1][0], max(end, marks[-1][1])
+        else:
+            marks.append((begin, end))
+    return tuple(marks)
+
+
 class Matcher:
     """Finds the words of a search in contents."""
 
@@ -54,17 +66,6 @@ class Matcher:
     def in_title(self, title: str | None) -> int:
         """Return the words that a title has."""
         return sum(bit for bit, word in self._bits if word.pattern.search(title)) if title else 0
-
-    def marks_in(self, line: str) -> tuple[tuple[int, int], ...]:
-        """Return the places of all words in a line, in order; none overlaps another."""
-        spans = sorted(match.span() for word in self._words for match in word.pattern.finditer(line))
-        marks: list[tuple[int, int]] = []
-        for begin, end in spans:
-            if marks and begin <= marks[-1][1]:
-                marks[-1] = marks[-1][0], max(end, marks[-1][1])
-            else:
-                marks.append((begin, end))
-        return tuple(marks)
 
     def in_stream(self, data: bytes, needed: int) -> tuple[list[Hit], str]:
         """Return the first hit for each word in a stream, and a note; it is parsed only if it may have hits.
@@ -160,7 +161,7 @@ class Matcher:
 
     def _hit(self, words: int, text: str, turn: Turn | None = None, before: int = 0, file: str = "") -> Hit:
         line = " ".join(text.split())
-        marks = self.marks_in(line)
+        marks = marks_in(line, self._words)
         if turn is None:
             return Hit(words, line, marks, file=file)
         return Hit(words, line, marks, before + turn.position, turn.speaker, turn.kind, turn.time)

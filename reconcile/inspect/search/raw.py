@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from reconcile.inspect.search.words import Word
 
 _ESCAPES = re.compile(rb"(?:\\u[0-9A-Fa-f]{4})+")
+_ANY_ESCAPE = re.compile(rb"\\u")
+# The many escapes of control characters and of other alphabets must cost no time for a word in ASCII.
+_ASCII_ESCAPE = re.compile(rb"\\u00[2-7]")
 
 
 class RawTest:
@@ -27,14 +30,14 @@ class RawTest:
         bits = [(1 << at, word) for at, word in enumerate(words)]
         self._folded = [(bit, word.pieces) for bit, word in bits if not word.is_exact]
         self._exact = [(bit, word.pieces) for bit, word in bits if word.is_exact]
-        self._unescapes = not all(word.is_ascii for word in words)
+        self._escaped = (_ASCII_ESCAPE if all(word.is_ascii for word in words) else _ANY_ESCAPE).search
         least = min((min((piece.least for piece in word.pieces), default=1) for word in words), default=1)
         self._encoded = re.compile(rb'"([A-Za-z0-9+/]{%d,}+={0,2})"' % max(2, -(-least * 4 // 3))).findall
 
     def words_in(self, data: bytes) -> int:
         """Return the words that a JSON file, or a part of one, may contain."""
         found = self._words_in(data)
-        if found != self.all and self._unescapes and b"\\u" in data:
+        if found != self.all and self._escaped(data):
             found |= self._words_in(_ESCAPES.sub(_unescaped, data))
         if found != self.all and (encoded := self._encoded(data)):
             found |= self._words_in(b"\n".join(_decoded(encoded)))

@@ -87,7 +87,7 @@ class Word(Struct, frozen=True):
 
     @property
     def is_ascii(self) -> bool:
-        """Whether no character of it can be escaped in JSON, apart from those between the pieces."""
+        """Whether it has no character of another alphabet."""
         return self.text.isascii()
 
 
