@@ -87,6 +87,18 @@ def test_of_two_continuations_the_newer_one_stays_and_the_other_becomes_a_fork(
     assert len(forks(story)) == 1, "a run finds the fork that the merge has made"
 
 
+def test_a_rebase_of_two_older_commits_makes_a_fork_of_each(story: World) -> None:
+    """git merges commit by commit, and the driver can't know that another one follows."""
+    branch(story, "older", 2, "g")
+    append(place(story, PARENT), 1, "h", LONG_AGO + 110 * SECOND)
+    commit(story, "older goes on")
+    branch(story, "newer", 2, "i")
+    git(story.project, "switch", "-q", "older")
+    merged(story, "rebase", "-q", "newer")
+    assert voices(place(story, PARENT))[-1] == "i1"
+    assert [fork[-1] for fork in forks(story)] == ["g1", "h0"]
+
+
 def test_a_merge_that_is_tried_again_makes_no_second_fork(story: World) -> None:
     branch(story, "older", 2, "g")
     branch(story, "newer", 2, "h")
