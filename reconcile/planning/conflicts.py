@@ -160,7 +160,7 @@ def to_be_taken(conflict: Conflict) -> str:
     """Return which side's version the next run takes, and why."""
     if not conflict.takes:
         return _BLOCKED
-    return f"the next run takes the {conflict.takes}'s {_why_and_more(conflict)}, or asks at a terminal"
+    return f"the next run asks at a terminal, or takes the {conflict.takes}'s {_why_and_more(conflict)}"
 
 
 def _why_and_more(conflict: Conflict) -> str:

@@ -60,7 +60,7 @@ def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: W
     assert (status(world)[ID]["word"], status(world)[ID]["settled"]) == ("conflict", False)
     for words in (("status",), ("status", str(FIRST)), ("-n",)):
         assert text in said(world, *words), words
-        way = "the store's is taken (newer)" if words == ("-n",) else "the next run takes the store's (newer)"
+        way = "the store's is taken (newer)" if words == ("-n",) else "the next run asks at a terminal, or takes the store's (newer)"
         assert way in said(world, *words), words
         assert '  title: "store" (store) / "workspace" (workspace)\n' in said(world, *words), words
     assert f"reconcile resolve {ID} --take workspace" in said(world, "-n")
@@ -100,7 +100,7 @@ def test_times_in_the_same_second_are_told_apart(world: World) -> None:
             set_key(getattr(world, side) / f"{FIRST}-it", "title", side, LONG_AGO + SECOND + at)
         told = said(world, "status", str(FIRST))
         assert f"store 2020-09-13 12:26:{shown}" in told
-        assert f"the next run takes the {why}" in told, name
+        assert f"the next run asks at a terminal, or takes the {why}" in told, name
 
 
 def test_of_streams_the_events_are_counted(world: World) -> None:
