@@ -202,6 +202,17 @@ def test_the_library_writes_the_store_and_holds_the_workspace(story: World) -> N
     allow(story)
 
 
+def test_a_conversation_that_a_program_creates_is_held_with_its_first_events(story: World) -> None:
+    with Workspace.open(story.project) as workspace, workspace.create_conversation(title="New") as mut:
+        mut.update_events(lambda events: events.append(with_secret()))
+        mut.flush()
+        (message,) = mut.waiting
+        number = int(mut.handle.id.removeprefix("jp-c"))
+    assert "not published: event" in message
+    check_held(story, number=number)
+    allow(story, number)
+
+
 def test_an_undo_brings_back_what_was_in_the_workspace(story: World) -> None:
     put(place(story, OTHER), with_secret())  # JP itself has written it there
     story.reconcile()
