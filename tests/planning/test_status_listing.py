@@ -208,7 +208,8 @@ def test_a_lock_comes_before_everything_else() -> None:
 def test_edits_on_both_sides_are_a_conflict_before_a_run_decides_it() -> None:
     ours, theirs = (ONE.replace('09:00 title "A"', f'{hour}:00 title "{hour}"') for hour in (10, 11))
     holds = Policy(conflict=OnConflict.HOLD)
-    for policy, way in ((None, "the next run asks at a terminal, or takes the workspace's (newer)"), (holds, "blocked")):
+    asks = "the next run asks at a terminal, or takes the workspace's (newer)"
+    for policy, way in ((None, asks), (holds, "blocked")):
         standing = found([ours], [theirs], KNOWN, policy)["jp-c1"]
         assert (standing.word, standing.settled) == ("conflict", False)
         assert "metadata (title): store 2025-01-02 10:00:00Z; workspace 2025-01-02 11:00:00Z" in standing.detail

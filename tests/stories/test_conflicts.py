@@ -60,8 +60,8 @@ def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: W
     assert (status(world)[ID]["word"], status(world)[ID]["settled"]) == ("conflict", False)
     for words in (("status",), ("status", str(FIRST)), ("-n",)):
         assert text in said(world, *words), words
-        way = "the store's is taken (newer)" if words == ("-n",) else "the next run asks at a terminal, or takes the store's (newer)"
-        assert way in said(world, *words), words
+        asks = "the next run asks at a terminal, or takes the store's (newer)"
+        assert ("the store's is taken (newer)" if words == ("-n",) else asks) in said(world, *words), words
         assert '  title: "store" (store) / "workspace" (workspace)\n' in said(world, *words), words
     assert f"reconcile resolve {ID} --take workspace" in said(world, "-n")
     (conflict,) = world.plan()["conflicts"]
