@@ -175,6 +175,8 @@ def _explained(error: click.UsageError) -> tuple[str, str | None]:
         where = error.ctx.command_path if error.ctx is not None else "reconcile"
         return f"{where}: unknown option {error.option_name}", did_you_mean(near) if near else help_
     text = error.format_message().rstrip(".")
+    if isinstance(error, click.MissingParameter):
+        text = " ".join(text.split())  # click lists the choices one a line
     return text[:1].lower() + text[1:], help_
 
 

@@ -117,5 +117,5 @@ def _choice(session: Session, conversation: str, sides: str) -> Misuse | NoVersi
         for run in sorted(units, reverse=True)
     ]
     more = [f"and {len(lines) - LISTED} more: reconcile vault -v"] if len(lines) > LISTED else []
-    which = "its saved version" if len(lines) == 1 else f"one of its {len(lines)} saved versions"
-    return Misuse(f"{conversation}: name {which}", "\n".join([*lines[:LISTED], *more]))
+    which = "a saved version" if len(lines) == 1 else f"one of {len(lines)} saved versions"
+    return Misuse(f"{conversation}: choose {which}", "\n".join([*lines[:LISTED], *more]))

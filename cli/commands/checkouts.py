@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.state.database import Checkout
 
+_REPLACED = "replaced (an earlier directory here)"
+"""The state of a record whose path has another directory now, which may be a record of its own."""
+
 
 @click.command(
     "checkouts",
@@ -105,7 +108,12 @@ def _show(session: Session, checkouts: tuple[Checkout, ...], *, json_wanted: boo
         return
     columns = (Column("Checkout"), Column("State"), Column("Last seen"), Column("Conversations", right=True))
     cells = [
-        (short_path(checkout.project, None), state, format_time(checkout.last_seen)[:10], str(count))
+        (
+            short_path(checkout.project, None),
+            _REPLACED if state == "replaced" else state,
+            format_time(checkout.last_seen)[:10],
+            str(count),
+        )
         for checkout, state, count in rows
     ]
     if style.columns is None or natural_width(columns, cells) <= style.columns:

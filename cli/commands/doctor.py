@@ -64,7 +64,9 @@ _RUN = (*PLANS, "only", "below", "prefer", "allow_bulk_removal", "yes")
 @click.option(
     "--quarantine", metavar="ID", shell_complete=IDS, multiple=True, help="Move unreadable files of ID to .trash/."
 )
-@click.option("--mend", metavar="FINDING", multiple=True, help="Also apply this optional fix.")
+@click.option(
+    "--mend", metavar="FINDING", multiple=True, help="Also apply this optional fix, by the name that doctor prints."
+)
 @click.option("--secrets", is_flag=True, help="Look for keys and passwords in the workspace instead.")
 @click.pass_context
 def doctor(
@@ -109,7 +111,7 @@ def _report_secrets(context: click.Context) -> NoReturn:
     with opened(options) as engine:
         findings = published_secrets(engine)
         seen = _checked(engine, policy_of(options, settings_of(engine.session.roots)))
-    _report(context, seen, findings)
+    _report(context, seen, findings, "No secrets found")
 
 
 def _checked(engine: Engine, policy: Policy) -> Checked:
@@ -117,7 +119,9 @@ def _checked(engine: Engine, policy: Policy) -> Checked:
     return checked(engine.session, policy.layout.value, counts, os.environ)
 
 
-def _report(context: click.Context, seen: Checked, findings: tuple[Finding, ...]) -> NoReturn:
+def _report(
+    context: click.Context, seen: Checked, findings: tuple[Finding, ...], nothing: str = "No problems found"
+) -> NoReturn:
     """Print findings, and end the command with the exit code that they need."""
     options = options_of(context)
     if options.json:
@@ -125,7 +129,7 @@ def _report(context: click.Context, seen: Checked, findings: tuple[Finding, ...]
     else:
         style = Style.choose(options.color)
         _print_checked(seen, style)
-        show_paged(fit(_lines(findings, options, style), style), style)
+        show_paged(fit(_lines(findings, options, style, nothing), style), style)
     context.exit(ExitCode.HELD if any(finding.ailment.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
@@ -175,7 +179,7 @@ def _request_repairs(wanted: frozenset[str], policy: Policy, engine: Engine) -> 
     return replace(policy, mend=wanted)
 
 
-def _lines(findings: tuple[Finding, ...], options: Options, style: Style) -> Iterator[str]:
+def _lines(findings: tuple[Finding, ...], options: Options, style: Style, nothing: str) -> Iterator[str]:
     verbose = options.verbose
     for ailment, group in groupby(findings, key=_kind):
         same_kind = list(group)
@@ -192,7 +196,7 @@ def _lines(findings: tuple[Finding, ...], options: Options, style: Style) -> Ite
     safe = sum(finding.repairable for finding in findings)
     counts = _severity_counts([finding.ailment.severity for finding in findings])
     if all(finding.ailment.severity == "note" for finding in findings):
-        yield style(f"No problems found; {counts}." if counts else "No problems found.", "green", bold=True)
+        yield style(f"{nothing}; {counts}." if counts else f"{nothing}.", "green", bold=True)
     else:
         verb = "is" if safe == 1 else "are"
         tail = f"; {safe} of them {verb} fixed by `reconcile doctor --repair`" if safe else ""

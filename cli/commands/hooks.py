@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from ..arguments import Options
 
 
+_OPTIONAL = ("attributes", "merge driver")
+"""The parts that `hooks install` leaves out without --merge-driver."""
+
+
 @click.command(
     "hooks",
     cls=Command,
@@ -96,5 +100,7 @@ def _report(options: Options, repository: Repository) -> None:
         for part in parts
     ]
     show(table((Column("Part"), Column("State"), Column("File", shrinks=True)), cells, style))
+    if any(part.state is State.ABSENT and part.name in _OPTIONAL for part in parts):
+        show(["", "Optional: reconcile hooks install --merge-driver"])
     if any(part.state is State.OUTDATED for part in parts):
         show(["", "Outdated lines are of another version, or of a program that has moved: reconcile hooks install"])

@@ -397,7 +397,7 @@ def undo(context: click.Context, run: str | None) -> None:
             newest_run(session.state, session.project) if run is None else RunToUndo(find_run(session.state, run), None)
         )
         if (last := found.after) is not None:
-            if not (options.yes or is_interactive(options)):
+            if not _may_reach_back(options):
                 raise found.older_run_error()
             message = f"the last run, {last.id}, is an undo of {last.undoes} (`reconcile redo` repeats that one)"
             print_message(options, f"{message}; this undo reaches further back, to an older run")
@@ -422,8 +422,11 @@ def undo(context: click.Context, run: str | None) -> None:
 def redo(context: click.Context, run: str | None) -> None:
     """Repeat a run that was undone.
 
-    Repeats RUN; without RUN, the run that was undone last. Prints the run, and asks at a terminal. Skips each
-    conversation that has changed since the undo. A redo is the undo of an undo, and can be undone.
+    Repeats RUN; without RUN, the run that was undone last. Prints the run, and asks at a terminal. After another run it
+    goes back to an older undo, and without a terminal it needs --yes. Skips each conversation that has changed since
+    the undo.
+
+    A redo is the undo of an undo, and can be undone.
     """
     from reconcile.engine.run_history import UndoToRedo, find_undo, newest_undo, origin_of
 
@@ -432,14 +435,22 @@ def redo(context: click.Context, run: str | None) -> None:
     def adjust(policy: Policy, engine: Engine) -> Policy:
         session = engine.session
         state = session.state
-        undone, after = newest_undo(state, session.project) if run is None else UndoToRedo(find_undo(state, run), "")
-        if after:
-            print_message(options, f"{after}; this redo reaches further back, to an older undo, {undone.id}")
+        found = newest_undo(state, session.project) if run is None else UndoToRedo(find_undo(state, run), "")
+        undone = found.run
+        if found.after:
+            if not _may_reach_back(options):
+                raise found.older_run_error()
+            print_message(options, f"{found.after}; this redo reaches further back, to an older undo, {undone.id}")
         origin, _ = origin_of(undone, {each.id: each for each in state.journal.runs()})
         _print_past_run(options, "redo", session, origin)
         return replace(policy, request=UndoRequest(undone.id))
 
     _run(context, adjust, "Redo this run?" if is_interactive(options) else "")
+
+
+def _may_reach_back(options: Options) -> bool:
+    """Tell whether an undo or a redo may go further back than the last run: someone confirms it."""
+    return options.yes or is_interactive(options)
 
 
 def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> None:

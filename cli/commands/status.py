@@ -11,6 +11,7 @@ from msgspec import to_builtins
 
 from reconcile.engine.versions import lost_with_store
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
+from reconcile.model.plan import Kind
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.filters import named
@@ -101,7 +102,7 @@ def status(context: click.Context, conversation: str | None) -> None:
                 raise click.UsageError(f"{ids[0]} is on neither side any more; see what runs did: reconcile log")
             conflicts = _by_conversation(plan.conflicts)
             ways = decisions_about(plan, ids[0])
-            _show_one(options, standing, describe(board, ids[0]), conflicts.get(ids[0], ()), ways)
+            _show_one(options, standing, describe(session, board, ids[0]), conflicts.get(ids[0], ()), ways)
             return
         others: Mapping[str, int] = {}
         lost: tuple[Lost, ...] = ()
@@ -191,7 +192,9 @@ def _side_lines(item: Item, style: Style) -> list[str]:
 def _next_lines(found: tuple[StatusLine, ...], plan: Plan, lost: Sequence[Lost], style: Style, sides: str) -> list[str]:
     """Return the commands that come next, as git does."""
     ways = [*decisions(plan), *further(plan, lost, sum(entry.word == "empty" for entry in found))]
-    if pending := len({action.conversation for action in plan.actions}):
+    changing = {action.conversation for action in plan.actions}
+    forks = {action.conversation for action in plan.actions if action.kind is Kind.FORK}  # parts of another's change
+    if pending := len(changing - forks) or len(forks):
         ways.append(("reconcile", f"syncs what changed ({pending}); with --dry-run, it only shows what it would do"))
     return next_lines(ways, style, sides) or ([] if plan.held else ["Nothing to do."])
 
@@ -213,7 +216,8 @@ def _show_one(
         return
     style = Style.choose(options.color)
     lines = [title_and_id(standing.title, standing.conversation, style)]
-    intent = intent_words(details["intent"])
+    removed_by = details["removed_by"]
+    intent = f"removed here by run {removed_by}" if removed_by else intent_words(details["intent"])
     standing_words = state_word(standing.word) + (f": {clean(standing.detail)}" if standing.detail else "")
     rows = [
         ("state", standing_words),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.engine.versions import Holding, find_holding, holdings, older_than, remove_objects
+from reconcile.engine.versions import Holding, find_holding, holdings, older_than, remove_objects, saved_titles
 from reconcile.planning.simulate import listing_of
 
 from ..command import Command
@@ -39,7 +39,7 @@ _REMOVES = ("dry_run", "yes", "quiet")
         ("reconcile vault --prune --older-than 6m --dry-run", "Show which versions are older than six months."),
     ),
 )
-@click.option("--prune", is_flag=True, help="Delete versions that no newer run has saved (--older-than).")
+@click.option("--prune", is_flag=True, help="Delete versions that no run has saved in this long (--older-than).")
 @click.option("--older-than", metavar="AGE", help="Age for --prune: 12h, 30d, 8w, 6m, 1y.")
 @click.option("--purge", metavar="HASH", help="Permanently delete one saved version, e.g. a secret.")
 @click.pass_context
@@ -100,14 +100,16 @@ def _report(
     style = Style.choose(options.color)
     shown = chosen if options.verbose else chosen[-SHOWN:]
     agreed = session.state.load(session.checkout).agreed
+    versions = [holding.versions[-1] for holding in shown if holding.versions]
+    titles = saved_titles((each for each in versions if each.conversation not in agreed), session.vault, session.format)
+    titles |= {conversation: entry.title for conversation, entry in agreed.items() if entry.title}
     lines: list[str] = []
     for holding in reversed(shown):
         version = holding.versions[-1] if holding.versions else None
         name = _name(version) if version is not None else "(of no run)"
-        known = agreed.get(version.conversation) if version is not None else None
-        title = f"  {known.title}" if known is not None and known.title else ""
+        title = titles.get(version.conversation) if version is not None and version.conversation else None
         start = f"{holding.digest[:16]}  {size(holding.size):>9}  {format_time(holding.newest_ns)}"
-        lines += wrap(f"{start}  {clean(name + title)}", style.columns, "  ", "      ")
+        lines += wrap(f"{start}  {clean(f'{name}  {title}' if title else name)}", style.columns, "  ", "      ")
     if len(chosen) > len(shown):
         lines.append(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
     words = "would be deleted from the vault for good" if planned else "in the vault"

@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 NEWEST, DIFFERENCE, ALL = "n", "d", "a"
 _SIDES = {"s": Take.STORE, "w": Take.WORKSPACE, "b": Take.BOTH, SKIP: Take.KEEP}
 _ANSWERS = {NEWEST: "newest", "s": "store", "w": "workspace", "b": "both", SKIP: "skip"}
+_MEANINGS = {
+    NEWEST: "take the newest version",
+    "s": "take the store's version",
+    "w": "take the workspace's version",
+    "b": "keep both: the older one becomes a child conversation",
+    SKIP: "leave it, and decide later",
+    DIFFERENCE: "show the difference, and ask again",
+    ALL: "give one answer for this conflict and all that follow",
+}
 _MORE = {DIFFERENCE: "difference", ALL: "all"}
 
 
@@ -46,7 +55,7 @@ def ask_about_conflicts(
             answer = _ask(options, conflict, policy, differences)
             if answer == ALL:
                 question = "For this one and all that follow: [n]ewest, [s]tore, [w]orkspace, [b]oth, s[k]ip, or [q]uit"
-                answer = for_all = ask_for_key(options, question, _ANSWERS, NEWEST)
+                answer = for_all = ask_for_key(options, question, _ANSWERS, NEWEST, _MEANINGS)
         if answer == "b" and conflict.unit != STREAM:
             answer = NEWEST  # only events can continue as a child
         if answer == NEWEST and conflict.takes is None:
@@ -70,7 +79,7 @@ def _ask(options: Options, conflict: Conflict, policy: Policy, differences: Call
         f"Take the [n]ewest (the {newer_side(conflict)}'s), the [s]tore's, the [w]orkspace's, {both}"
         "s[k]ip it, show the [d]ifference, answer for [a]ll, or [q]uit"
     )
-    answer = ask_for_key(options, question, answers, SKIP if conflict.takes is None else NEWEST)
+    answer = ask_for_key(options, question, answers, SKIP if conflict.takes is None else NEWEST, _MEANINGS)
     if answer == DIFFERENCE:
         differences(conflict.conversation)
         return None

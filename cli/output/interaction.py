@@ -102,11 +102,17 @@ def cancel(options: Options) -> NoReturn:
     raise click.exceptions.Exit(ExitCode.HELD)
 
 
-def ask_for_key(options: Options, question: str, answers: Mapping[str, str], default: str) -> str:
-    """Ask until one of the keys or its word is typed, and return the key. ``q`` ends the command."""
+def ask_for_key(
+    options: Options, question: str, answers: Mapping[str, str], default: str, meanings: Mapping[str, str] | None = None
+) -> str:
+    """Ask until one of the keys or its word is typed, and return the key. ``q`` ends the command.
+
+    ``?`` prints the keys, one a line, with their ``meanings`` or their words.
+    """
     import click  # here, as above
 
     keys = {**answers, QUIT: "quit"}
+    meant = {QUIT: "end the command, and change nothing", **(meanings or {})}
     words = {word: key for key, word in keys.items()}
     lines = "\n".join(wrap(question.strip(), terminal_columns() - len(" [n]: skip"), "  "))
     while True:
@@ -117,6 +123,9 @@ def ask_for_key(options: Options, question: str, answers: Mapping[str, str], def
             cancel(options)
         if key in keys:
             return key
+        if typed == "?":
+            click.echo("\n".join(f"  {letter}  {meant.get(letter, word)}" for letter, word in keys.items()))
+            continue
         click.echo(f"  no answer: {clean(shorten(typed, 20))!r}; type one of {', '.join(answers)}, or q to quit")
 
 

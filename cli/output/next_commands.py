@@ -78,7 +78,8 @@ def decisions_about(plan: Plan, conversation: str) -> list[Way]:
 def _blocked(plan: Plan) -> Iterator[Item]:
     """Yield the first item of each blocked conversation that has commands which settle it."""
     named = {item.conversation for item in plan.held if item.reason is Reason.INVALID}
-    blocked = (*plan.held, *(item for item in plan.aside if item.reason is Reason.LOCAL_PRESENT))
+    decidable = (Reason.LOCAL_PRESENT, Reason.UNDONE)
+    blocked = (*plan.held, *(item for item in plan.aside if item.reason in decidable))
     for item in blocked:
         is_other = item.reason in (Reason.INVALID, Reason.DIVERGED_HELD)  # `further` names a command for these
         if item.conversation is not None and item.resolve and not is_other and item.conversation not in named:

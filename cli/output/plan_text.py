@@ -374,7 +374,7 @@ def _events(action: Action) -> str:
     if change == 0:
         if action.reason is Reason.DIVERGED:
             return "different events"
-        return f"{_plural(after)}, as before" if after else "no events"
+        return f"{_plural(after)}, same number" if after else "no events"
     return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 
@@ -467,8 +467,12 @@ def _waiting(plan: Plan, outcome: Outcome, style: Style) -> list[str]:
     waits = {conversation for (conversation, _), request in plan.waiting if request is not None} & left
     if not waits:
         return []
-    which = "1 request is pending" if len(waits) == 1 else f"{len(waits)} requests are pending"
-    text = f"{which}: the next run that can carries it out. `reconcile status` shows it, `reconcile undo` drops it."
+    which, them = ("request is", "it") if len(waits) == 1 else ("requests are", "them")
+    event = "you settle what is blocked" if waits <= {item.conversation for item in plan.held} else "that"
+    text = (
+        f"Your {which} saved. After {event}, the next run carries {them} out. "
+        f"`reconcile status` shows {them}, `reconcile undo` drops {them}."
+    )
     return [*wrap(text, style.columns), ""]
 
 
@@ -477,11 +481,16 @@ def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
     left = outcome.undone() if outcome is not None else frozenset()
     left_units = {(action.conversation, action.unit) for action in plan.actions if action.id in left}
     stays = {action.conversation for action in plan.actions if action.id in left}
+    hidden: dict[Reason, Collection[str | None]] = {Reason.TAKEN_ALONG: stays}
+    if outcome is not None:  # a request that was carried out waits no more
+        waits = stays.union(plan.put_off, (item.conversation for item in plan.held))
+        requested = {note.conversation for note in plan.notes if note.reason is Reason.REQUESTED}
+        hidden[Reason.REQUESTED] = requested - waits if None not in waits else ()
     return replace(
         plan,
         actions=tuple(action for action in plan.actions if action.id not in left),
         conflicts=tuple(c for c in plan.conflicts if (c.conversation, c.unit) not in left_units),
-        notes=tuple(n for n in plan.notes if n.reason is not Reason.TAKEN_ALONG or n.conversation not in stays),
+        notes=tuple(note for note in plan.notes if note.conversation not in hidden.get(note.reason, ())),
     )
 
 

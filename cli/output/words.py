@@ -154,6 +154,8 @@ def state_counts(states: Iterable[tuple[str, int]], noun: str) -> str:
         word = state_word(state)
         counts[word] = counts.get(word, 0) + count
     total = sum(counts.values())
+    if counts.get("conflict", 0) > 1:  # the only noun among the words
+        counts = {f"{word}s" if word == "conflict" else word: count for word, count in counts.items()}
     listed = ", ".join(f"{count} {word}" for word, count in counts.items())
     return f"{total} {noun}{'' if total == 1 else 's'}" + (f": {listed}" if listed else "")
 

@@ -115,7 +115,12 @@ def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
 
     The asides of local versions follow the steps (`asides_after`).
     """
-    intents = {key: _noticed(intent, run) for key, intent in plan.intents}
+    before, restored = world.baseline.intents, dict(plan.remembered)
+    intents = {
+        key: _noticed(intent, run)
+        for key, intent in plan.intents
+        if key in restored or not _is_repeated(intent, before.get(key))
+    }
     written = {action.conversation for action in plan.actions if _states_parent(action)}
     return BaselineUpdate(
         agreed=dict.fromkeys(plan.voided),
@@ -150,6 +155,11 @@ def asides_after(plan: Plan, undone: Collection[str]) -> dict[tuple[str, str], A
 def _noticed(intent: Intent | None, run: str | None) -> Intent | None:
     """Add the run to an intent without one: `recover` lists removed conversations by run."""
     return intent if intent is None or intent.run else replace(intent, run=run)
+
+
+def _is_repeated(intent: Intent | None, before: Intent | None) -> bool:
+    """Tell whether an intent says nothing new: the run that noticed it first stays."""
+    return before is not None and intent is not None and replace(before, run=intent.run) == intent
 
 
 def achieved_update(changes: Changes, run: str | None, asides: Mapping[tuple[str, str], AsideRecord]) -> BaselineUpdate:
@@ -192,10 +202,10 @@ def unfinished_requests(
 def forget_untouched(state: State, run: str, checkout: int | None) -> None:
     """Remove the conversations from the record of a run that it has not changed: `undo` and `log` read that record.
 
-    These were skipped, failed, or not begun before a kill. An intent or a request that the run has written is a change,
-    whatever the results of the steps are.
+    These needed no step, or were skipped, failed, or not begun before a kill. An intent or a request that the run has
+    written is a change, whatever the results of the steps are. So is an undo without a step: it isn't requested again.
     """
-    untouched = state.journal.untouched(run)
+    untouched = state.journal.untouched(run) | state.journal.without_step(run)
     if untouched:
         before = state.journal.records_of(run)
         recorded_before = untouched & before.keys()

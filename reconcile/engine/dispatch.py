@@ -88,6 +88,7 @@ def _unchecked_plan(
             from reconcile.planning.requests.undo import plan_undo
 
             past = past_run(session.state, find_run(session.state, run), session.project)
+            past = replace(past, titles=_titles_of_absent(session, run_id=past.id, world=world))
             return plan_undo(past, world, policy, session.rules, now_ns, whole)
         case RestoreRequest(version):
             return _restored(session, version, world, policy, now_ns)
@@ -95,6 +96,15 @@ def _unchecked_plan(
             return _plan_of_request(session, policy.request, world, policy, now_ns, whole)
         case _:
             return _planned(session, world, policy, now_ns, whole)
+
+
+def _titles_of_absent(session: Session, run_id: str, world: WorldState) -> dict[str, str]:
+    """Return the titles of a run's conversations that no side has now, from the vault."""
+    from reconcile.engine.versions import saved_titles
+
+    there = {copy.conversation for side in (world.store, world.workspace) for copy in side.copies}
+    absent = (version for version in session.state.versions.of_run(run_id) if version.conversation not in there)
+    return saved_titles(absent, session.vault, session.format)
 
 
 def _plan_of_request(

@@ -33,7 +33,7 @@ class NoRunError(ReconcileError):
 
 
 class OlderRunError(ReconcileError):
-    """The newest run is an undo itself: without a terminal, the user must name the run to undo."""
+    """An `undo` or `redo` reaches further back than the last run: without a terminal, the user must name its run."""
 
     exit_code = 4
 
@@ -94,6 +94,11 @@ class UndoToRedo(NamedTuple):
 
     run: Run
     after: str
+
+    def older_run_error(self) -> OlderRunError:
+        """Return the error for a `redo` that nobody confirms, though it would go further back."""
+        hint = f"redo the older undo {self.run.id} all the same: reconcile redo {self.run.id}"
+        return OlderRunError(self.after, f"{hint}\nlist the runs: reconcile log")
 
 
 def newest_undo(state: State, project: str) -> UndoToRedo:

@@ -252,6 +252,23 @@ def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> S
     )
 
 
+def saved_titles(versions: Iterable[Version], vault: Vault, form: Format) -> dict[str, str]:
+    """Return the titles in saved metadata by conversation; of two versions the later one counts.
+
+    A version that can't be read has none.
+    """
+    titles: dict[str, str] = {}
+    for version in versions:
+        if version.unit == METADATA and version.conversation:
+            try:
+                facts = _facts(METADATA, {form.metadata_file: vault.read(version.digest)}, form)
+            except (OSError, ReconcileError):
+                continue
+            if isinstance(facts, Metadata) and facts.title:
+                titles[version.conversation] = facts.title
+    return titles
+
+
 def _content(version: Version, vault: Vault, form: Format) -> StreamContent:
     if version.size <= LARGE or version.file != form.stream_files[-1]:
         return vault.read(version.digest)

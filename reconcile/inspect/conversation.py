@@ -35,20 +35,30 @@ Both: TypeAlias = "Mapping[str, tuple[Content | None, Content | None]]"
 """Two versions of each file, by name; None: a version lacks it."""
 _SIDES = ("store", "workspace")
 
+ONLY_IN_STORE = 3
+"""The case of a unit that only the store has, and the baseline does not."""
+
 TEXT = 80
 """Number of characters of an event's text that are shown."""
 
 
-def describe(context: PlanningContext, conversation: str) -> dict[str, Any]:
-    """Return the paths, the intent, the ancestors, and for each unit its case, digests and times, for JSON and text."""
+def describe(session: Session, context: PlanningContext, conversation: str) -> dict[str, Any]:
+    """Return the paths, the intent, the ancestors, and for each unit its case, digests and times, for JSON and text.
+
+    ``removed_by`` is the run that removed the conversation here, if nothing else is recorded of it.
+    """
     view = context.views[conversation]
     intent = view.intent
+    removed_by = None
+    if session.checkout is not None and not (view.local or intent or view.agreed):
+        removed_by = session.state.journal.removed_by(conversation, session.checkout)
     description: dict[str, Any] = {
         "intent": "local" if view.local else intent.kind.value if intent else "projected" if view.agreed else "none",
+        "removed_by": removed_by,
         "waits_for": intent.waits_for if intent else None,
         "parents": list(context.tree.ancestors(conversation)) if conversation in context.tree else [],
         "known_parent": view.known_parent,
-        "units": [_unit(view, name) for name in _names(view)],
+        "units": [_unit(view, name, removed_by) for name in _names(view)],
     }
     for side in Side:
         of_side = view.side(side)
@@ -61,15 +71,18 @@ def _names(view: View) -> list[str]:
     return sorted({*base, *view.store.units, *view.workspace.units})
 
 
-def _unit(view: View, name: str) -> dict[str, Any]:
+def _unit(view: View, name: str, removed_by: str | None) -> dict[str, Any]:
     base = view.agreed.units.get(name) if view.agreed else None
     units = {side: view.side(side).units.get(name) for side in Side}
     broken = [side.value for side, unit in units.items() if unit is not None and unit.digest is None]
     case = None if broken else case_of(base, view.store.digest(name), view.workspace.digest(name))
+    meaning = CASES[case][1] if case else ""
+    if case == ONLY_IN_STORE and removed_by is not None:
+        meaning = "only in the store, removed here"
     return {
         "unit": name,
         "case": case,
-        "meaning": CASES[case][1] if case else f"can't be read in the {' and the '.join(broken)}",
+        "meaning": meaning if case else f"can't be read in the {' and the '.join(broken)}",
         "baseline": {"digest": base} if base else None,
         "store": _version(units[Side.STORE]),
         "workspace": _version(units[Side.WORKSPACE]),

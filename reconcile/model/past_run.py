@@ -35,7 +35,7 @@ class PastRun(Struct, frozen=True):
 
     ``kept``: the saved versions of each place, oldest first. ``remembered``: the earlier records of the conversations
     that the run changed. ``since``: the changes of later runs. ``is_undo``: the run reverted another one.
-    ``repeats``: to undo the run is to repeat an earlier one.
+    ``repeats``: to undo the run is to repeat an earlier one. ``titles``: of conversations that are on no side now.
     """
 
     id: str
@@ -45,6 +45,7 @@ class PastRun(Struct, frozen=True):
     since: LaterChanges = field(default_factory=lambda: LaterChanges({}, frozenset()))
     is_undo: bool = False
     repeats: bool = False
+    titles: Mapping[str, str] = field(default_factory=dict)
 
 
 class SavedUnit(Struct, frozen=True):

@@ -10,7 +10,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.planning.conflicts import described, to_be_taken
 from reconcile.planning.diagnosis import NOTHING_IN_IT
-from reconcile.planning.requests.edits import words_for
+from reconcile.planning.requests.edits import since
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def status_lines(
         conflicts.setdefault(conflict.conversation, []).append(conflict)
     items = {item.conversation: item for item in plan.aside}
     items |= {item.conversation: item for item in plan.held}
-    requests: dict[str, str] = {
-        conversation: words_for(conversation, verb, waiting)
+    requests: dict[str, tuple[str, str]] = {
+        conversation: (since(conversation, verb, waiting), waiting.why)
         for (conversation, verb), waiting in context.baseline.waiting.items()
     }
     hollow: dict[str, list[str]] = {}
@@ -91,7 +91,10 @@ def status_lines(
             word, detail = _with_copy_here(word, detail, item)
             is_settled = False
         if conversation in requests:
-            word, detail, is_settled = "requested", requests[conversation], False
+            command, why = requests[conversation]
+            is_blocked = item is not None and item.reason not in _ASIDE
+            word = word if is_blocked else "requested"
+            detail, is_settled = f"{detail}; {command}" if is_blocked else f"{command}: {why}", False
         if conversation in busy:
             word, detail, is_settled = "busy", busy[conversation], False
         elif is_settled and conversation in notices:

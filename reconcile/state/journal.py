@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from reconcile.model.baseline import AsideKind, AsideRecord, BaselineEntry, ConversationRecord, Intent, IntentKind
 from reconcile.model.plan import Kind
+from reconcile.model.snapshot import WHOLE
 from reconcile.state import baseline_table
 from reconcile.state.connection import as_json, encoded_rows, select, write_rows
 from reconcile.state.schema import LIBRARY, state_errors, transaction
@@ -131,6 +132,14 @@ class Journal:
         sql = "SELECT conversation FROM step WHERE run = ? GROUP BY conversation HAVING max(state = 'done') = 0"
         with state_errors(self._path):
             rows = select(self._connection, sql, (run,))
+        return {conversation for (conversation,) in rows}
+
+    def without_step(self, run: str) -> set[str]:
+        """Return the conversations that a run concerns, and for which no step is done; none if it is an undo."""
+        sql = """SELECT conversation FROM remembered JOIN run ON id = run WHERE run = ? AND undoes IS NULL
+            EXCEPT SELECT conversation FROM step WHERE run = ? AND state = 'done'"""
+        with state_errors(self._path):
+            rows = select(self._connection, sql, (run, run))
         return {conversation for (conversation,) in rows}
 
     def drop_records(self, run: str, conversations: Iterable[str]) -> None:
@@ -271,6 +280,15 @@ class Journal:
             for checkout, conversation in select(self._connection, sql, (Kind.FORK.value, StepState.DONE.value)):
                 made.setdefault(checkout, set()).add(conversation)
         return made
+
+    def removed_by(self, conversation: str, checkout: int) -> str | None:
+        """Return the newest run of a checkout that removed a conversation from its workspace; None if there is none."""
+        sql = """SELECT max(run) FROM step JOIN run ON run.id = step.run WHERE conversation = ? AND checkout = ?
+            AND kind IN (?, ?) AND state = ? AND unit = ? AND json_extract(record, '$.target') LIKE 'workspace:%'"""
+        key = (conversation, checkout, Kind.REMOVE.value, Kind.REMOVE_STALE.value, StepState.DONE.value, WHOLE)
+        with state_errors(self._path):
+            ((run,),) = select(self._connection, sql, key)
+        return None if run is None else str(run)
 
     def intent_changes(self, run: str) -> tuple[IntentChange, ...]:
         """Return the intents that a run changed, in order."""

@@ -174,6 +174,7 @@ def test_every_documented_option_has_words() -> None:
         ("config set x", "`reconcile config` shows the settings and their file; edit the file to change one"),
         ("checkouts forget DIR", "to forget a checkout: reconcile checkouts --forget DIR"),
         ("log one two", "reconcile log --help"),
+        ("hooks", "reconcile hooks --help"),
         ("resolve", "list what needs a decision: reconcile status"),
         ("resolve 1", "see both versions first: reconcile diff ID"),
         ("project", "list the conversations that are not published: reconcile status -v"),
@@ -190,6 +191,7 @@ def test_wrong_usage_is_one_line_and_names_the_command_that_was_meant(line: str,
     assert (result.exit_code, more, told) == (2, [], f"hint: {hint}")
     assert error.startswith("error: ")
     assert "Got unexpected" not in error
+    assert "\\x0a" not in error
 
 
 def test_a_dry_run_of_diff_has_no_plan_and_says_what_it_leaves(run: Run) -> None:

@@ -113,7 +113,10 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert (conflict["store"]["only"], conflict["workspace"]["only"]) == (2, 1)
     assert (conflict["store"]["events"], conflict["workspace"]["events"], conflict["forks"]) == (5, 4, True)
     assert "store 2020-09-13 12:26:42Z (5 events, 2 only here, last 2026-01-01T11:41:00);" in said(world, "-n")
-    assert "the workspace's becomes a child" in said(world, "status")
+    shown = said(world, "status")
+    assert "the workspace's becomes a child" in shown
+    assert "1 conflict." in shown
+    assert "syncs what changed (1)" in shown, "the child is a part of the conflict"
 
 
 def test_an_edit_on_one_side_or_a_continued_stream_is_none(world: World) -> None:
@@ -312,6 +315,14 @@ def test_another_key_is_no_answer_and_a_word_is_one(world: World) -> None:
     code, shown = at_terminal("-w", world.project, answers="y\nWorkspace\n")
     assert (code, title(world, "store")) == (0, "workspace"), shown
     assert "no answer: 'y'; type one of n, s, w, k, d, a, or q to quit\n" in shown
+
+
+def test_a_question_mark_explains_each_answer_in_a_line(world: World) -> None:
+    retitled(world)
+    code, shown = at_terminal("-w", world.project, answers="?\nq\n")
+    assert (code, "no answer" in shown) == (4, False), shown
+    for line in ("  s  take the store's version", "  k  leave it, and decide later", "  q  end the command"):
+        assert f"\n{line}" in shown
 
 
 def test_interrupted_at_the_question_nothing_was_changed(world: World) -> None:

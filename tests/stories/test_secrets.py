@@ -306,7 +306,7 @@ def test_doctor_leaves_out_what_is_allowed(story: World) -> None:
     story.reconcile()
     story.reconcile("resolve", f"jp-c{OTHER}", "--allow-secrets")
     result = story.run("--workspace", story.project, "doctor", "--secrets")
-    assert (result.exit_code, "No problems found" in result.output) == (0, True)
+    assert (result.exit_code, "No secrets found" in result.output) == (0, True)
 
 
 def test_a_run_with_nothing_to_publish_does_not_read_the_list(story: World) -> None:
@@ -413,4 +413,19 @@ def test_a_record_with_a_fixed_place_is_held_too(run: Run, tmp_path: Path) -> No
     vault.reconcile("resolve", ".conversations/conv_b.json", "--allow-secrets")
     assert secret() in (vault.path / ".conversations" / "conv_b.json").read_text()
     found = vault.run("-w", vault.path, "doctor", "--secrets")
-    assert "No problems found" in found.output
+    assert "No secrets found" in found.output
+
+
+def test_a_saved_choice_of_a_held_conversation_is_no_more_spoken_of_when_it_is_carried_out(story: World) -> None:
+    put(stored(story, PRIVATE), with_secret())
+    story.reconcile("project", f"jp-c{PRIVATE}", code=4)
+    blocked = story.reconcile("resolve", f"jp-c{PRIVATE}", "--take", "store", code=4, settled=False).stdout
+    assert "Your request is saved. After you settle what is blocked, the next run" in " ".join(blocked.split())
+    standing = story.reconcile("status", f"jp-c{PRIVATE}").stdout
+    assert "blocked: not published: event 4: " in standing, "the run says blocked, too"
+    assert standing.count("not published") == 1
+    assert f"`resolve jp-c{PRIVATE} --take store` waits since run" in " ".join(standing.split())
+    assert "waits since" in story.reconcile(code=4, settled=False).stdout
+    done = story.reconcile("resolve", f"jp-c{PRIVATE}", "--allow-secrets").stdout
+    assert "1 published" in done
+    assert "waits since" not in done

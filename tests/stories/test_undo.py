@@ -492,7 +492,12 @@ def test_a_redo_that_goes_further_back_says_so(world: World) -> None:
     assert (code, listing(world.store)) == (4, before), shown
     words = f"the last run, {last}, is no undo; this redo reaches further back, to an older undo, {undone}"
     assert f"{words} redo of {first}" in " ".join(shown.split())
-    assert words in world.reconcile("redo", "-n", settled=False).stderr
+    for refused in ((), ("-n",), ("--json",)):
+        unasked = world.run("redo", *refused, "-w", world.project)
+        assert (unasked.exit_code, listing(world.store)) == (4, before)
+        assert f"the last run, {last}, is no undo" in unasked.stderr
+        assert f"reconcile redo {undone}" in unasked.stderr
+    assert words in world.reconcile("redo", "-n", "--yes", settled=False).stderr
     assert words not in world.reconcile("redo", first).stderr, "it is named"
 
 
@@ -526,7 +531,7 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     assert {action["reason"] for action in planned["actions"]} == {"repeated"}
     assert (planned["policy"]["request"], len(planned["actions"])) == ({"command": "undo", "run": undone_first}, 1)
     for index, run in ((1, first), (2, second)):
-        redone = world.reconcile("redo")
+        redone = world.reconcile("redo", *(["--yes"] if index == 2 else []))
         assert f"redo of {run}, 2" in redone.stderr
         assert ("is a redo of" in redone.stderr) == (index == 2), "the second one goes further back"
         assert " with: " not in redone.stdout
@@ -558,11 +563,11 @@ def test_redo_refuses_what_was_changed_since(world: World) -> None:
     append(world.store / f"{SECOND_ID}-it", 1, "c", LONG_AGO + 2 * SECOND)
     world.reconcile("--only", str(FIRST), settled=False)
     changer = runs(world)[0]["id"]
-    result = world.reconcile("redo", code=4, settled=False)
+    result = world.reconcile("redo", "--yes", code=4, settled=False)
     assert f"run {changer} changed it since" in result.stdout
     assert "changed since" in result.stdout
     assert [world.event_count(number) for number in (FIRST, SECOND_ID, THIRD)] == [3, 4, 4]
-    again = world.reconcile("redo", code=4, settled=False)
+    again = world.reconcile("redo", "--yes", code=4, settled=False)
     assert "2 blocked" in again.stdout
 
 
@@ -611,7 +616,7 @@ def test_a_restore_without_a_run_lists_the_versions(world: World) -> None:
         refused = world.run("restore", text, "-w", world.project)
         first, *hints = refused.stderr.splitlines()
         assert (refused.exit_code, refused.stdout) == (2, ""), text
-        assert first == f"error: jp-c{FIRST}: name one of its 2 saved versions"
+        assert first == f"error: jp-c{FIRST}: choose one of 2 saved versions"
         assert [hint.partition("  (before 2")[0] for hint in hints] == [
             f"hint: reconcile restore jp-c{FIRST}@{run} --workspace {world.project}" for run in (newest, older)
         ]
@@ -661,3 +666,52 @@ def test_the_restore_of_an_older_title_renames_at_once_and_is_undone_by_name(wor
         assert json.loads((directory / "metadata.json").read_bytes())["title"] == "Another name"
     world.reconcile("redo")
     assert (world.store / f"{FIRST}-it").is_dir()
+
+
+@pytest.mark.parametrize("repeated", ["project", "local"])
+def test_an_undo_skips_a_run_that_repeated_a_request_and_changed_nothing(world: World, repeated: str) -> None:
+    """The same request a second time changes no record either."""
+    side = world.store if repeated == "project" else world.workspace
+    write_conversation(side / f"{FIRST}-it", "It", events(3))
+    if repeated != "project":
+        world.reconcile()
+    before = listing(world.workspace)
+    world.reconcile(repeated, str(FIRST))
+    changed = listing(world.workspace)
+    world.reconcile(repeated, str(FIRST))
+    assert "Nothing to do." in world.reconcile(repeated, str(FIRST)).stdout
+    assert changed != before
+    world.reconcile("undo")
+    assert listing(world.workspace) == before
+    world.reconcile("redo")
+    assert listing(world.workspace) == changed
+
+
+def test_status_of_a_removed_and_restored_one_says_that_it_was_here(world: World) -> None:
+    three(world)
+    world.reconcile()
+    world.reconcile("rm", str(FIRST), "--yes")
+    removal = runs(world)[0]["id"]
+    world.reconcile("restore", f"{FIRST}@{removal}")
+    text = world.reconcile("status", str(FIRST)).stdout
+    assert f"removed here by run {removal}" in text
+    assert "never" not in text
+    assert json.loads(world.reconcile("status", str(FIRST), "--json").stdout)["removed_by"] == removal
+    write_conversation(world.store / "17500000009-it", "It", events(3))
+    assert "never published here" in world.reconcile("status", "17500000009").stdout
+
+
+def test_titles_of_what_is_on_no_side_are_those_of_the_saved_versions(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    world.reconcile()
+    world.reconcile("undo")
+    redone = world.reconcile("redo", settled=False).stdout
+    assert "fork" in redone or "[diverged] It" in redone
+    assert "(no title)" not in redone
+    world.reconcile("rm", str(THIRD), "--yes", settled=False)
+    listed = world.run("vault", "-w", world.project).stdout.splitlines()
+    (line,) = [line for line in listed if f"jp-c{THIRD}" in line and "metadata.json" in line]
+    assert line.endswith("metadata.json  It")

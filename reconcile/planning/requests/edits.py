@@ -340,7 +340,12 @@ def _parents(
 
 def words_for(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
     """Return the command of a request, the run since which it waits, and the obstacle."""
-    return f"{_text_of(conversation, verb, waiting)} waits since run {waiting.run}: {waiting.why}"
+    return f"{since(conversation, verb, waiting)}: {waiting.why}"
+
+
+def since(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
+    """Return the command of a request, and the run since which it waits."""
+    return f"{_text_of(conversation, verb, waiting)} waits since run {waiting.run}"
 
 
 def _text_of(conversation: str, verb: Verb, waiting: PendingRequest) -> str:

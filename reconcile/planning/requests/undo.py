@@ -220,7 +220,8 @@ class _Undo:
         self._decided = {key for key in now if world.baseline.intents[key].run == past.id}
         """The conversations that the run has made local, and that still are."""
         known = {key: record.agreed for key, record in past.remembered.items()}
-        self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
+        self.titles: dict[str, str | None] = dict(past.titles)
+        self.titles |= {key: agreed.title for key, agreed in known.items() if agreed is not None}
         self._kept_places = sorted(past.kept, key=str)
         self._kept = {above for place in past.kept for above in _and_above(str(place))}
         """The directories with files that were kept: the files, and all containers."""
@@ -305,12 +306,13 @@ class _Undo:
         targets = [str(action.target) for action in self.past.steps if action.conversation == conversation]
         kept = not self._kept.isdisjoint(targets)
         ends = conversation in self._decided or conversation in self._private
+        alone = kept and not ends and conversation in self.past.since.changed
         return Item(
             conversation=conversation,
             title=self.title_of(conversation),
             unit=WHOLE,
             reason=Reason.WRITTEN_SINCE,
-            message=self.refused[conversation],
+            message=self.refused[conversation] + (", or restore only this conversation" if alone else ""),
             resolve=(
                 *((f"reconcile project {conversation}",) if ends else ()),
                 *((f"reconcile restore {conversation}@{self.past.id}",) if kept else ()),
