@@ -58,6 +58,14 @@ _NOT_OFFERED: Mapping[Choice, str] = {
 
 
 _ONLY_SKIP = "this plan is made already: k leaves a conversation out"
+_BLOCKED = "blocked: the text on the right has the way out"
+
+
+def _refusal(subject: Subject, choice: Choice) -> str:
+    """Return why a choice can't be taken about a subject."""
+    if subject.held and not subject.offered():
+        return _BLOCKED
+    return _NOT_OFFERED[choice] if subject.allowed is None else _ONLY_SKIP
 
 
 class ReviewApp(App[Result]):
@@ -74,7 +82,7 @@ class ReviewApp(App[Result]):
     .-narrow TreeView { width: 100%; height: 1fr; border-right: none; border-bottom: solid ansi_bright_black; }
     .-narrow DetailView { height: 2fr; padding: 0; }
     .-short TreeView { height: 2; border-bottom: none; }
-    #message { height: 1; width: 100%; }
+    #message { height: auto; min-height: 1; max-height: 3; padding: 0 1; width: 100%; }
     #hints { height: auto; width: 100%; text-style: reverse; }
     #search { height: 1; width: 100%; border: none; padding: 0; display: none; background: ansi_default; }
     #search.-open { display: block; }
@@ -93,8 +101,8 @@ class ReviewApp(App[Result]):
         Binding("a", "apply", "apply"),
         Binding("question_mark,f1", "help", "help"),
         Binding("q,ctrl+c,ctrl+q", "quit_walk", "quit", priority=False),
-        Binding("space,ctrl+f", "scroll(1)", "next page of the text"),
-        Binding("minus,ctrl+b", "scroll(-1)", "previous page of the text"),
+        Binding("space,pagedown,ctrl+f", "scroll(1)", "next page of the text"),
+        Binding("minus,pageup,ctrl+b", "scroll(-1)", "previous page of the text"),
         Binding("J,shift+down", "line(1)", "next line of the text", key_display="J"),
         Binding("K,shift+up", "line(-1)", "previous line of the text", key_display="K"),
     ]
@@ -201,12 +209,13 @@ class ReviewApp(App[Result]):
         keys += ["n next"] if self.decisions.counts(self.walk.subjects).left else []
         keys += [f"a {self.walk.apply_words}"] if self.walk.apply_words else []
         keys += ["? help", "q quit"]
+        keys += ["PgDn text"] if self.query_one(DetailView).is_cut else []
         columns = self.size.width
         self.query_one("#hints", Static).update("\n".join(line.ljust(columns) for line in key_lines(keys, columns)))
 
     def say(self, message: str) -> None:
         """Show a message above the keys."""
-        self.query_one("#message", Static).update(f" {message}" if message else "")
+        self.query_one("#message", Static).update(message)
 
     # Keys
 
@@ -219,7 +228,7 @@ class ReviewApp(App[Result]):
         was_open = self.decisions.is_open(subject, unit)
         decided = self.decisions.with_choice(subject, unit, choice)
         if decided is None:
-            self.say(f"{subject.name}: {_NOT_OFFERED[choice] if subject.allowed is None else _ONLY_SKIP}")
+            self.say(f"{subject.name}: {_refusal(subject, choice)}")
             self.bell()
             return
         self.decisions = decided

@@ -110,6 +110,11 @@ class Decisions(Struct, frozen=True):
         """Tell whether the run leaves out all of a conversation."""
         return self.chosen.get((subject.conversation, WHOLE)) is Choice.SKIP
 
+    @property
+    def on_hold(self) -> frozenset[str]:
+        """The conversations that are held."""
+        return frozenset(id_ for (id_, _), choice in self.chosen.items() if choice is Choice.HOLD)
+
     def left_out(self, subjects: Sequence[Subject]) -> frozenset[str]:
         """Return the conversations that are skipped."""
         return frozenset(subject.conversation for subject in subjects if self.skipped(subject))
@@ -141,6 +146,10 @@ class Decisions(Struct, frozen=True):
 
     def words(self, subjects: Sequence[Subject]) -> str:
         """Return the number of decisions by choice; empty: there are none."""
+        return words_of(self.tally(subjects))
+
+    def tally(self, subjects: Sequence[Subject]) -> Counter[Choice]:
+        """Return the number of decisions by choice: each conflict and each blocked item counts."""
         counts: Counter[Choice] = Counter()
         for subject in subjects:
             whole = self.chosen.get((subject.conversation, WHOLE))
@@ -149,7 +158,7 @@ class Decisions(Struct, frozen=True):
             for conflict in subject.conflicts if whole is None else ():
                 if (choice := self.chosen.get((subject.conversation, conflict.unit))) is not None:
                     counts[choice] += 1
-        return ", ".join(f"{counts[choice]} {choice}" for choice in Choice if choice in counts)
+        return counts
 
     def counts(self, subjects: Sequence[Subject]) -> Counts:
         """Return how many decisions there are: each conflict and each blocked item that an answer resolves is one."""
@@ -163,6 +172,11 @@ class Decisions(Struct, frozen=True):
                 left += len(subject.blocked)
                 left += sum((subject.conversation, each.unit) not in self.chosen for each in subject.conflicts)
         return Counts(total, left, more)
+
+
+def words_of(counts: Mapping[Choice, int]) -> str:
+    """Return numbers of decisions in words."""
+    return ", ".join(f"{counts[choice]} {choice}" for choice in Choice if choice in counts)
 
 
 def _taken(choice: Choice, subject: Subject, unit: str) -> Take:

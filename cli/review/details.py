@@ -103,7 +103,7 @@ class _Details:
         yield from self._wrapped((subject.name, lines.TITLE), (f"  {id_}" if id_ else "", lines.DIM))
         yield ()
         for conflict in self._conflicts:
-            yield from self._conflict(conflict)
+            yield from self._conflict(conflict, reading)
         if self._unit == WHOLE:
             yield from self._items()
         yield from self._files(reading)
@@ -115,9 +115,9 @@ class _Details:
     def _wrapped(self, *pieces: Piece, indent: str = "", first: str | None = None) -> Iterator[Line]:
         return wrapped(pieces, self._columns, indent, first)
 
-    def _conflict(self, conflict: Conflict) -> Iterator[Line]:
+    def _conflict(self, conflict: Conflict, reading: Reading) -> Iterator[Line]:
         yield from self._wrapped(
-            ("Conflict: ", lines.ASKED), (f"{_what(conflict)}.", lines.PLAIN), indent="  ", first=""
+            ("Conflict: ", lines.ASKED), (f"{_what(conflict, reading)}.", lines.PLAIN), indent="  ", first=""
         )
         newer = newer_side(conflict)
         is_tie = conflict.store.mtime_ns == conflict.workspace.mtime_ns
@@ -133,6 +133,8 @@ class _Details:
             yield from self._wrapped(name, (", ".join(words), lines.DIM), indent="  ", first="")
         if conflict.merges:
             yield from self._wrapped(("Edits of all other keys are merged.", lines.DIM), indent="  ")
+        if self._subject.allowed is not None and conflict.takes is not None:
+            yield from self._wrapped((f"This plan takes the {conflict.takes}'s version.", lines.CHOSEN), indent="  ")
 
     def _items(self) -> Iterator[Line]:
         subject = self._subject
@@ -165,7 +167,7 @@ class _Details:
         if chosen is not None:
             yield from self._wrapped(("Your decision:", lines.CHOSEN), (" (u takes it back)", lines.DIM))
         elif self._decisions.is_open(self._subject, self._unit):
-            yield (("Your decision? Without one, both sides stay in this run.", lines.ASKED),)
+            yield from self._wrapped(("Your decision? Without one, both sides stay in this run.", lines.ASKED))
         else:
             yield (("You may also:", lines.DIM),)
         for choice in offered:
@@ -359,11 +361,11 @@ class _Details:
             yield from self._wrapped((f"  ... {count} more lines", lines.DIM))
 
 
-def _what(conflict: Conflict) -> str:
+def _what(conflict: Conflict, reading: Reading) -> str:
     """Return what both sides have done."""
     if conflict.unit == STREAM:
         if conflict.forks:
-            return "both sides continued it"
+            return f"both sides {'edited an event and ' if _is_edited(reading) else ''}continued it"
         return "both sides changed the events"
     if conflict.unit != METADATA:
         return f"both sides changed {unit_text(conflict.unit)}"
@@ -371,6 +373,14 @@ def _what(conflict: Conflict) -> str:
         return "both sides changed the title"
     which = f"key{'' if len(conflict.keys) == 1 else 's'} {', '.join(conflict.keys)}" if conflict.keys else "metadata"
     return f"both sides changed the {which}"
+
+
+def _is_edited(reading: Reading) -> bool:
+    """Tell whether both sides have other versions of one event."""
+    if reading.store is None or reading.workspace is None:
+        return False
+    pairs = aligned(reading.store.turns, reading.workspace.turns)
+    return any(not pair.is_same and pair.left is not None and pair.right is not None for pair in pairs)
 
 
 def _label(turn: Turn, other: Turn | None = None) -> str:

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from .lines import Line
 
 KEYS = """\
-Move     up, down, Page Up, Page Down, Home, End
+Move     up, down       Home, End; comma, period: a page of the list
          left, right    fold, unfold
          n, p           next, previous conversation to decide
          /              search a title or id
-Read     space, -       next, previous page of the text
+Read     PgDn, PgUp     next, previous page of the text (or space, -)
          J, K           next, previous line
          e              both versions in $EDITOR (copies)
          t              both versions in git's difftool
 Decide   s, w           take the store's, the workspace's version
          b              keep both: the older one becomes a child
          S, W           take only that side's: no child
-         k or x         skip: leave it out of this run
+         k or x         skip: not in this run
          h              hold: leave both sides alone until one changes
          u, Backspace   take the last decision back
 End      a              show what would be done, and ask once
          q              quit; nothing is applied
-Marks    ? to decide   = decided   ! blocked until it is repaired
+Marks    ? to decide   = decided   ! blocked: its text has the way out
 
 Nothing changes before `a`. Undecided: the next plain run takes the
 newer. What is replaced is saved; `reconcile undo` undoes the run."""
@@ -47,10 +47,10 @@ _INDENT = 24
 _ROOMY = 20
 """Rows of a terminal from which a window has an empty line before its last one."""
 READ_ONLY_KEYS = """\
-Move     up, down, Page Up, Page Down, Home, End
+Move     up, down       Home, End; comma, period: a page of the list
          left, right    fold, unfold
          /              search a title or id
-Read     space, -       next, previous page of the text
+Read     PgDn, PgUp     next, previous page of the text (or space, -)
          J, K           next, previous line
          e              both versions in $EDITOR (copies)
          t              both versions in git's difftool

@@ -18,12 +18,31 @@ from .subjects import Choice
 from .walk import Result, sentences
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..arguments import Options
     from .lines import Line
     from .subjects import Subject
     from .walk import Walk
 
-NEXT, PREVIOUS, UNDO, APPLY = "n", "p", "u", "a"
+NEXT, PREVIOUS, UNDO, APPLY, HELP = "n", "p", "u", "a", "?"
+YES, BACK = "y", "n"
+_OF_ALL = (Choice.STORE_ALONE, Choice.WORKSPACE_ALONE, Choice.HOLD)
+"""The choices about all of a conversation that are offered at each of its conflicts, too."""
+_HELP: Mapping[str, str] = {
+    "s": "take the store's version",
+    "w": "take the workspace's version",
+    "b": "keep both: the older one becomes a child",
+    "S": "take only the store's, of all of the conversation: no child",
+    "W": "take only the workspace's, of all of the conversation: no child",
+    "k": "skip: not in this run",
+    "h": "hold all of the conversation: leave both sides alone until one changes",
+    NEXT: "next question; a decision stays as it is",
+    PREVIOUS: "previous conversation",
+    UNDO: "take the last decision back",
+    APPLY: "end the questions, and show what would be done",
+    QUIT: "quit; nothing is applied",
+}
 _MARKS = {lines.STORE_CHANGED: ("[-", "-]"), lines.WORKSPACE_CHANGED: ("{+", "+}")}
 """Around the words that only one side has, as `git diff --word-diff` marks them."""
 
@@ -38,16 +57,28 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
     others = [each for each in subjects if not each.is_question and each.offered()]
     _say(f"The plan has {_counted(len(asked), 'conversation')} to decide, {len(others)} other.")
     _say("Nothing changes before you apply. It leaves undecided conflicts to the next plain run.")
-    decisions, ends = _ask_about(options, walk, asked, Decisions())
-    if others and not ends:
-        question = f"Walk through the {_counted(len(others), 'other conversation')}, too?"
-        if confirm(f"\n{wrapped_question(question)}"):
-            decisions, _ = _ask_about(options, walk, others, decisions)
-    plan = walk.plan_for(decisions)
-    click.echo()
-    for sentence in sentences(walk, decisions, plan):
-        _say(sentence)
-    return Result(plan if confirm(f"\n{walk.apply_words.capitalize()}?") else None)
+    for subject in subjects:
+        if subject.held and not subject.offered():
+            click.echo()
+            _print_details(walk, subject, WHOLE, Decisions())
+    decisions = Decisions()
+    while True:
+        decisions, ends = _ask_about(options, walk, asked, decisions)
+        if others and not ends:
+            question = f"Walk through the {_counted(len(others), 'other conversation')}, too?"
+            if confirm(f"\n{wrapped_question(question)}"):
+                decisions, _ = _ask_about(options, walk, others, decisions)
+        plan = walk.plan_for(decisions)
+        click.echo()
+        for sentence in sentences(walk, decisions, plan):
+            _say(sentence)
+        click.echo()
+        back = "n back to the questions" if asked or others else "n end"
+        question = f"{walk.apply_words.capitalize()}? y yes, {back}, {QUIT} quit"
+        if ask_for_key(options, question, {YES: "yes", BACK: "no"}, BACK) == YES:
+            return Result(plan)
+        if not (asked or others):
+            return Result()
 
 
 def _show_all(walk: Walk) -> None:
@@ -85,8 +116,9 @@ def _ask_about(options: Options, walk: Walk, subjects: list[Subject], decisions:
                 break
             if answer != NEXT:
                 choice = next(choice for choice, key in KEYS.items() if key == answer)
-                decisions = decisions.with_choice(subject, unit, choice) or decisions
-                if choice in (Choice.SKIP, Choice.HOLD) and unit == WHOLE:
+                about = WHOLE if choice in _OF_ALL else unit
+                decisions = decisions.with_choice(subject, about, choice) or decisions
+                if choice in _OF_ALL or about == WHOLE:
                     break
         number += step
     return decisions, False
@@ -94,14 +126,19 @@ def _ask_about(options: Options, walk: Walk, subjects: list[Subject], decisions:
 
 def _ask(options: Options, walk: Walk, subject: Subject, unit: str, decisions: Decisions, where: str) -> str:
     click.echo()
-    _say(f"[{where}]{'' if unit == WHOLE else f' {unit}'}")
+    _say(f"[{where}]{'' if unit == WHOLE else f' {subject.name_of(unit)}'}")
     _print_details(walk, subject, unit, decisions)
-    offered = subject.offered(unit)
+    of_all = tuple(choice for choice in subject.offered() if choice in _OF_ALL and unit != WHOLE)
+    offered = (*subject.offered(unit), *of_all)
     keys = {KEYS[choice]: choice.value for choice in offered}
     words = ", ".join(f"{KEYS[choice]} {choice.value}" for choice in offered)
-    question = f"{words}, n next (leave it), p previous, u take back, a end of the list, {QUIT} quit"
-    more = {NEXT: "next", PREVIOUS: "previous", UNDO: "take back", APPLY: "apply"}
-    return ask_for_key(options, question, {**keys, **more}, NEXT)
+    question = f"{words}, n next (leave it), p previous, u take back, a end of the list, {HELP} help, {QUIT} quit"
+    more = {NEXT: "next", PREVIOUS: "previous", UNDO: "take back", APPLY: "apply", HELP: "help"}
+    answers = {**keys, **more}
+    while (answer := ask_for_key(options, question, answers, NEXT)) == HELP:
+        for key in (*keys, NEXT, PREVIOUS, UNDO, APPLY, QUIT):
+            _say(f"  {key}  {_HELP[key]}")
+    return answer
 
 
 def marked(line: Line) -> str:

@@ -14,6 +14,7 @@ from reconcile.model.snapshot import EXTRA, Fault, Side
 
 from ..output.differences import compared
 from .details import Reading
+from .subjects import SIDES_AS_WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,9 @@ class Reader:
         self._context: PlanningContext | None = None
 
     def read(self, conversation: str) -> Reading:
-        """Read both versions of a conversation; one that doesn't exist yet has none."""
+        """Read both versions of a conversation; one that doesn't exist yet has none, nor has a whole side."""
+        if conversation == SIDES_AS_WHOLE:
+            return Reading()
         view = self._views(conversation).get(conversation)
         if view is None:
             return Reading()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.model.snapshot import METADATA, WHOLE
-from reconcile.model.units import unit_text
+from reconcile.model.snapshot import WHOLE
 
 from .subjects import Status, Subject
 
@@ -121,10 +120,7 @@ class Tree:
     def name(self, row: Row) -> str:
         """Return the text of a row: the title, or the name of a conflict's unit."""
         subject = self.subjects[row.subject]
-        if row.unit == WHOLE:
-            return subject.name
-        keys = next((each.keys for each in subject.conflicts if each.unit == row.unit), ())
-        return ", ".join(keys) if row.unit == METADATA and keys else unit_text(row.unit)
+        return subject.name if row.unit == WHOLE else subject.name_of(row.unit)
 
     def word(self, row: Row, decisions: Decisions) -> str:
         """Return what stands at the end of a row: the decision, or else the verb or the state."""
@@ -135,7 +131,8 @@ class Tree:
         if row.unit != WHOLE:
             return ""
         if subject.conflicts and not decisions.is_open(subject):
-            return "decided"
+            takes = {each.takes.value for each in subject.conflicts if each.takes is not None}
+            return takes.pop() if subject.allowed is not None and len(takes) == 1 else "decided"
         return subject.word
 
     def mark(self, row: Row, decisions: Decisions) -> str:

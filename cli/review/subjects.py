@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import STREAM, WHOLE
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE
+from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import newer_side
 
 from ..output.conflict_questions import is_undecided
@@ -137,6 +138,11 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
         if self.actions or self.is_question:
             choices.add(Choice.SKIP)
         return tuple(choice for choice in Choice if choice in choices)
+
+    def name_of(self, unit: str) -> str:
+        """Return what one of its conflicts is about: the keys of the metadata, or the unit."""
+        keys = next((each.keys for each in self.conflicts if each.unit == unit), ())
+        return ", ".join(keys) if unit == METADATA and keys else unit_text(unit)
 
     def newer(self, unit: str = WHOLE) -> Choice | None:
         """Return the side with the newer version of the conflicts; None: there are none, or they differ in it."""

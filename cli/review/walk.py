@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.model.snapshot import WHOLE
 
 from ..output.summary import summary
 from ..output.text import Style
+from .decisions import words_of
 from .subjects import Choice
 
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ class Walk(Struct, frozen=True):
     opened: Callable[[str, bool], str]
     apply_words: str = "apply"
 
+    @property
+    def decides(self) -> bool:
+        """Whether the plan is one of a run, of which a person decides the conflicts."""
+        return any(each.allowed is None for each in self.subjects)
+
 
 class Result(Struct, frozen=True):
     """The end of a walk: the plan that the decisions make; None: the person has quit."""
@@ -51,19 +58,24 @@ def summary_text(noun: str, plan: Plan) -> str:
 
 
 def sentences(walk: Walk, decisions: Decisions, plan: Plan) -> list[str]:
-    """Return what the question at the end says: the decisions, the plan that they make, and what stays blocked."""
-    words = decisions.words(walk.subjects)
+    """Return what the question at the end says: the decisions, the plan that they make, and what it leaves out."""
+    counts = decisions.tally(walk.subjects)
+    skipped, held = counts.pop(Choice.SKIP, 0), counts.pop(Choice.HOLD, 0)
+    words = words_of(counts)
     text = [f"Your decisions: {words}."] if words else []
-    text.append(walk.summary(plan))
+    changes = plan.actions or plan.asides or plan.intents
+    text.append(walk.summary(replace(plan, held=(), aside=())) if changes else "Nothing would change.")
     left = decisions.counts(walk.subjects).left
-    skipped = sum(choice is Choice.SKIP and unit != WHOLE for (_, unit), choice in decisions.chosen.items())
-    broken = len(plan.held) - left - skipped
-    named = ((left, "undecided"), (skipped, "skipped"), (broken, "to repair"))
+    units_skipped = sum(choice is Choice.SKIP and unit != WHOLE for (_, unit), choice in decisions.chosen.items())
+    blocked = len(plan.held) - left - units_skipped
+    alone = len({each.conversation for each in plan.aside} - decisions.on_hold)
+    named = ((left, "undecided"), (skipped, "skipped"), (held, "held"), (blocked, "blocked"), (alone, "left alone"))
     parts = [f"{count} {word}" for count, word in named if count > 0]
-    if plan.held:
-        text.append(f"Blocked: {', '.join(parts)}.")
-    if left:
-        text.append("The next plain run takes the newer side of an undecided conflict, unless you hold it.")
-    if not (plan.actions or plan.asides or plan.intents):
-        text.append("Nothing would change.")
+    if parts:
+        text.append(f"Not in this run: {', '.join(parts)}.")
+    open_words = " and ".join(word for count, word in named[:2] if count)
+    if open_words and walk.decides:
+        text.append(f"The next plain run decides what is {open_words}: it takes the newer side, unless you hold it.")
+    if walk.decides and counts:
+        text.append("If this is killed before `reconcile log` lists it, your decisions are lost.")
     return text

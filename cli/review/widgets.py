@@ -71,8 +71,8 @@ class TreeView(_Pane):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
         Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
+        Binding("comma", "page(-1)", show=False),
+        Binding("full_stop", "page(1)", show=False),
         Binding("home,g", "end(-1)", show=False),
         Binding("end,G", "end(1)", show=False),
         Binding("left", "fold(True)", show=False),
@@ -168,6 +168,11 @@ class DetailView(_Pane):
     def text_columns(self) -> int:
         """The columns of the text."""
         return self.scrollable_content_region.width if self.size.width else 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is more text than the terminal shows at once."""
+        return len(self._lines) > self.size.height
 
     @property
     def text(self) -> str:

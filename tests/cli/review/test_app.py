@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli.modules import module
+from tests.support.planted import KINDS
 from tests.support.projects.conflicts import TITLES, conflicts, id_of
 from tests.support.review import LARGE, SMALL, Screen, played, walk_of
 
@@ -78,7 +81,7 @@ def test_a_choice_that_is_not_offered_is_refused_in_words(walk: Any) -> None:
     async def story(screen: Screen) -> None:
         await screen.press("b")
         assert screen.app.decisions.chosen == {}
-        assert "only events can be kept in both versions" in screen.message
+        assert "of two continuations s and w keep both" in " ".join(screen.text.split())
         await screen.press("p")
         assert screen.subject == "Windows paths"
         await screen.press("w")
@@ -158,6 +161,80 @@ def test_both_versions_are_side_by_side_where_there_is_room(walk: Any) -> None:
     played(walk, story, LARGE)
 
 
+def test_no_sentence_is_cut(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        assert "Without one, both sides stay in this run." in " ".join(screen.details.split())
+        assert max(map(len, screen.details.splitlines())) <= screen.app.query_one("DetailView").text_columns
+
+    played(walk, story)
+
+
+def test_the_last_line_names_the_key_that_scrolls_a_longer_text(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        assert "PgDn text" not in screen.text
+        await screen.press(*"nnnnnn")
+        assert "PgDn text" in screen.lines[-1]
+        before = screen.lines
+        await screen.press("pagedown")
+        assert screen.lines[1].partition("│")[0] == before[1].partition("│")[0]
+        assert screen.lines[1].partition("│")[2] != before[1].partition("│")[2]
+        await screen.press("pageup")
+        assert screen.lines == before
+        await screen.press("full_stop")
+        assert screen.app.query_one("TreeView").cursor > 10
+
+    played(walk, story)
+
+
+def test_an_edited_event_is_named_beside_the_continuation(world: World) -> None:
+    conflicts(world)
+    for side, text in ((world.store, "form A"), (world.workspace, "form B")):
+        (path,) = side.glob(f"**/{id_of(6)[4:]}-*/events.json")
+        found = json.loads(path.read_bytes())
+        found[2]["message"] = text
+        path.write_text(json.dumps(found))
+
+    async def story(screen: Screen) -> None:
+        await screen.press(*"nnnnnn")
+        assert screen.app.subject.conversation == id_of(6)
+        assert "both sides edited an event and continued it." in " ".join(screen.details.split())
+
+    with walk_of(world.project) as walk:
+        played(walk, story)
+
+
+def test_what_stays_has_one_name_each_at_the_end(walk: Any) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("s", "k", "h", "a")
+        text = " ".join(screen.text.split())
+        assert "Your decisions: 1 store." in text
+        assert "Not in this run: 8 undecided, 1 skipped, 1 held." in text
+        assert "left alone" not in text
+        assert "what is undecided and skipped" in " ".join(text.replace("│", " ").split())
+
+    played(walk, story)
+
+
+def test_a_conversation_that_is_held_for_a_secret_shows_the_event_and_the_command(world: World) -> None:
+    conflicts(world)
+    (path,) = world.store.glob(f"**/{id_of(11)[4:]}-*/events.json")
+    found = json.loads(path.read_bytes())
+    token = KINDS["GitHub classic token"](random.Random(1))
+    found[-1]["message"] = f"export TOKEN={token}"
+    path.write_text(json.dumps(found))
+
+    async def story(screen: Screen) -> None:
+        await screen.press("slash", *"Colors", "enter")
+        text = " ".join(screen.details.split())
+        assert "not published: event" in text
+        assert f"reconcile resolve {id_of(11)} --allow-secrets" in text
+        await screen.press("k")
+        assert "blocked: the text on the right has the way out" in screen.message
+
+    with walk_of(world.project) as walk:
+        played(walk, story)
+
+
 def test_every_kind_of_conflict_shows_both_versions(walk: Any) -> None:
     expected = {
         1: ("Import of all old backups", "Import of backups from 2019"),
@@ -207,8 +284,8 @@ def test_apply_shows_the_plan_and_asks_once(walk: Any) -> None:
     async def story(screen: Screen) -> None:
         await screen.press("s", "w", "a")
         assert "Your decisions: 1 store, 1 workspace." in screen.text
-        assert "9 blocked" in screen.text
-        assert "Blocked: 9 undecided." in screen.text
+        assert "Not in this run: 9 undecided." in screen.text
+        assert "blocked" not in screen.text
         await screen.press("n")
         assert "9 left" in screen.message
         await screen.press("a", "y")
@@ -261,7 +338,7 @@ def test_a_decision_that_nobody_had_to_take_is_counted_too(walk: Any) -> None:
         await screen.press("end", "k")
         assert "0 of 11 decided, 1 more" in screen.lines[0]
         await screen.press("s", "a")
-        assert "Your decisions: 1 skip." in screen.text
+        assert "Not in this run: 11 undecided, 1 skipped." in " ".join(screen.text.split())
         await screen.press("n", "u")
         assert "0 of 11 decided" in screen.lines[0]
         assert "more" not in screen.lines[0]

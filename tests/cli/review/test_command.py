@@ -209,9 +209,33 @@ def test_the_plain_walk_asks_the_same_at_a_dumb_terminal(ten: World) -> None:
     assert title(ten, ten.store, 2) == title(ten, ten.workspace, 2)
 
 
+def test_in_the_plain_walk_no_returns_to_the_questions_with_the_decisions(ten: World) -> None:
+    code, shown = at_terminal("review", "--plain", "-w", ten.project, answers="s\na\nn\nn\na\ny\n")
+    assert code == 4, shown
+    assert "n back to the questions" in shown
+    assert title(ten, ten.workspace, 0) == "Release notes for June"
+
+
+def test_the_plain_walk_has_help_and_every_choice_at_each_part(ten: World) -> None:
+    (path,) = ten.store.glob(f"**/{id_of(6)[4:]}-*/metadata.json")
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"title": "Torn by the store"}))
+    (path,) = ten.workspace.glob(f"**/{id_of(6)[4:]}-*/metadata.json")
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"title": "Torn by the workspace"}))
+    answers = "?\nh\nn\nq\n"
+    code, shown = at_terminal("review", "--plain", "-w", ten.project, "--only", id_of(6), answers=answers)
+    text = " ".join(shown.split())
+    assert code == 4, shown
+    assert "[1 of 1] title" in text
+    assert "S store alone, W workspace alone, h hold" in text
+    assert "h hold all of the conversation: leave both sides alone until one changes" in text
+    assert "no answer" not in text
+    assert "2 held" in text
+    assert "[1 of 1] events" not in text
+
+
 def test_the_plain_walk_can_be_left(ten: World) -> None:
     before = ten.stamps()
-    for answers in ("s\nq\n", "a\nn\nn\n"):
+    for answers in ("s\nq\n", "a\nq\n", "a\nn\nq\n"):
         code, shown = at_terminal("review", "--plain", "-w", ten.project, answers=answers)
         assert (code, "Cancelled, nothing changed." in shown) == (4, True)
     assert ten.stamps() == before

@@ -111,6 +111,28 @@ def test_an_undo_leaves_out_what_was_skipped(three: World, *, named: bool) -> No
     assert counts(three) == [5, 5, 5]
 
 
+@pytest.mark.parametrize("plain", [False, True])
+def test_an_undo_that_is_blocked_as_a_whole_says_why_and_the_way_out(three: World, *, plain: bool) -> None:
+    for number in range(3, 9):
+        write_conversation(three.workspace / f"{FIRST + number}-more", "More", events(3))
+    three.reconcile()
+    before = sides(three)
+    first = json.loads(three.run("log", "-w", three.project, "--json").stdout)["runs"][0]["id"]
+    session = Session("review", "-w", three.project, "--undo", first, *(["--plain"] if plain else []), columns=120)
+    session.wait("of 9 directories would be removed")
+    session.wait("--allow-bulk-removal")
+    if plain:
+        session.type("n\n", after="n end")
+        code, shown = session.end()
+    else:
+        session.type("k", after="Nothing changes before you apply")
+        session.type("q", after="blocked: the text on the right has the way out")
+        code, shown = session.end()
+    assert "Traceback" not in shown
+    assert code == 4, shown
+    assert sides(three) == before
+
+
 def test_what_recover_offers_can_be_left_out(three: World) -> None:
     shutil.rmtree(three.project / ".jp")
     code, shown = leave_out(Session("review", "-w", three.project, "--recover"))
