@@ -100,7 +100,8 @@ def _report(options: Options, repository: Repository) -> None:
         for part in parts
     ]
     show(table((Column("Part"), Column("State"), Column("File", shrinks=True)), cells, style))
-    if any(part.state is State.ABSENT and part.name in _OPTIONAL for part in parts):
+    absent = [part.name for part in parts if part.state is State.ABSENT]
+    if len(absent) < len(parts) and any(name in _OPTIONAL for name in absent):
         show(["", "Optional: reconcile hooks install --merge-driver"])
     if any(part.state is State.OUTDATED for part in parts):
         show(["", "Outdated lines are of another version, or of a program that has moved: reconcile hooks install"])

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconcile.apply.executor import Result
 from reconcile.model.plan import Kind
+from reconcile.model.policy import RestoreRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.model.units import unit_text
@@ -447,6 +448,11 @@ def report(
             lines += ["", *following] if following else []
         show_paged(lines, style)
     else:
+        if outcome is not None and not quiet and (saved := _saved_alone(plan, outcome)) and roots.format == "jp":
+            from .next_commands import next_lines
+
+            ways = [(f"reconcile project {saved}", "publishes it: it is in the store only")]
+            lines += ["", *next_lines(ways, style, options.sides)]
         show(lines)
 
 
@@ -474,6 +480,14 @@ def _waiting(plan: Plan, outcome: Outcome, style: Style) -> list[str]:
         f"`reconcile status` shows {them}, `reconcile undo` drops {them}."
     )
     return [*wrap(text, style.columns), ""]
+
+
+def _saved_alone(plan: Plan, outcome: Outcome) -> str | None:
+    """Return the conversation that a `restore` has brought back to a store that lacked it; the workspace lacks it."""
+    if not isinstance(plan.policy.request, RestoreRequest):
+        return None
+    done = (entry.action for entry in outcome.results.values() if entry.is_done)
+    return next((action.conversation for action in done if action.kind is Kind.COPY and action.unit == WHOLE), None)
 
 
 def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:

@@ -46,7 +46,7 @@ STATES: Mapping[str, str] = {
     "newer-on-both": "changed on both sides",
     "conflict": "conflict",
     "waiting": "waiting for its parent",
-    "behind": "older version here",
+    "behind": "left alone (older)",
     "held": "blocked",
     "invalid": "blocked",
     "open": "blocked or left alone",

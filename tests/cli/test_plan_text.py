@@ -11,7 +11,7 @@ from reconcile.model.snapshot import Place, Side
 from tests.cli.modules import module
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
-render, style = module("output.plan_text"), module("output.text")
+render, style, words = module("output.plan_text"), module("output.text"), module("output.words")
 PLAIN = style.Style(colored=False)
 MANY = 10_000
 
@@ -231,3 +231,9 @@ def test_a_summary_counts_the_conflicts_above_it() -> None:
     assert summed(twice).endswith("; 2 conflicts.")
     held = replace(plan, conflicts=(replace(plan.conflicts[0], takes=None),))
     assert "conflict" not in summed(held)
+
+
+def test_two_conflicts_are_counted_in_the_plural() -> None:
+    counted = words.state_counts([("held", 2), ("conflict", 2)], "conversation")
+    assert counted == "4 conversations: 2 conflicts, 2 blocked"
+    assert words.state_counts([("conflict", 1)], "conversation") == "1 conversation: 1 conflict"

@@ -147,6 +147,6 @@ def test_the_state_is_that_of_status(world: World) -> None:
     assert {each["conversation"]: each["state"] for each in (*listing, *archived)} == states
     assert {states[f"jp-c{each}"] for each in (A, D, E)} == {"behind", "conflict", "in-sync"}
     text = {line.split("  ")[0].strip(): line for line in listed(world)}
-    assert "older version here" in text["Refactor error handling"]
+    assert "left alone (older)" in text["Refactor error handling"]
     assert "up to date" in text["Fix the pipeline"]
     assert not any("both" in line for line in text.values())

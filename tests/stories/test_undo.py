@@ -692,7 +692,8 @@ def test_status_of_a_removed_and_restored_one_says_that_it_was_here(world: World
     world.reconcile()
     world.reconcile("rm", str(FIRST), "--yes")
     removal = runs(world)[0]["id"]
-    world.reconcile("restore", f"{FIRST}@{removal}")
+    restored = world.reconcile("restore", f"{FIRST}@{removal}").stdout
+    assert f"Next:\n  reconcile project jp-c{FIRST}" in restored
     text = world.reconcile("status", str(FIRST)).stdout
     assert f"removed here by run {removal}" in text
     assert "never" not in text
@@ -715,3 +716,17 @@ def test_titles_of_what_is_on_no_side_are_those_of_the_saved_versions(world: Wor
     listed = world.run("vault", "-w", world.project).stdout.splitlines()
     (line,) = [line for line in listed if f"jp-c{THIRD}" in line and "metadata.json" in line]
     assert line.endswith("metadata.json  It")
+
+
+def test_after_the_undo_of_a_conflict_status_names_the_ways_on_as_a_run_does(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    world.reconcile()
+    world.reconcile("undo")
+    standing = world.reconcile("status").stdout
+    assert "its last change was undone" in standing
+    assert "Nothing to do." not in standing
+    for side in ("store", "workspace"):
+        assert f"reconcile resolve jp-c{FIRST} --take {side}" in standing

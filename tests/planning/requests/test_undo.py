@@ -104,6 +104,10 @@ def test_what_a_refused_one_was_before_can_be_restored() -> None:
     held = undo(EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A)).held
     assert [item.resolve for item in held] == [("reconcile restore jp-c1@run",)]
     assert [item.resolve for item in undo(IMPORTED, stored(LONGER_A), here(A)).held] == [()]
+    later = replace(EDITED, since=LaterChanges({"jp-c1": "later"}, frozenset()))
+    (item,) = undo(later, stored(LONGER_A), here(LONGER_A)).held
+    assert item.message.endswith("undo that first: reconcile undo later, or restore only this conversation")
+    assert item.resolve == ("reconcile restore jp-c1@run",)
 
 
 def test_what_is_nowhere_afterwards_is_not_set_aside() -> None:
