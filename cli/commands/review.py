@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import click
 
 from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
+from reconcile.fs.locks import LockedError
 
 from ..command import PLANS, Command
 from ..context import open_session, policy_of, settings_of
@@ -192,6 +194,12 @@ def walk_of(options: Options, engine: Engine) -> Walk:
         return _planned(engine, decisions.policy(plan, subjects))
 
     roots = session.roots
+
+    def confirmed(plan: Plan) -> None:
+        if not options.is_dry:
+            with suppress(LockedError), open_session(roots, settings_of(roots), readonly=False) as writing:
+                writing.record_decisions(plan, "reconcile review")
+
     return Walk(
         plan=plan,
         subjects=subjects,
@@ -201,6 +209,7 @@ def walk_of(options: Options, engine: Engine) -> Walk:
         summary=partial(summary_text, roots.noun),
         opened=reader.open_with,
         apply_words=_apply_words(options),
+        confirmed=confirmed,
     )
 
 

@@ -329,6 +329,7 @@ class ReviewApp(App[Result]):
 
         def answered(answer: bool | None) -> None:
             if answer:
+                self.walk.confirmed(plan)
                 self.exit(Result(plan))
 
         self.push_screen(Question(f"{self.walk.apply_words.capitalize()}?", text), answered)

@@ -76,6 +76,7 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
         back = "n back to the questions" if asked or others else "n end"
         question = f"{walk.apply_words.capitalize()}? y yes, {back}, {QUIT} quit"
         if ask_for_key(options, question, {YES: "yes", BACK: "no"}, BACK) == YES:
+            walk.confirmed(plan)
             return Result(plan)
         if not (asked or others):
             return Result()

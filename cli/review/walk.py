@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from .subjects import Subject
 
 
+def _record_nothing(_plan: Plan) -> None:
+    """Record nothing: the plan has no decisions of its own, or nothing is carried out."""
+
+
 class Walk(Struct, frozen=True):
     """A plan to walk through. ``read`` reads both versions of a conversation, ``plan_for`` plans with the decisions.
 
@@ -39,6 +43,8 @@ class Walk(Struct, frozen=True):
     summary: Callable[[Plan], str]
     opened: Callable[[str, bool], str]
     apply_words: str = "apply"
+    confirmed: Callable[[Plan], None] = _record_nothing
+    """Records the decisions of a plan at the moment at which the person says yes."""
 
     @property
     def decides(self) -> bool:
@@ -76,6 +82,6 @@ def sentences(walk: Walk, decisions: Decisions, plan: Plan) -> list[str]:
     open_words = " and ".join(word for count, word in named[:2] if count)
     if open_words and walk.decides:
         text.append(f"The next plain run decides what is {open_words}: it takes the newer side, unless you hold it.")
-    if walk.decides and counts:
-        text.append("If this is killed before `reconcile log` lists it, your decisions are lost.")
+    if walk.decides and held:
+        text.append("If this is killed before `reconcile log` lists it, nothing is held.")
     return text

@@ -25,7 +25,7 @@ from reconcile.fs.locks import read_holder, run_lock
 from reconcile.fs.paths import directory_identity
 from reconcile.fs.posix import process_lives
 from reconcile.index.file import IndexFile, cache_path
-from reconcile.model.baseline import IntentKind, WorldState
+from reconcile.model.baseline import IntentKind, Verb, WorldState
 from reconcile.model.identity import is_same_directory
 from reconcile.model.policy import UndoRequest
 from reconcile.model.snapshot import METADATA, Fault, Side, Unreadable
@@ -35,6 +35,7 @@ from reconcile.planning.planner import needs_contents, needs_events
 from reconcile.planning.rules.commit_order import doubts_of, split_archives
 from reconcile.scan.scan import CHANGED, inspect
 from reconcile.scan.scanner import Scanner
+from reconcile.state.baseline_table import BaselineUpdate
 from reconcile.state.database import State
 from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import Vault
@@ -364,6 +365,23 @@ class Session:
             self.finish_killed_runs()
             self.site = replace(self.site, since=self.state.journal.mark())
             yield
+
+    def record_decisions(self, plan: Plan, command: str) -> None:
+        """Record the decisions of a plan that a person has confirmed, so that a kill before its run doesn't lose them.
+
+        The next run finishes them, and the run of the plan records them as its own.
+
+        Raises:
+            LockedError: another process holds the run lock.
+        """
+        waiting = {
+            key: replace(request, run=None, why="it was interrupted before its run began")
+            for key, request in plan.waiting
+            if request is not None and key[1] is Verb.RESOLVE
+        }
+        if waiting:
+            with run_lock(self.directory, command=command, timeout=0):
+                self.state.save_update(self.site.number, BaselineUpdate(waiting=waiting))
 
     def finish_killed_runs(self) -> None:
         """Finish killed runs; the caller holds the run lock."""

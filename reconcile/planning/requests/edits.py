@@ -148,7 +148,10 @@ def _is_due_on(context: PlanningContext, key: tuple[str, Verb], waiting: Pending
 
 
 def _says_the_same(known: PendingRequest | None, requested: PendingRequest) -> bool:
-    return known is not None and replace(known, run=None, why="") == replace(requested, run=None, why="")
+    """Tell whether a run has recorded a request before; one without a run was recorded before its run began."""
+    if known is None or known.run is None:
+        return False
+    return replace(known, run=None, why="") == replace(requested, run=None, why="")
 
 
 def requested_of(context: PlanningContext, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
@@ -344,8 +347,8 @@ def words_for(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
 
 
 def since(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
-    """Return the command of a request, and the run since which it waits."""
-    return f"{_text_of(conversation, verb, waiting)} waits since run {waiting.run}"
+    """Return the command of a request, and the run since which it waits, if one had begun."""
+    return f"{_text_of(conversation, verb, waiting)} waits{'' if waiting.run is None else f' since run {waiting.run}'}"
 
 
 def _text_of(conversation: str, verb: Verb, waiting: PendingRequest) -> str:

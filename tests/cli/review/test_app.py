@@ -11,6 +11,7 @@ import pytest
 from tests.cli.modules import module
 from tests.support.planted import KINDS
 from tests.support.projects.conflicts import TITLES, conflicts, id_of
+from tests.support.projects.world import listing, stamps
 from tests.support.review import LARGE, SMALL, Screen, played, walk_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,16 @@ def walk(world: World) -> Iterator[Any]:
     with walk_of(world.project) as walk:
         yield walk
     assert world.stamps() == before, "a walk changes nothing"
+
+
+@pytest.fixture
+def answered(world: World) -> Iterator[Any]:
+    """A walk at whose end the person says yes: the decisions are recorded, and neither side changes."""
+    conflicts(world)
+    before = stamps(world.store) | stamps(world.workspace)
+    with walk_of(world.project) as walk:
+        yield walk
+    assert stamps(world.store) | stamps(world.workspace) == before
 
 
 def test_the_view_begins_at_the_first_question_and_shows_what_happens(walk: Any) -> None:
@@ -280,7 +291,7 @@ def test_help_opens_and_closes(walk: Any) -> None:
     played(walk, story)
 
 
-def test_apply_shows_the_plan_and_asks_once(walk: Any) -> None:
+def test_apply_shows_the_plan_and_asks_once(answered: Any) -> None:
     async def story(screen: Screen) -> None:
         await screen.press("s", "w", "a")
         assert "Your decisions: 1 store, 1 workspace." in screen.text
@@ -290,7 +301,7 @@ def test_apply_shows_the_plan_and_asks_once(walk: Any) -> None:
         assert "9 left" in screen.message
         await screen.press("a", "y")
 
-    plan = played(walk, story).plan
+    plan = played(answered, story).plan
     concerned = {action.conversation for action in plan.actions}
     assert concerned == {id_of(number) for number in (0, 1, 10, 11, 13)}
     sides = {(each.conversation, each.target.side.value) for each in plan.actions if each.unit == "metadata"}
@@ -315,11 +326,11 @@ def test_two_continuations_offer_only_choices_that_differ(walk: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["S", "W"])
-def test_one_continuation_alone_makes_no_child(walk: Any, key: str) -> None:
+def test_one_continuation_alone_makes_no_child(answered: Any, key: str) -> None:
     async def story(screen: Screen) -> None:
         await screen.press(*"nnnnnn", key, "a", "y")
 
-    plan = played(walk, story).plan
+    plan = played(answered, story).plan
     steps = [each for each in plan.actions if each.conversation == id_of(6) and each.unit == "stream"]
     assert [each.target.side.value for each in steps] == ["workspace" if key == "S" else "store"]
     assert not [each for each in plan.actions if each.kind == "fork"]
@@ -331,6 +342,36 @@ def test_times_of_one_minute_have_seconds(walk: Any) -> None:
         assert "workspace 2020-09-13 12:26:42, newer" in screen.details
 
     played(walk, story)
+
+
+def test_decisions_are_recorded_with_the_answer_and_outlive_the_review(world: World) -> None:
+    conflicts(world)
+
+    async def story(screen: Screen) -> None:
+        await screen.press("s", "w", "k", "a", "y")
+
+    before = listing(world.store), listing(world.workspace)
+    with walk_of(world.project) as walk:
+        played(walk, story)
+    assert (listing(world.store), listing(world.workspace)) == before
+    shown = world.run("status", "-w", world.project, id_of(0)).output
+    assert "your decision (metadata: store) waits: it was interrupted before its run began" in " ".join(shown.split())
+    world.reconcile(code=4)
+    titles = [
+        json.loads(next(side.glob(f"**/{id_of(number)[4:]}-*/metadata.json")).read_bytes())["title"]
+        for number in (0, 1)
+        for side in (world.store, world.workspace)
+    ]
+    assert titles == [*["Release notes for June"] * 2, *["Import of backups from 2019"] * 2]
+    assert "waits" not in world.run("status", "-w", world.project).output
+
+
+def test_a_dry_run_records_no_decisions(walk: Any, world: World) -> None:
+    async def story(screen: Screen) -> None:
+        await screen.press("s", "a", "y")
+
+    with walk_of(world.project, dry_run=True) as dry:
+        played(dry, story)
 
 
 def test_a_decision_that_nobody_had_to_take_is_counted_too(walk: Any) -> None:
