@@ -39,7 +39,7 @@ _REMOVES = ("dry_run", "yes", "quiet")
         ("reconcile vault --prune --older-than 6m --dry-run", "Show which versions are older than six months."),
     ),
 )
-@click.option("--prune", is_flag=True, help="Delete versions that no run has saved in this long (--older-than).")
+@click.option("--prune", is_flag=True, help="Delete versions last saved longer ago than --older-than.")
 @click.option("--older-than", metavar="AGE", help="Age for --prune: 12h, 30d, 8w, 6m, 1y.")
 @click.option("--purge", metavar="HASH", help="Permanently delete one saved version, e.g. a secret.")
 @click.pass_context
