@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from msgspec import Struct
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
     from reconcile.model.format import Format
-    from reconcile.model.plan import Action, Plan
+    from reconcile.model.plan import Action, Heading, Plan
     from reconcile.model.policy import Policy
 
     from ..arguments import Options
+
+
+T = TypeVar("T", bound="Action | Heading")
 
 
 class PlanElsewhereError(ReconcileError):
@@ -99,10 +103,17 @@ def apply(context: click.Context, file: str) -> None:
         context.exit(carry_out(options, session, plan, settings, command_line(context)))
 
 
-def carry_out(options: Options, session: Session, plan: Plan, settings: Settings, command: str) -> int:
+def carry_out(
+    options: Options,
+    session: Session,
+    plan: Plan,
+    settings: Settings,
+    command: str,
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> int:
     """Carry out a plan that was made before, report, and return the exit code.
 
-    Skips each conversation that has changed since the plan was made.
+    Skips each conversation that has changed since the plan was made. The report calls conversations by ``titles``.
     """
     with session.exclusively(command, settings.lock_timeout, waiting_callback(options)):
         engine = Engine(session)
@@ -111,8 +122,23 @@ def carry_out(options: Options, session: Session, plan: Plan, settings: Settings
             achieved = engine.apply(present.found, command, progress.advance, is_saved=True)
         engine.save(present.found, achieved)
         outcome = _of_saved(plan, achieved, present)
+        if titles:
+            plan, outcome = _retitled(plan, outcome, titles)
         _report(options, session.roots, session, plan, outcome)
     return exit_code(plan, outcome, options)
+
+
+def _retitled(plan: Plan, outcome: Outcome, titles: Mapping[str, str]) -> tuple[Plan, Outcome]:
+    """Return a plan and its outcome with other titles of some conversations."""
+
+    def named(entry: T) -> T:
+        return replace(entry, title=titles.get(entry.conversation, entry.title))
+
+    shown = Outcome(outcome.run)
+    for key, deed in outcome.results.items():
+        shown.results[key] = replace(deed, action=named(deed.action))
+    actions, outline = tuple(map(named, plan.actions)), tuple(map(named, plan.outline))
+    return replace(plan, actions=actions, outline=outline), shown
 
 
 def _find_sides(options: Options, workspace: str, store: str, file: str) -> Roots:

@@ -116,7 +116,7 @@ def review(
         context.exit(exit_code(decided, None, options))
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=False) as session:
-        context.exit(carry_out(options, session, decided, settings, command_line(context)))
+        context.exit(carry_out(options, session, decided, settings, command_line(context), result.titles))
 
 
 def _walk_of(

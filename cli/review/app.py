@@ -330,7 +330,7 @@ class ReviewApp(App[Result]):
         def answered(answer: bool | None) -> None:
             if answer:
                 self.walk.confirmed(plan)
-                self.exit(Result(plan))
+                self.exit(Result(plan, self.decisions.titles(self.walk.subjects)))
 
         self.push_screen(Question(f"{self.walk.apply_words.capitalize()}?", text), answered)
 

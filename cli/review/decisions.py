@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
@@ -10,7 +12,7 @@ from msgspec.structs import replace
 
 from reconcile.model.options import Take
 from reconcile.model.policy import ProjectRequest
-from reconcile.model.snapshot import WHOLE
+from reconcile.model.snapshot import WHOLE, Side
 from reconcile.planning.context import NO_CONVERSATION
 
 from .subjects import Choice, Subject
@@ -32,6 +34,13 @@ _TAKES = {
     Choice.SKIP: Take.KEEP,
     Choice.HOLD: Take.KEEP,
 }
+_SIDES: Mapping[Choice | None, Side] = {
+    Choice.STORE: Side.STORE,
+    Choice.STORE_ALONE: Side.STORE,
+    Choice.WORKSPACE: Side.WORKSPACE,
+    Choice.WORKSPACE_ALONE: Side.WORKSPACE,
+}
+"""The side whose version a choice takes."""
 _OF_ALL = (Choice.HOLD, Choice.STORE_ALONE, Choice.WORKSPACE_ALONE)
 """The choices that are about the whole conversation, whatever its conflicts are."""
 
@@ -143,6 +152,20 @@ class Decisions(Struct, frozen=True):
                     choices[id_, conflict.unit] = _taken(choice, subject, conflict.unit)
         policy = replace(base, choices=choices, decisions=decisions)
         return _without(policy, plan, left_out) if left_out else policy
+
+    def titles(self, subjects: Sequence[Subject]) -> dict[str, str]:
+        """Return the titles that were chosen, by conversation; not the long ones, which a plan has only in part."""
+        found: dict[str, str] = {}
+        for subject in subjects:
+            for conflict in subject.conflicts:
+                side = _SIDES.get(self.of(subject, conflict.unit))
+                if side is None or "title" not in conflict.keys:
+                    continue
+                value = conflict.rival(side).values[conflict.keys.index("title")]
+                with suppress(ValueError):
+                    title = json.loads(value or "null")
+                    found |= {subject.conversation: title} if isinstance(title, str) else {}
+        return found
 
     def words(self, subjects: Sequence[Subject]) -> str:
         """Return the number of decisions by choice; empty: there are none."""

@@ -77,7 +77,7 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
         question = f"{walk.apply_words.capitalize()}? y yes, {back}, {QUIT} quit"
         if ask_for_key(options, question, {YES: "yes", BACK: "no"}, BACK) == YES:
             walk.confirmed(plan)
-            return Result(plan)
+            return Result(plan, decisions.titles(subjects))
         if not (asked or others):
             return Result()
 

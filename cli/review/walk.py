@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.model.snapshot import WHOLE
@@ -15,7 +15,7 @@ from .decisions import words_of
 from .subjects import Choice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from reconcile.model.plan import Plan
 
@@ -56,6 +56,8 @@ class Result(Struct, frozen=True):
     """The end of a walk: the plan that the decisions make; None: the person has quit."""
 
     plan: Plan | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """The titles that the decisions have chosen, by conversation."""
 
 
 def summary_text(noun: str, plan: Plan) -> str:

@@ -52,6 +52,17 @@ def test_a_conflict_is_decided_applied_and_undone(ten: World, environ: dict[str,
     assert sides(ten) == before
 
 
+def test_the_result_lists_a_conversation_under_the_title_that_was_chosen(ten: World) -> None:
+    session = Session("review", "-w", ten.project, columns=120)
+    session.type("w", after="to decide")
+    session.type("a", after="10 left")
+    session.type("y", after="Apply?")
+    session.end()
+    result = session.raw.rpartition(b"\x1b[?1049l")[2].decode()
+    assert "Release notes, draft for May" in result
+    assert "Release notes for June" not in result
+
+
 def test_quit_changes_nothing(ten: World) -> None:
     before = ten.stamps()
     session = Session("review", "-w", ten.project)
