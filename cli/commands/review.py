@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ..review.walk import Result
 
 _INSTALL = (
-    "install it from reconcile's directory, with what installed reconcile: pipx install --force '.[review]', "
-    "uv tool install '.[review]', or pip install '.[review]'; without it: reconcile review --plain"
+    "in reconcile's directory: pipx install --force '.[review]', or uv tool install '.[review]', or "
+    "pip install '.[review]'; without it: reconcile review --plain"
 )
 
 

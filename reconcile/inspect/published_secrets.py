@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Copy
     from reconcile.scan.git_records import GitRecord
 
-_REVOKE = "first revoke it where it was made: a copy that somebody has stays valid"
+_REVOKE = "first revoke it where it was made: every copy stays valid until then"
 
 
 def published_secrets(engine: Engine) -> tuple[Finding, ...]:

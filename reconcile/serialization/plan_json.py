@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
-from reconcile.model.policy import REQUEST_COMMANDS
+from reconcile.model.policy import REQUEST_COMMANDS, ForkRequest
 from reconcile.model.snapshot import Place, Side
 
 if TYPE_CHECKING:
@@ -131,7 +131,10 @@ def _choices(policy: Policy) -> Json:
 def _request(request: Request | None) -> Json | None:
     if request is None:
         return None
-    return {"command": REQUEST_COMMANDS[type(request)], **to_builtins(request)}
+    values = to_builtins(request)
+    if isinstance(request, ForkRequest):
+        values.pop("continuation")  # of a merge of git, whose plan is never saved
+    return {"command": REQUEST_COMMANDS[type(request)], **values}
 
 
 def item_to_json(item: Item) -> Json:

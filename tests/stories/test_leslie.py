@@ -192,7 +192,7 @@ def test_jp_is_the_default_where_both_are(run: Run, tmp_path: Path) -> None:
         (["ls", "--root"], "leave out --root and --archived"),
         (["ls", "--archived"], "leave out --root and --archived"),
         (["ls", "--only", "x"], "leave out --only"),
-        (["doctor", "--repair", "--mend", "x"], "choose one: --repair, --mend or --quarantine"),
+        (["doctor", "--repair", "--mend", "x"], "choose one: --repair, --mend, --quarantine or --secrets"),
     ],
 )
 def test_what_is_only_for_conversations(run: Run, tmp_path: Path, arguments: list[str], words: str) -> None:
