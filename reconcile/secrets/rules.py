@@ -109,6 +109,8 @@ _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") +
 _EXAMPLES: Final = re.compile(
     r"example|sample|placeholder|dummy|your[_-]|changeme|redacted|not[_-]?real|x{4}|\*{3}|\.{3}|(.)\1{5}", re.IGNORECASE
 )
+_PLACEHOLDER: Final = re.compile(r"example|placeholder|redacted|changeme|your.{0,4}private", re.IGNORECASE)
+"""In the body of a private key. Each word is so long that no key has it by chance."""
 _SEPARATORS: Final = re.compile(r"[-_./:+=]+")
 _CAMEL_CASE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LONGEST_NUMBER: Final = 4
@@ -163,8 +165,13 @@ def _is_in_url(match: re.Match[str]) -> bool:
     return not (match["host"].startswith(("example.", "host")) or match["user"].startswith(("$", "<", "{")))
 
 
-def _is_always(match: re.Match[str]) -> bool:
-    return not _EXAMPLES.search(match["secret"].partition("\n")[2][:200])
+def _is_key_block(match: re.Match[str]) -> bool:
+    """Accept the block of a private key, unless its body is a placeholder: a word says so, or it hardly varies.
+
+    A key in OpenSSH's format has many characters ``A`` in a row, so that they don't tell an example.
+    """
+    body = match["body"]
+    return entropy(body) >= 3.0 and not _PLACEHOLDER.search(body)
 
 
 def _is_code(value: str) -> bool:
@@ -235,17 +242,17 @@ RULES: Final[tuple[Rule, ...]] = (
         (
             r"(?P<secret>-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
             r"(?:\\[rn]|[\s>|\"',+])*(?:(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]*(?:\\n|\s)+)*"
-            r"[A-Za-z0-9+/=]{16}(?:[A-Za-z0-9+/=]|\\[rn]|[\s>|\"',+])*)"
+            r"(?P<body>[A-Za-z0-9+/=]{16}(?:[A-Za-z0-9+/=]|\\[rn]|[\s>|\"',+])*))"
         ),
-        _is_always,
+        _is_key_block,
         before=40,
         after=20_000,
     ),
     Rule(
         "PuTTY private key",
         ("PuTTY-User-Key-File-",),
-        r"(?P<secret>PuTTY-User-Key-File-\d: [\s\S]{20,3000}?Private-Lines: \d+\s+[A-Za-z0-9+/=\s]{20,})",
-        _is_always,
+        r"(?P<secret>PuTTY-User-Key-File-\d: [\s\S]{20,3000}?Private-Lines: \d+\s+(?P<body>[A-Za-z0-9+/=\s]{20,}))",
+        _is_key_block,
         after=6_000,
     ),
     _vendor("AWS access key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}"),

@@ -5,6 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import random
+import shutil
+import struct
+import subprocess
+import textwrap
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +17,9 @@ from reconcile.secrets.detection import Finding, find_secrets
 from reconcile.secrets.rules import RULES, matches
 from reconcile.secrets.texts import new_texts
 from tests.support.planted import KINDS, PLACES, stream_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KEY = b"k" * 32
 
@@ -139,6 +147,49 @@ def test_a_fingerprint_depends_on_the_secret_and_on_the_key_alone() -> None:
     ],
 )
 def test_examples_and_references_are_no_secrets(text: str) -> None:
+    assert find_secrets(stream_of({"content": text}), KEY) == ()
+
+
+def _openssh_block(seed: int) -> str:
+    """Return a private key without a passphrase, in the layout of OpenSSH's PROTOCOL.key."""
+    chance = random.Random(seed)
+
+    def field(value: bytes) -> bytes:
+        return struct.pack(">I", len(value)) + value
+
+    public, check = chance.randbytes(32), chance.randbytes(4)
+    private = check * 2 + field(b"ssh-ed25519") + field(public) + field(chance.randbytes(32) + public) + field(b"a@b")
+    private += bytes(range(1, -len(private) % 8 + 1))
+    none = field(b"none") * 2 + field(b"") + struct.pack(">I", 1)
+    blob = b"openssh-key-v1\0" + none + field(field(b"ssh-ed25519") + field(public)) + field(private)
+    lines = textwrap.fill(base64.b64encode(blob).decode(), 70)
+    return f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}\n-----END OPENSSH PRIVATE KEY-----\n"
+
+
+def _check_key_block(block: str) -> None:
+    for text in (block, f"$ cat key\n{block}", base64.b64encode(block.encode()).decode()):
+        (finding,) = find_secrets(stream_of({"content": text}), KEY)
+        assert finding.kind == "private key (PEM)"
+
+
+def test_a_private_key_in_the_layout_of_openssh_is_found() -> None:
+    for seed in range(20):
+        _check_key_block(_openssh_block(seed))
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
+@pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
+@pytest.mark.parametrize("layout", ["OPENSSH", "PEM"])
+def test_a_private_key_of_ssh_keygen_is_found(kind: str, layout: str, tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    form = ["-m", "PEM"] if layout == "PEM" else []
+    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", *form, "-f", str(path)], check=True)
+    _check_key_block(path.read_text())
+
+
+@pytest.mark.parametrize("body", ["...", "x" * 64, "A" * 64, "YOUR PRIVATE KEY HERE", "EXAMPLEEXAMPLEEXAMPLEKEY", "<key>"])
+def test_a_placeholder_of_a_private_key_is_no_secret(body: str) -> None:
+    text = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n"
     assert find_secrets(stream_of({"content": text}), KEY) == ()
 
 
