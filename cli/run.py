@@ -161,6 +161,8 @@ def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adj
             plan = _completed(engine, pass_, options)
         warn_of_new_workspace(options, engine, policy)
         announce_new_store(options, roots, "a run creates")
+        if options.out is not None and plan.granted:
+            session.secret_check.keep_key()  # the saved plan names the secrets by fingerprints
         save_plan(options, roots, plan)
         lost, empty = _besides(engine, pass_, options)
         report(
@@ -232,7 +234,13 @@ def _answers(
     is_shown = False
     questioned: tuple[Item | Conflict, ...] = ()
     if asks:
+        policy = replace(policy, allow_secrets=pass_.plan.policy.allow_secrets)  # a new plan allows no others
         plan = engine.completed(pass_)
+        # An item of an earlier run doesn't have the fingerprints of its secrets, which an answer allows.
+        secrets = [item for item in plan.held if item.reason is Reason.SECRET]
+        if earlier := {item.conversation for item in secrets if item.conversation and not item.secrets}:
+            pass_ = engine.plan(policy, also=earlier)
+            plan = engine.completed(pass_)
         conflicts = _to_ask(plan, options)
         units = {(each.conversation, each.unit) for each in conflicts}
         repeated = (item for item in plan.held if is_repeated(item) or (item.conversation, item.unit) in units)

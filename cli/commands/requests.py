@@ -229,7 +229,7 @@ def resolve(
                 report(options_of(context), session.roots, session.notices, nothing, None)
                 raise click.exceptions.Exit(ExitCode.DONE)
         if decision is None:
-            return replace(policy, allow_secrets=frozenset(chosen), only=policy.only | frozenset(chosen))
+            return replace(policy, allow_secrets=dict.fromkeys(chosen), only=policy.only | frozenset(chosen))
         _name_decided(options_of(context), engine, chosen, policy, take)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 

@@ -147,14 +147,14 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
 
     decisions = dict(policy.decisions)
     accept, request, private = policy.accept_bulk, policy.request, []
-    with_secrets = set(policy.allow_secrets)
+    with_secrets = dict(policy.allow_secrets)
     for item in filter(is_question, held):
         if item.reason is Reason.BULK:
             accept = confirm(f"\n{wrapped_question(item.message)}.\n  Continue? The vault keeps what is removed.")
         elif item.reason is Reason.SECRET and item.conversation is not None:
             question = "Publish it all the same, and allow these secrets from now on?"
             if confirm(f"\n{wrapped_question(f'{named(item)}: {item.message}')}\n  {question}"):
-                with_secrets.add(item.conversation)
+                with_secrets[item.conversation] = frozenset(item.secrets)
         elif item.reason is Reason.ANCESTORS_ABSENT:
             private.append(clean(item.title or str(item.conversation)))
         elif item.conversation is not None and (takes := _takes(item)):
@@ -171,9 +171,7 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
         names = ", ".join(private)
         ancestors = confirm(f"\n{names}:\n  Publish the parents that are named above, too?")
         request = replace(request, ancestors=ancestors)
-    return replace(
-        policy, decisions=decisions, accept_bulk=accept, request=request, allow_secrets=frozenset(with_secrets)
-    )
+    return replace(policy, decisions=decisions, accept_bulk=accept, request=request, allow_secrets=with_secrets)
 
 
 def is_repeated(item: Item) -> bool:

@@ -68,53 +68,61 @@ class SecretCheck:
         """Return the plan without what would publish a secret that isn't allowed, with items that say so.
 
         ``pending`` has contents that the plan's first actions write. If the policy allows the secrets of a
-        conversation, those of its present files are allowed, too. Raises `StateError`: the list of allowed secrets
-        can't be read.
+        conversation, those of its present files are allowed, too. The plan's policy names each allowed secret, so that
+        a later plan by it allows no others. Raises `StateError`: the list of allowed secrets can't be read.
         """
-        actions, wanted = publishing(plan), plan.policy.allow_secrets
+        wanted = plan.policy.allow_secrets
         if (key := self._list.key()) != self._key:  # another process may have made it since
             self._key, self._known = key, {}
         files = _Files(self._site, plan, world, pending)
+        found, held = self._found(files, plan)
+        plan = replace(plan, contents=files.read) if files.read else plan
+        if wanted:
+            plan = replace(plan, policy=replace(plan.policy, allow_secrets=dict.fromkeys(wanted, frozenset())))
+        if not (held or any(found.values())):
+            return plan
+        allowed = self._list.fingerprints()
+        titles = {action.conversation: action.title for action in publishing(plan)}
+        granted: dict[str, dict[str, Finding]] = {}
+        for conversation in sorted(found.keys() - {item.conversation for item in held}):
+            units = {finding.fingerprint: unit for unit, finding in found[conversation]}
+            new = {each.fingerprint: each for _, each in found[conversation] if each.fingerprint not in allowed}
+            shown = wanted.get(conversation, frozenset())
+            if named := {key: each for key, each in new.items() if _may_allow(shown, each)}:
+                granted[conversation] = named
+            if others := {key: each for key, each in new.items() if key not in named}:
+                resolve = (f"reconcile resolve {conversation} --allow-secrets", f"reconcile local {conversation}")
+                unit, words = units[next(iter(others))], _named(others.values())
+                held.append(_item(conversation, titles[conversation], unit, words, resolve, tuple(others)))
+        plan = _granting(plan, granted) if granted else plan
+        return without_secrets(plan, held) if held else plan
+
+    def _found(self, files: _Files, plan: Plan) -> tuple[dict[str, list[tuple[str, Finding]]], list[Item]]:
+        """Return the findings with their units by conversation, and an item for each whose files can't be checked."""
         found: dict[str, list[tuple[str, Finding]]] = {}
-        unread: list[Item] = []
-        for action in actions:
+        unread: dict[str, Item] = {}
+        for action in publishing(plan):
             for write in action.writes:
                 unit = self._site.format.unit_of(files.name_of(write)) or WHOLE
                 try:
                     in_write = self._in_write(files, action, write)
                 except OSError as error:
                     words = f"{write.target} can't be checked for secrets ({error_text(error)})"
-                    unread.append(_item(action.conversation, action.title, unit, words, ()))
+                    unread[action.conversation] = _item(action.conversation, action.title, unit, words, ())
                     continue
                 found.setdefault(action.conversation, []).extend((unit, each) for each in in_write)
-        for conversation in wanted:
-            found.setdefault(conversation, []).extend((WHOLE, each) for each in self._in_files(files, conversation))
-        plan = replace(plan, contents=files.read) if files.read else plan
-        if not (unread or any(found.values())):
-            return plan
-        allowed = self._list.fingerprints()
-        titles = {action.conversation: action.title for action in actions}
-        held = list({item.conversation: item for item in unread}.values())
-        notes: list[Note] = []
-        granted: list[tuple[str, str, str]] = []
-        for conversation, findings in found.items():
-            units = {finding.fingerprint: unit for unit, finding in findings}
-            new = {each.fingerprint: each for _, each in findings if each.fingerprint not in allowed}
-            if not new or any(item.conversation == conversation for item in unread):
-                continue
-            unit, words = units[next(iter(new))], _named(new.values())
-            if conversation in wanted:
-                granted += [(fingerprint, each.kind, conversation) for fingerprint, each in new.items()]
-                notes.append(Note(conversation=conversation, reason=Reason.SECRET_ALLOWED, message=f"allows {words}"))
-            else:
-                resolve = (f"reconcile resolve {conversation} --allow-secrets", f"reconcile local {conversation}")
-                held.append(_item(conversation, titles[conversation], unit, words, resolve))
-        plan = replace(plan, notes=(*plan.notes, *notes), granted=tuple(granted)) if granted else plan
-        return without_secrets(plan, held) if held else plan
+        for conversation, shown in plan.policy.allow_secrets.items():
+            in_files = self._in_files(files, conversation)
+            found.setdefault(conversation, []).extend((WHOLE, each) for each in in_files if _may_allow(shown, each))
+        return found, list(unread.values())
 
     def grant(self, plan: Plan) -> None:
         """Add the secrets that a plan allows to the list. Raises `StateError`."""
         self._list.add([AllowedSecret(*entry) for entry in plan.granted], self._site.clock())
+
+    def keep_key(self) -> None:
+        """Keep the key of the fingerprints, for a plan that is saved. Raises `StateError`."""
+        self._list.keep_key()
 
     def _in_write(self, files: _Files, action: Action, write: Write) -> tuple[Finding, ...]:
         name = files.name_of(write)
@@ -146,7 +154,7 @@ class _Files:
         request = plan.policy.request
         self._source = request.id if isinstance(request, ForkRequest) else None
         """The conversation that a requested fork continues: its events are public already, if it is."""
-        concerned = {action.conversation for action in plan.actions} | plan.policy.allow_secrets | {self._source}
+        concerned = {action.conversation for action in plan.actions} | plan.policy.allow_secrets.keys() | {self._source}
         self._copies: dict[str, list[Copy]] = {}
         for copy in (*world.store.copies, *world.workspace.copies):
             if copy.conversation in concerned:
@@ -232,8 +240,39 @@ def _named(findings: Iterable[Finding]) -> str:
     return "; ".join(words[:_NAMED]) + more
 
 
-def _item(conversation: str, title: str | None, unit: str, words: str, resolve: tuple[str, ...]) -> Item:
-    message = f"not published: {words}"
+def _may_allow(shown: frozenset[str] | None, finding: Finding) -> bool:
+    return shown is None or finding.fingerprint in shown
+
+
+def _granting(plan: Plan, granted: Mapping[str, Mapping[str, Finding]]) -> Plan:
+    """Return the plan with the secrets that it allows, by conversation, in its policy too."""
+    named = {conversation: frozenset(secrets) for conversation, secrets in granted.items()}
+    notes = [
+        Note(conversation=conversation, reason=Reason.SECRET_ALLOWED, message=f"allows {_named(secrets.values())}")
+        for conversation, secrets in granted.items()
+    ]
+    return replace(
+        plan,
+        policy=replace(plan.policy, allow_secrets={**plan.policy.allow_secrets, **named}),
+        notes=(*plan.notes, *notes),
+        granted=tuple((key, each.kind, id_) for id_, secrets in granted.items() for key, each in secrets.items()),
+    )
+
+
+def _item(
+    conversation: str,
+    title: str | None,
+    unit: str,
+    words: str,
+    resolve: tuple[str, ...],
+    secrets: tuple[str, ...] = (),
+) -> Item:
     return Item(
-        conversation=conversation, title=title, unit=unit, reason=Reason.SECRET, message=message, resolve=resolve
+        conversation=conversation,
+        title=title,
+        unit=unit,
+        reason=Reason.SECRET,
+        message=f"not published: {words}",
+        resolve=resolve,
+        secrets=secrets,
     )

@@ -136,8 +136,8 @@ class Policy(Struct, frozen=True):
     decisions: Mapping[str, Take] = field(default_factory=dict)
     choices: Mapping[tuple[str, str], Take] = field(default_factory=dict)
     """By conversation and unit, the answers about conflicts; `Take.KEEP` leaves one undecided in this run."""
-    allow_secrets: frozenset[str] = frozenset()
-    """Conversations that are published with the secrets that they contain now."""
+    allow_secrets: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """By conversation, the fingerprints of the secrets that it is published with; None: those that its plan finds."""
     mend: frozenset[str] = frozenset()
     """Ids of the repairs that are done only on request (`DerivedRepair.asked`)."""
     git_busy: str | None = None

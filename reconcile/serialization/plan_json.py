@@ -116,6 +116,7 @@ def _policy(policy: Policy) -> Json:
         "decisions": {key: take.value for key, take in sorted(policy.decisions.items())},
         "choices": _choices(policy),
         "allow_secrets": sorted(policy.allow_secrets),
+        "secrets": {key: sorted(fingerprints or ()) for key, fingerprints in sorted(policy.allow_secrets.items())},
         "request": _request(policy.request),
     }
 

@@ -70,6 +70,15 @@ class AllowedSecrets:
             raise self._unreadable(KEY, f"{len(content)} bytes instead of {_KEY_BYTES}")
         return content
 
+    def keep_key(self) -> None:
+        """Keep this object's key if there is none yet, so that its fingerprints hold in later processes.
+
+        Raises:
+            StateError: the key can't be read or written.
+        """
+        if self._content(KEY) is None:
+            self._write(KEY, self._new_key)
+
     def fingerprints(self) -> frozenset[str]:
         """Return the fingerprints of all allowed secrets. Raises `StateError` if a line can't be read."""
         return frozenset(allowed.fingerprint for allowed in self.read())
@@ -85,8 +94,7 @@ class AllowedSecrets:
         Raises:
             StateError: a file can't be read or written.
         """
-        if self._content(KEY) is None:
-            self._write(KEY, self._new_key)
+        self.keep_key()
         known, day = self.fingerprints(), datetime.fromtimestamp(now_ns // 10**9, UTC).date().isoformat()
         new = {secret.fingerprint: secret for secret in secrets if secret.fingerprint not in known}
         if not new:

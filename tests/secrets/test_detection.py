@@ -187,7 +187,9 @@ def test_a_private_key_of_ssh_keygen_is_found(kind: str, layout: str, tmp_path: 
     _check_key_block(path.read_text())
 
 
-@pytest.mark.parametrize("body", ["...", "x" * 64, "A" * 64, "YOUR PRIVATE KEY HERE", "EXAMPLEEXAMPLEEXAMPLEKEY", "<key>"])
+@pytest.mark.parametrize(
+    "body", ["...", "x" * 64, "A" * 64, "YOUR PRIVATE KEY HERE", "EXAMPLEEXAMPLEEXAMPLEKEY", "<key>"]
+)
 def test_a_placeholder_of_a_private_key_is_no_secret(body: str) -> None:
     text = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n"
     assert find_secrets(stream_of({"content": text}), KEY) == ()

@@ -15,7 +15,7 @@ from tests.support.formats.claudesidian_project import small
 from tests.support.library.conversations import mutable
 from tests.support.planted import KINDS
 from tests.support.projects.git_world import CHILD, OTHER, PARENT, PRIVATE, commit, git, place
-from tests.support.projects.terminal import at_terminal
+from tests.support.projects.terminal import Session, at_terminal
 from tests.support.projects.watcher import Watching, until
 from tests.support.projects.world import LONG_AGO, SECOND, event, events, set_key, write_conversation, write_json
 
@@ -86,6 +86,12 @@ def allow(world: World, number: int = OTHER, *, settled: bool = True) -> None:
     (listed,) = world.state.rglob("allowed-secrets.jsonl")
     assert secret() not in listed.read_text()
     assert json.loads(listed.read_text())["conversation"] == f"jp-c{number}"
+
+
+def allowed(world: World) -> list[str]:
+    """Return the fingerprints of the list of allowed secrets."""
+    lines = [line for path in world.state.rglob("allowed-secrets.jsonl") for line in path.read_text().splitlines()]
+    return [json.loads(line)["fingerprint"] for line in lines]
 
 
 def test_a_first_publication_is_held(story: World) -> None:
@@ -179,6 +185,33 @@ def test_a_saved_plan_holds_what_was_not_checked_when_it_was_made(story: World, 
     assert secret() not in plan.read_text()
     story.reconcile("apply", plan)
     assert secret() in everywhere(story)
+
+
+def test_a_saved_plan_allows_only_the_secrets_that_it_named(story: World, tmp_path: Path) -> None:
+    put(stored(story, OTHER), with_secret())
+    plan = tmp_path / "plan.json"
+    story.run("--workspace", story.project, "resolve", f"jp-c{OTHER}", "--allow-secrets", "--out", plan)
+    put(stored(story, OTHER), with_secret(seed=2, at=2_001), later=200)
+    story.reconcile("apply", plan, code=4, settled=False)
+    assert len(allowed(story)) == 1
+    held = story.reconcile(code=4)
+    assert f"GitHub token, {secret(2)[:4]}" in " ".join(held.output.split())
+    assert not [number for number in (1, 2) if secret(number) in everywhere(story)]
+    story.reconcile("resolve", f"jp-c{OTHER}", "--allow-secrets")
+    assert len(allowed(story)) == 2
+    assert secret(2) in everywhere(story)
+
+
+def test_a_saved_plan_without_fingerprints_allows_nothing(story: World, tmp_path: Path) -> None:
+    put(stored(story, OTHER), with_secret())
+    plan = tmp_path / "plan.json"
+    story.run("--workspace", story.project, "resolve", f"jp-c{OTHER}", "--allow-secrets", "--out", plan)
+    saved = json.loads(plan.read_text())
+    del saved["policy"]["secrets"]
+    plan.write_text(json.dumps(saved))
+    story.reconcile("apply", plan, code=4, settled=False)
+    assert allowed(story) == []
+    assert secret() not in everywhere(story)
 
 
 def test_a_dry_run_that_would_allow_a_secret_allows_nothing(story: World) -> None:
@@ -341,6 +374,34 @@ def test_a_question_at_a_terminal_decides(story: World) -> None:
     assert secret() in everywhere(story)
     put(stored(story, OTHER), with_secret(at=2_001), later=200)
     story.reconcile()
+
+
+def test_an_answer_allows_only_the_secrets_that_were_shown(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    at = Session("-w", story.project)
+    at.wait("from now on?")
+    put(stored(story, OTHER), with_secret(seed=2, at=2_001), later=200)
+    at.type("y\n", after="")
+    code, shown = at.end()
+    assert code == 4, shown
+    assert len(allowed(story)) == 1
+    assert not [number for number in (1, 2) if secret(number) in everywhere(story)]
+    put(stored(story, CHILD), with_secret(at=2_002), later=300)
+    story.reconcile(code=4)
+    assert secret() in everywhere(story), "the allowed one is, in another conversation"
+    assert secret(2) not in everywhere(story)
+
+
+def test_an_answer_counts_although_the_conversation_has_gone_on(story: World) -> None:
+    put(stored(story, OTHER), with_secret())
+    at = Session("-w", story.project)
+    at.wait("from now on?")
+    put(stored(story, OTHER), event(3_000, "harmless"), later=200)
+    at.type("y\n", after="")
+    at.end()
+    assert len(allowed(story)) == 1
+    story.reconcile()
+    assert secret() in everywhere(story)
 
 
 def test_yes_does_not_allow_a_secret(story: World) -> None:

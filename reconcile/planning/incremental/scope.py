@@ -256,7 +256,7 @@ def named_by(policy: Policy) -> frozenset[str] | None:
     For `undo`, `concerned_by_run` returns the conversations in the steps of the earlier run.
     """
     chosen = policy.only | policy.below | policy.decisions.keys() | {conversation for conversation, _ in policy.choices}
-    chosen |= policy.allow_secrets
+    chosen |= policy.allow_secrets.keys()
     match policy.request:
         case None | UndoRequest() | RestoreRequest():
             return chosen
