@@ -48,10 +48,11 @@ def hooks(context: click.Context, action: str, words: tuple[str, ...], merge_dri
 
     ACTION is install, status or remove. The hooks run reconcile when git changes the project. After a checkout, a merge
     and a rewrite, a run syncs both sides. It never makes git fail, and after a second it goes on in the background.
-    Before a commit, the hook refuses private conversations, secrets, and files that are not valid.
+    Before a commit, the hook refuses private conversations, secrets, and files that are not valid. It also refuses
+    a commit of conversations that it can't check.
 
     Your own hooks stay: a shell script gets a few lines, and another program is called. The hooks are those of the
-    repository, so all its worktrees have them. `run NAME` is what the hooks call.
+    repository, so all its worktrees and all its projects have them. `run NAME` is what the hooks call.
     """
     options = options_of(context)
     if merge_driver and action != "install":

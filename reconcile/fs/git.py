@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 10.0
 """Seconds, for all queries of one scan together."""
+_PER_FILE = 0.01
+"""Seconds more for each file whose contents are wanted, for a hook that must have an answer."""
 MOST = 20_000
 """Limit of commits that changed a directory; their ancestry takes 50 MB then."""
 _NOTHING_ELSE = {
@@ -48,6 +50,19 @@ class History(NamedTuple):
     """The ancestors of HEAD among them, HEAD included."""
 
 
+class Change(NamedTuple):
+    """The blobs of a file in HEAD and in the index; empty: it isn't there."""
+
+    before: str
+    after: str
+
+
+def projects_of(paths: Iterable[str], marker: str) -> list[str]:
+    """Return the directories that contain ``marker`` in some relative paths, each once; empty: the top."""
+    parts = (f"/{path}/".partition(f"/{marker}/") for path in paths)
+    return list(dict.fromkeys(before[1:] for before, found, _ in parts if found))
+
+
 class Git:
     """The queries of one scan, with one time limit. git runs in the directory ``top``."""
 
@@ -59,6 +74,10 @@ class Git:
         self.top = top
         self._index = {} if index is None else {"GIT_INDEX_FILE": index}
         self._until = time.monotonic() + TIME_LIMIT
+
+    def allow_time_for(self, files: int) -> None:
+        """Extend the time limit for the contents of a number of files."""
+        self._until += files * _PER_FILE
 
     def names(self, wanted: Sequence[str]) -> list[str | None]:
         """Return the object name of each expression, None if there is none; an expression has no line break.
@@ -122,24 +141,32 @@ class Git:
         listed = self._run(("ls-files", "--cached", "-z", "--full-name", "--", *directories))
         return [os.fsdecode(path) for path in listed.split(b"\0") if path]
 
-    def staged_changes(self, directory: str) -> list[tuple[str, str]]:
-        """Return path and blob of each file below a directory that the index adds to HEAD, changes, or removes.
+    def staged_below(self, name: str) -> list[str]:
+        """Return the paths of the index that have a directory or a link of this name in them, relative to ``top``.
 
-        The name of the blob of a removed file is all zeros.
+        Raises:
+            GitError: git gave no answer.
+        """
+        wanted = (f":(glob)**/{name}", f":(glob)**/{name}/**")
+        listed = self._run(("ls-files", "--cached", "-z", "--full-name", "--", *wanted), literal=False)
+        return [os.fsdecode(path) for path in listed.split(b"\0") if path]
+
+    def staged_changes(self) -> dict[str, Change]:
+        """Return each file that the index adds to HEAD, changes, or removes, by its path relative to ``top``.
 
         Raises:
             GitError: git gave no answer.
         """
         if self.names(["HEAD"])[0] is None:
-            listed = self._run(("ls-files", "--stage", "-z", "--full-name", "--", directory)).split(b"\0")
+            listed = self._run(("ls-files", "--stage", "-z", "--full-name")).split(b"\0")
             lines = [line.partition(b"\t") for line in listed if line]
-            return [(os.fsdecode(path), words.split()[1].decode()) for words, _, path in lines]
+            return {os.fsdecode(path): Change("", words.split()[1].decode()) for words, _, path in lines}
         how = ("diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=ACMTD", "-z")
-        tokens = self._run((*how, "HEAD", "--", directory)).split(b"\0")[:-1]
-        return [
-            (os.fsdecode(path), words.split()[3].decode())
+        tokens = self._run((*how, "HEAD", "--")).split(b"\0")[:-1]
+        return {
+            os.fsdecode(path): Change(*(blob.decode().strip("0") and blob.decode() for blob in words.split()[2:4]))
             for words, path in zip(tokens[::2], tokens[1::2], strict=True)
-        ]
+        }
 
     def remote_branches(self, commit: str) -> tuple[str, ...]:
         """Return the remote-tracking branches that contain a commit, without remotes' HEADs.
@@ -187,12 +214,13 @@ class Git:
                 changes.append((token.decode(), []))
         return changes
 
-    def _run(self, args: Sequence[str], stdin: bytes = b"") -> bytes:
+    def _run(self, args: Sequence[str], stdin: bytes = b"", *, literal: bool = True) -> bytes:
         import subprocess  # here: few runs need it
 
         env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         env |= _NOTHING_ELSE | self._index
-        command = ("git", "--literal-pathspecs", "--no-pager", "-c", "core.fsmonitor=false", *args)
+        pathspecs = ("--literal-pathspecs",) if literal else ()
+        command = ("git", *pathspecs, "--no-pager", "-c", "core.fsmonitor=false", *args)
         try:
             done = subprocess.run(  # noqa: S603 - no shell, and names are stdin on standard input
                 command,

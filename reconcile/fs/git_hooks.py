@@ -36,6 +36,7 @@ _SHEBANG = b"#!/bin/sh\n"
 _CALLS = (
     'hook="$(dirname "$0")/{name}' + _ASIDE + '"\n[ -x "$hook" ] || exit 0\nexec "$hook" "$@"\n'
 )  # the user's hook gets the arguments and the input
+_UNCHECKED = "reconcile: the commit could not be checked; to commit all the same: git commit --no-verify"
 _LINES = (
     ".jp/conversations/**/events.json merge=reconcile diff=reconcile",
     ".jp/conversations/**/metadata.json merge=reconcile",
@@ -203,7 +204,7 @@ class Repository(Struct, frozen=True):
         # A file that others get with a commit must not name a directory of this machine.
         search = "" if self.is_shared or self.program is None else f'PATH="$PATH:{_quoted(self.program)}"; '
         start = "command -v reconcile >/dev/null 2>&1 || exit 0"
-        end = f"|| [ $? -ne {REFUSED} ] || exit 1" if name == "pre-commit" else "|| :"
+        end = f"|| {{ [ $? -eq {REFUSED} ] || echo '{_UNCHECKED}' >&2; exit 1; }}" if name == "pre-commit" else "|| :"
         line = f'( {search}{start}; exec reconcile hooks run {name} "$@" </dev/null ) {end}'
         return block(_WRITTEN, _ALONE, line), block(_WRITTEN, line)
 

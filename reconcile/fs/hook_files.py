@@ -9,7 +9,7 @@ import re
 
 HOOKS = ("pre-commit", "post-checkout", "post-merge", "post-rewrite")
 REFUSED = 4
-"""The exit code of the check before a commit that stops it; any other failure must not."""
+"""The exit code of the check before a commit that has refused it, and has said why."""
 
 BEGIN = b"# reconcile: begin\n"
 END = b"# reconcile: end\n"

@@ -13,7 +13,7 @@ from reconcile.scan.outdated import file_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from reconcile.fs.git import Git
+    from reconcile.fs.git import Change, Git
     from reconcile.model.format import Format
 
 Detector: TypeAlias = "Callable[[bytes, bytes | None], tuple[str, ...]]"
@@ -39,11 +39,21 @@ class _File(Struct, frozen=True):
     path: str
     name: str
     content: bytes
+    before: str
+    """The blob in HEAD; empty: it isn't there."""
+
+
+class _Place(Struct, frozen=True):
+    """The conversation of a path. ``is_regular``: it lies where a run looks for conversations."""
+
+    conversation: str
+    name: str
+    is_regular: bool
 
 
 def refused(
     git: Git,
-    changes: Mapping[str, str],
+    changes: Mapping[str, Change],
     below: str,
     fmt: Format,
     private: Callable[[Collection[str]], Collection[str]],
@@ -51,43 +61,60 @@ def refused(
 ) -> tuple[Staged, ...]:
     """Return the staged changes of conversations that must not be committed.
 
-    ``changes`` are the blobs of the changed files by path (`Git.staged_changes`). ``below`` is the directory of the
-    conversations. Both are relative to the top. ``private`` returns the private ones of some conversations.
+    ``changes`` are the changed files by path (`Git.staged_changes`). ``below`` is the directory of the conversations.
+    Both are relative to the top. ``private`` returns the private ones of some conversations.
 
     Raises:
         GitError: git gave no answer.
     """
     above = "" if below == "." else f"{below}/"
-    blobs = git.blobs(blob for blob in dict.fromkeys(changes.values()) if blob.strip("0"))
+    git.allow_time_for(2 * len(changes))
+    blobs = git.blobs(dict.fromkeys(change.after for change in changes.values() if change.after))
     conversations: dict[str, dict[str, list[_File]]] = {}
-    for path, blob in changes.items():
-        owner = file_at(path.removeprefix(above), fmt)
-        if owner is not None:
-            files = conversations.setdefault(owner[0], {}).setdefault(path.removesuffix(f"/{owner[1]}"), [])
-            if blob in blobs:
-                files.append(_File(path, owner[1], blobs[blob]))
-    directories = [directory for places in conversations.values() for directory in places]
+    regular = set[str]()
+    for path, change in changes.items():
+        place = _place_of(path.removeprefix(above), fmt)
+        if place is not None:
+            directory = path.removesuffix(f"/{place.name}")
+            files = conversations.setdefault(place.conversation, {}).setdefault(directory, [])
+            if change.after in blobs:
+                files.append(_File(path, place.name, blobs[change.after], change.before))
+            if place.is_regular:
+                regular.add(directory)
     # Many names would be compared with every path of the index.
-    staged = frozenset(git.staged(*(directories if len(directories) <= _FEW else [below])))
+    staged = frozenset(git.staged(*(regular if len(regular) <= _FEW else [below])) if regular else ())
     secret_ones = private(conversations)
-    examined = (
-        trouble
-        for conversation, places in conversations.items()
-        for directory, files in places.items()
-        for trouble in _of_directory(conversation, directory, files, staged, fmt, conversation in secret_ones)
-    )
-    return (*examined, *_secrets(git, conversations, secrets))
+    troubles = list[Staged]()
+    for conversation, places in conversations.items():
+        for directory, files in places.items():
+            if files and (conversation in secret_ones or any(_is_local(file, fmt) for file in files)):
+                troubles.append(_private(conversation, directory))
+            elif directory in regular:
+                troubles += _of_directory(conversation, directory, files, staged, fmt)
+    return (*troubles, *_secrets(git, conversations, secrets))
+
+
+def _place_of(path: str, fmt: Format) -> _Place | None:
+    """Return the conversation of a path; a run doesn't look into other directories, but git commits them."""
+    at = file_at(path, fmt)
+    names = (path if at is None else at[1]).split("/")
+    for end in range(len(names) - 1, 0, -1):
+        inner = fmt.id_of(names[end - 1])
+        if inner is not None:
+            return _Place(inner, "/".join(names[end:]), is_regular=False)
+    return None if at is None else _Place(at[0], at[1], is_regular=True)
+
+
+def _private(conversation: str, directory: str) -> Staged:
+    ways = (f"git rm -r --cached -- {shlex.quote(directory)}", f"publish it: reconcile project {conversation}")
+    return Staged(directory, f"{conversation} is private", ways)
 
 
 def _of_directory(
-    conversation: str, directory: str, files: list[_File], staged: Collection[str], fmt: Format, is_private: bool
+    conversation: str, directory: str, files: list[_File], staged: Collection[str], fmt: Format
 ) -> Iterator[Staged]:
     quoted = shlex.quote(directory)
     unstage = f"git restore --staged -- {quoted}"
-    if files and (is_private or any(_is_local(file, fmt) for file in files)):
-        ways = (f"git rm -r --cached -- {quoted}", f"publish it: reconcile project {conversation}")
-        yield Staged(directory, f"{conversation} is private", ways)
-        return
     configuration, events = fmt.stream_files
     present = [name for name in (fmt.metadata_file, configuration, events) if f"{directory}/{name}" in staged]
     missing = [name for name in (fmt.metadata_file, events) if name not in present]
@@ -123,11 +150,9 @@ def _fault(file: _File, fmt: Format, *, has_configuration: bool) -> Fault | None
 
 def _secrets(git: Git, conversations: Mapping[str, Mapping[str, list[_File]]], secrets: Detector) -> Iterator[Staged]:
     files = [(id_, file) for id_, places in conversations.items() for listed in places.values() for file in listed]
-    # git takes one name a line. A path with a line break has no version before, so that all of it is checked.
-    names = git.names([f"HEAD:{file.path}" if "\n" not in file.path else "-" for _, file in files])
-    before = git.blobs([name for name in names if name is not None])
-    for (conversation, file), name in zip(files, names, strict=True):
-        for words in secrets(file.content, before.get(name) if name is not None else None):
+    before = git.blobs(dict.fromkeys(file.before for _, file in files if file.before))
+    for conversation, file in files:
+        for words in secrets(file.content, before.get(file.before)):
             ways = (
                 "remove it, and revoke it if it is real",
                 f"no secret, or meant to be public: reconcile resolve {conversation} --allow-secrets",

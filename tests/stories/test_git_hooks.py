@@ -404,3 +404,150 @@ def test_status_as_json(story: World) -> None:
 def test_a_hook_that_is_called_without_arguments(story: World) -> None:
     done = subprocess.run(command("-w", story.project, "hooks", "run", "post-checkout"), check=False)
     assert done.returncode == 0
+
+
+def two_projects(story: World) -> tuple[World, Path]:
+    """Move the project into a directory of its repository, beside another one; return it and the top."""
+    top = story.project
+    for name, id_ in (("one", None), ("two", "zz9zz")):
+        shutil.copytree(top / ".jp", top / name / ".jp")
+        if id_ is not None:
+            (top / name / ".jp" / ".id").write_text(f"{id_}\n")
+    git(top, "rm", "-rq", ".jp")
+    shutil.rmtree(top / ".jp", ignore_errors=True)
+    commit(story, "two projects")
+    return World(top / "one", story.run, story.user_data), top
+
+
+def with_secret(path: Path) -> str:
+    secret = next(iter(KINDS.values()))(random.Random(1))
+    write_json(path, [*json.loads(path.read_bytes()), events(1, "g")[0] | {"content": f"key: {secret}"}], LONG_AGO)
+    return secret
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_projects_below_the_top_are_checked(story: World, name: str, inside: bool) -> None:
+    one, top = two_projects(story)
+    hooks(one, "install")
+    with_secret(place(World(top / name, story.run, story.user_data), PARENT) / "events.json")
+    git(top, "add", "-A")
+    done = subprocess.run(
+        ["git", "commit", "-qm", "x"], cwd=top / name if inside else top, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"{name}/.jp/conversations/{PARENT}-parent/events.json: a secret" in done.stderr
+    assert "--allow-secrets" in done.stderr
+
+
+def test_projects_below_the_top_are_synced(story: World) -> None:
+    one, top = two_projects(story)
+    hooks(one, "install")
+    append(place(one, PARENT), 2, "g", LONG_AGO + 100 * SECOND)
+    git(top, "commit", "-qam", "went on")
+    git(top, "switch", "-qc", "next")
+    until(lambda: one.event_count(PARENT) == 9, "at once, but for a loaded machine")
+    until(lambda: len(list((story.user_data / "workspace").glob("*-zz9zz"))) == 1, "the other one has a store")
+    settle(one)
+
+
+def test_a_private_conversation_of_a_project_below_the_top_is_not_committed(story: World) -> None:
+    one, top = two_projects(story)
+    hooks(one, "install")
+    one.reconcile()
+    directory = place(one, OTHER)
+    kept = shutil.copytree(directory, top / "kept")
+    one.reconcile("local", str(OTHER))
+    commit(one, "without it")
+    shutil.move(kept, one.workspace / "foo" / directory.name)
+    refused(one, f"one/.jp/conversations/foo/{directory.name}: jp-c{OTHER} is private")
+
+
+def test_conversations_behind_a_link_are_checked(story: World) -> None:
+    hooks(story, "install")
+    directory = place(story, OTHER)
+    kept = shutil.copytree(directory, story.project.parent / "kept")
+    story.reconcile("local", str(OTHER))
+    commit(story, "without it")
+    shutil.move(story.workspace, story.project / "chats")
+    story.workspace.symlink_to("../chats")
+    shutil.move(kept, story.project / "chats" / directory.name)
+    with_secret(story.project / "chats" / f"{PARENT}-parent" / "events.json")
+    refused(story, f"chats/{directory.name}: jp-c{OTHER} is private", "chats/17500000001-parent/events.json: a secret")
+
+
+def test_a_commit_of_thousands_of_changes_is_checked(story: World) -> None:
+    hooks(story, "install")
+    for number in range(4000):
+        directory = story.workspace / f"{17600000000 + number}-many"
+        directory.mkdir()
+        (directory / "metadata.json").write_text("{}")
+        (directory / "events.json").write_text("[]")
+    git(story.project, "add", "-A")
+    git(story.project, "commit", "-qnm", "many")
+    for path in story.workspace.glob("176*/metadata.json"):
+        path.write_text('{"title": "new"}')
+    with_secret(story.workspace / "17600000000-many" / "events.json")
+    refused(story, "17600000000-many/events.json: a secret")
+
+
+def test_without_an_id_secrets_are_checked(story: World) -> None:
+    hooks(story, "install")
+    (story.project / ".jp" / ".id").unlink()
+    with_secret(place(story, PARENT) / "events.json")
+    refused(story, "a secret")
+
+
+def test_without_a_state_secrets_are_checked(story: World) -> None:
+    hooks(story, "install")
+    shutil.rmtree(story.state)
+    path = place(story, PARENT) / "events.json"
+    before = path.read_bytes()
+    with_secret(path)
+    refused(story, "a secret", "nothing is known here about private conversations")
+    path.write_bytes(before)
+    append(path.parent, 1, "g", LONG_AGO + 100 * SECOND)
+    git(story.project, "add", "-A")
+    code, said = tried(story, "commit", "-qm", "made")
+    assert (code, said.count("\n")) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["state.sqlite", "local.jsonl"])
+def test_a_damaged_state_refuses_a_commit_of_conversations(story: World, name: str) -> None:
+    hooks(story, "install")
+    for path in story.state.glob("state.sqlite-*"):
+        path.unlink()
+    (story.state / name).write_text("garbage")
+    (story.project / "README").write_text("a")
+    git(story.project, "add", "README")
+    assert tried(story, "commit", "-qm", "no conversation") == (0, "")
+    append(place(story, PARENT), 1, "g", LONG_AGO + 100 * SECOND)
+    refused(story, "the commit could not be checked", name, "git commit --no-verify")
+
+
+def test_a_damaged_list_of_allowed_secrets_refuses_a_secret(story: World) -> None:
+    hooks(story, "install")
+    (story.state / "allowed-secrets.jsonl").write_text("garbage\n")
+    with_secret(place(story, PARENT) / "events.json")
+    refused(story, "the commit could not be checked", "allowed-secrets.jsonl")
+
+
+def test_a_check_that_breaks_refuses(story: World) -> None:
+    hooks(story, "install")
+    append(place(story, PARENT), 1, "g", LONG_AGO + 100 * SECOND)
+    git(story.project, "add", "-A")
+    broken = story.project.parent / "bin"
+    broken.mkdir()
+    (broken / "reconcile").write_text("#!/bin/sh\nexit 1\n")
+    (broken / "reconcile").chmod(0o755)
+    done = subprocess.run(
+        ["git", "commit", "-qm", "x"],
+        cwd=story.project,
+        env={**os.environ, "PATH": f"{broken}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "could not be checked" in done.stderr
+    assert "git commit --no-verify" in done.stderr
