@@ -209,6 +209,13 @@ _CODE: Final = re.compile(
 )
 
 
+_BEGINNING: Final = (
+    r"(?:(?<![A-Za-z0-9])"
+    r"|(?<=\\[bfnrt])"  # an escape of JSON that is not decoded
+    r"|(?<=[0-9;\[][mK])"  # the end of a terminal's color
+    r"|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
+)
+"""No letter and no digit is before a key, except as the end of a code."""
 _END_OF_URLSAFE: Final = r"(?![A-Za-z0-9_-])"
 
 
@@ -222,7 +229,7 @@ def _vendor(
     end: str = r"(?![A-Za-z0-9])",
     is_word: bool = True,
 ) -> Rule:
-    whole = rf"(?<![A-Za-z0-9])(?P<secret>{pattern}){end}"
+    whole = rf"{_BEGINNING}(?P<secret>{pattern}){end}"
     return Rule(kind, anchors, whole, _is_random, before, after, is_word=is_word)
 
 

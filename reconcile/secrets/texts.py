@@ -17,10 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+_LOOSE_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*={0,2}\s{0,2}")
+"""Base64 without its padding, in lines, or in the alphabet of URLs."""
+_QUOTED_BASE64: Final = re.compile(r"\"([A-Za-z0-9+/_-]{24,}={0,2})\"")
+_URLSAFE: Final = str.maketrans("-_", "+/", "\r\n =")
 _ALSO_RAW: Final = 200
 """Characters up to which a text that is valid base64 counts as it is, too: it may be a key."""
-_DEEPEST: Final = 3
-"""JSON in texts in JSON is decoded up to this depth."""
+_DEEPEST: Final = 8
+"""JSON and base64 in texts are decoded up to this depth."""
+_LONG_NAME: Final = 16
+"""Characters from which a name in an object may be a secret."""
+_ENCODED: Final = 200
+"""Bytes in which one that is 0 tells that a file is binary, or in UTF-16."""
 _ELEMENT: Final = b"\n  {"
 """The beginning of an element, in an array that JP has written."""
 _END: Final = b"\n  }"
@@ -56,9 +64,17 @@ def new_texts(content: bytes, before: Collection[bytes] = ()) -> Texts:
     """
     if content in before:
         return Texts([])
+    if b"\0" in content[:_ENCODED]:
+        plain, known = _without_zeros(content), [_without_zeros(each) for each in before]
+        return Texts([*_of_whole(content, before), *_of_whole(plain, known)])
     if content[:_BEGINNING].lstrip()[:1] == b"[" and (appended := _of_appended(content, before)) is not None:
         return appended
     return Texts(_of_whole(content, before))
+
+
+def _without_zeros(content: bytes) -> bytes:
+    """Return the ASCII characters of a text in UTF-16 or UTF-32, in any order of the bytes."""
+    return content.removeprefix(b"\xff\xfe").removeprefix(b"\xfe\xff").replace(b"\0", b"")
 
 
 def _of_whole(content: bytes, before: Collection[bytes]) -> list[Piece]:
@@ -86,7 +102,7 @@ def _of_appended(content: bytes, before: Collection[bytes]) -> Texts | None:
         return None
     try:
         # It is an array only if the text found is at the beginning of an element: otherwise the brackets don't match.
-        events = json.loads(b"[" + content[start:])
+        events = _loaded(b"[" + content[start:])
     except (ValueError, RecursionError):
         return None
     return Texts([Piece(text, number) for number, event in enumerate(events, 1) for text in _texts(event)], start)
@@ -111,7 +127,7 @@ def _of_array(content: bytes, before: Collection[bytes]) -> list[Piece] | None:
     try:
         raw = [bytes(each) for each in _RAW.decode(content)]
         known = {bytes(each) for version in before for each in _raw_elements(version)}
-        values = [(number, json.loads(each)) for number, each in enumerate(raw, 1) if each not in known]
+        values = [(number, _loaded(each)) for number, each in enumerate(raw, 1) if each not in known]
     except (ValueError, RecursionError):
         return None
     return [Piece(text, number) for number, event in values for text in _texts(event)]
@@ -132,6 +148,7 @@ def _of_object(value: dict[str, Any], before: list[dict[str, Any]]) -> list[Piec
         if part in known:
             continue
         if isinstance(part, list):
+            pieces += [Piece(key)] if len(key) >= _LONG_NAME else []
             old = [element for other in known if isinstance(other, list) for element in other]
             pieces += [
                 Piece(text, number)
@@ -153,16 +170,34 @@ def _of_lines(content: bytes, before: Collection[bytes]) -> list[Piece]:
             continue
         text = line.decode(errors="replace")
         value = _parsed(line) if line[:1] in (b"{", b"[") else None
-        texts = [text] if value is None else [*_texts(value)]
+        texts = [text, *_of_quoted(text)] if value is None else [*_texts(value)]
         pieces += [Piece(each, None, number) for each in texts]
     return pieces
 
 
-def _parsed(content: bytes) -> Any:
+def _parsed(content: str | bytes) -> Any:
     try:
-        return json.loads(content)
+        return _loaded(content)
     except (ValueError, RecursionError):
         return None
+
+
+def _loaded(content: str | bytes) -> Any:
+    """Decode JSON. A name that an object repeats has the list of its values; a long number is no error.
+
+    Raises `ValueError`, `RecursionError`.
+    """
+    return json.loads(content, object_pairs_hook=_object, parse_int=float)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        values: dict[str, list[Any]] = {}
+        for name, part in pairs:
+            values.setdefault(name, []).append(part)
+        value = {name: parts if len(parts) > 1 else parts[0] for name, parts in values.items()}
+    return value
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
@@ -173,12 +208,17 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
         if isinstance(part, str):
             for text in _decoded(part, depth):
                 yield f"{key}: {text}" if key else text
-        elif isinstance(part, dict):
-            for name, inner in reversed(part.items()):
-                stack.append((name, inner))
+            yield from _of_loose(part, depth)
         elif isinstance(part, list) and all(isinstance(inner, str) for inner in part):
             lines = "\n".join([text for inner in part for text in _decoded(inner, depth)])
             yield f"{key}: {lines}" if key else lines
+            for inner in part:
+                yield from _of_loose(inner, depth)
+        elif isinstance(part, dict):
+            for name, inner in reversed(part.items()):
+                if len(name) >= _LONG_NAME and not isinstance(inner, str):
+                    yield name
+                stack.append((name, inner))
         elif isinstance(part, list):
             stack += [(key, inner) for inner in reversed(part)]
 
@@ -194,10 +234,46 @@ def _decoded(text: str, depth: int) -> Iterator[str]:
             if len(text) > _ALSO_RAW:
                 yield text
             return
-    yield text
-    if depth < _DEEPEST and "\\" in text and text[:1] in ("{", "[", '"') and len(text) > 1:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
+        if depth < _DEEPEST and _LOOSE_BASE64.fullmatch(text):
+            yield from _in_every_form(text, depth + 1)
             return
-        yield from _texts(value, depth + 1)
+    yield text
+    if depth < _DEEPEST and "\\" in text and (start := text.lstrip()[:1]) and start in '{["' and len(text) > 1:
+        value = _parsed(text)
+        if value is not None:
+            yield from _texts(value, depth + 1)
+        elif "\n" in text:
+            for line in text.splitlines():
+                if "\\" in line and line[:1] in ("{", "[") and (value := _parsed(line)) is not None:
+                    yield from _texts(value, depth + 1)
+
+
+def _in_every_form(text: str, depth: int) -> Iterator[str]:
+    yield from _decoded(text, depth)
+    yield from _of_loose(text, depth)
+
+
+def _of_loose(text: str, depth: int) -> Iterator[str]:
+    """Yield the decoded text of base64 that is not as JP writes it, or that holds no UTF-8."""
+    if not _LOOSE_BASE64.fullmatch(text):
+        return
+    coded = text.translate(_URLSAFE)
+    content = a2b_base64(coded[: len(coded) - (len(coded) % 4 == 1)] + "=" * (-len(coded) % 4))
+    try:
+        decoded = content.decode()
+        if len(text) % 4 == 0 and _BASE64.fullmatch(text):
+            return  # `_decoded` has yielded it
+    except UnicodeError:
+        decoded = content.decode("latin-1")
+        if "\0" in decoded:
+            yield decoded.replace("\0", "")
+    if depth < _DEEPEST:
+        yield from _in_every_form(decoded, depth + 1)
+    else:
+        yield decoded
+
+
+def _of_quoted(text: str) -> Iterator[str]:
+    """Yield the decoded texts of base64 in quotes, in a line that can't be read as JSON."""
+    for coded in _QUOTED_BASE64.findall(text):
+        yield from _in_every_form(coded, _DEEPEST)

@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import textwrap
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -193,6 +194,100 @@ def test_a_private_key_of_ssh_keygen_is_found(kind: str, layout: str, tmp_path: 
 def test_a_placeholder_of_a_private_key_is_no_secret(body: str) -> None:
     text = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n"
     assert find_secrets(stream_of({"content": text}), KEY) == ()
+
+
+def _coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _nested(text: str, depth: int) -> str:
+    for _ in range(depth):
+        text = json.dumps({"a": text})
+    return text
+
+
+_ESCAPED = json.dumps({"env": f"A=1\n{_github()}"})
+_HIDDEN = {
+    "JSON after words, in base64": _coded(f"Output:\n{_ESCAPED}"),
+    "JSON after a space": f" {_ESCAPED}",
+    "JSON Lines": '{"a": 1}\n' + "".join(f"\\u{ord(char):04x}" for char in _github()).join(('{"b": "', '"}')),
+    "after a color": f"\x1b[01;31m{_github()}\x1b[m",
+    "after the color of grep": f"\x1b[01;31m\x1b[K{_github()}\x1b[m\x1b[K",
+    "base64 with a line end": _coded(f"hi {_github()}") + "\n",
+    "base64 without its padding": _coded(f"xyz {_github()}").rstrip("="),
+    "base64 in lines": base64.encodebytes(f"{'hello ' * 20}{_github()}".encode()).decode(),
+    "base64 in lines of CRLF": base64.encodebytes(f"{'hello ' * 20}{_github()}".encode())
+    .decode()
+    .replace("\n", "\r\n"),
+    "base64 of URLs": base64.urlsafe_b64encode(f"????>>>>ÿ {_github()}".encode()).decode(),
+    "base64 of base64": _coded(_coded(f"x {_github()}")),
+    "base64 of no UTF-8": base64.b64encode(b"\xff\xfe " + _github().encode()).decode(),
+    "long base64 of no UTF-8": base64.b64encode(b"\xff\xfe " + b"x" * 300 + b" " + _github().encode()).decode(),
+    "base64 of UTF-16": base64.b64encode(f"hello {_github()}".encode("utf-16")).decode(),
+    "JSON six deep": _nested(f"x\n{_github()}", 6),
+    "a percent code": f"token%3D{_github()}",
+    "a percent code in lower case": f"t%3d{_github()}",
+}
+
+
+@pytest.mark.parametrize("form", _HIDDEN)
+def test_a_key_is_found_in_every_form_of_a_text(form: str) -> None:
+    assert find_secrets(stream_of({"content": _HIDDEN[form]}), KEY), _HIDDEN[form]
+
+
+@pytest.mark.parametrize("value", [True, None, 5, 1.5, {}, {"a": "b"}, [], [{"a": 1}], "text", ["text"]])
+def test_a_name_in_an_object_is_checked_whatever_its_value_is(value: object) -> None:
+    for content in (stream_of({"a": {_github(): value}}), json.dumps({_github(): value, "b": 1}).encode()):
+        assert len(find_secrets(content, KEY)) == 1, content
+
+
+def test_each_value_of_a_repeated_name_is_checked() -> None:
+    text = '[\n  {\n    "m": "HERE",\n    "m": "x"\n  }\n]\n'
+    for value in (_github(), _coded(f"tok {_github()}"), f'", "m": {{"{_github()}": 1}}, "n": "'):
+        content = text.replace("HERE", value).encode()
+        assert [finding.event for finding in find_secrets(content, KEY)] == [1]
+        assert len(find_secrets(content.strip()[1:-1], KEY)) == 1
+
+
+@pytest.mark.parametrize("filling", ["9" * 5_000, "[" * 20_000 + "]" * 20_000, '{"a":' * 20_000 + "1" + "}" * 20_000])
+def test_no_other_value_hides_a_text_in_base64(filling: str) -> None:
+    content = f'[\n  {{\n    "n": {filling},\n    "content": "{_coded(f"tok {_github()}  ")}"\n  }}\n]\n'.encode()
+    assert len(find_secrets(content, KEY)) == 1
+    assert len(find_secrets(content, KEY, [b"[\n]\n"])) == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_file_in_another_encoding_is_read(encoding: str) -> None:
+    old, new = f"hello {_github(2)}\n".encode(encoding), f"hello {_github(2)}\nmore {_github()}\n".encode(encoding)
+    assert len(find_secrets(new, KEY)) == 2
+    assert [finding.line for finding in find_secrets(new, KEY, [old])] == [2]
+    assert len(find_secrets(stream_of({"content": _coded(f"x {_github()}")}).decode().encode(encoding), KEY)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\\" * 400_000,
+        '{"a":' * 80_000,
+        "[" * 400_000,
+        "\n".join(["{"] * 200_000),
+        '"' * 400_000,
+        "QUJD" * 100_000,
+        "QUJD\n" * 80_000,
+        _nested("x\n" * 2_000, 8),
+        "\x1b[31m" * 80_000,
+        "%3D" * 130_000,
+    ],
+)
+def test_a_hostile_text_costs_linear_time(text: str) -> None:
+    def seconds(content: bytes) -> float:
+        start = time.process_time()
+        find_secrets(content, KEY)
+        return time.process_time() - start
+
+    whole = seconds(stream_of({"content": text}))
+    assert whole < 2, whole
+    assert seconds(text.encode()) < 2
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"\xff\xfe", b"[" * 100_000, b'{"a": ' * 5_000, b"null", b'"text"'])
