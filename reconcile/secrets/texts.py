@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+_SHORTEST: Final = 24
 _LOOSE_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*={0,2}\s{0,2}")
 """Base64 without its padding, in lines, or in the alphabet of URLs."""
 _QUOTED_BASE64: Final = re.compile(r"\"([A-Za-z0-9+/_-]{24,}={0,2})\"")
@@ -255,7 +256,7 @@ def _in_every_form(text: str, depth: int) -> Iterator[str]:
 
 def _of_loose(text: str, depth: int) -> Iterator[str]:
     """Yield the decoded text of base64 that is not as JP writes it, or that holds no UTF-8."""
-    if not _LOOSE_BASE64.fullmatch(text):
+    if len(text) < _SHORTEST or not _LOOSE_BASE64.fullmatch(text):
         return
     coded = text.translate(_URLSAFE)
     content = a2b_base64(coded[: len(coded) - (len(coded) % 4 == 1)] + "=" * (-len(coded) % 4))

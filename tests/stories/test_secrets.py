@@ -277,6 +277,33 @@ def test_a_secret_in_escapes_of_json_is_held(story: World) -> None:
     check_held(story)
 
 
+def test_a_secret_beside_the_text_that_a_program_reads_is_held(story: World) -> None:
+    path = stored(story, OTHER) / "events.json"
+    before = path.read_text().rstrip().removesuffix("]").rstrip()
+    coded = base64.b64encode(f"Output:\n{json.dumps({'env': f'A=1{chr(10)}{secret()}'})}".encode()).decode()
+    for field in (
+        f'"message": "{secret()}", "message": "x"',
+        f'"{secret()}": true',
+        f'"arguments": {{"{secret()}": {{"a": 1}}}}',
+        f'"message": "\\u001b[01;31m{secret()}\\u001b[m"',
+        f'"n": {"9" * 5_000}, "content": "{base64.b64encode(secret().encode()).decode()}"',
+        f'"content": "{coded}"',
+    ):
+        new = '{"timestamp": "2026-06-09 09:00:00.0", "type": "tool_call_response", "id": "1", FIELD}'
+        path.write_text(f"{before},\n  {new.replace('FIELD', field)}\n]\n")
+        check_held(story)
+        assert '"id": "1"' not in (place(story, OTHER) / "events.json").read_text(), field
+
+
+def test_a_private_key_of_openssh_is_held(story: World) -> None:
+    body = base64.b64encode(b"openssh-key-v1" + bytes(8) + random.Random(1).randbytes(250)).decode()
+    block = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n"
+    put(stored(story, OTHER), event(2_000, block))
+    held = story.reconcile(code=4)
+    assert "private key (PEM), ----…" in " ".join(held.output.split())
+    assert body not in everywhere(story)
+
+
 def test_a_pulled_project_cannot_allow_a_secret(story: World) -> None:
     put(stored(story, OTHER), with_secret())
     check_held(story)
