@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -30,6 +29,7 @@ from ..command import Command
 from ..context import find_roots, settings_of
 from ..options import FILES
 from ..output.errors import ExitCode, print_error
+from ..output.text import clean
 from ..run import run
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def merge_driver(context: click.Context, base: str, ours: str, others: str, path
 def textconv(file: str) -> None:
     """Print the events in a file as text, for git diff.
 
-    A FILE that has no valid events is printed as it is.
+    The content of a FILE without valid events is printed. Control characters are escaped.
     """
     with open(file, "rb") as stream:
         content = stream.read()
@@ -109,9 +109,11 @@ def textconv(file: str) -> None:
     name = form.stream_files[-1]
     facts = form.summarise([content], events=False)
     if isinstance(facts, Fault):
-        sys.stdout.buffer.write(content)
-        return
-    click.echo(to_markdown(replace(form.transcript("", {name: content}), title=os.path.basename(file))), nl=False)
+        text = content.decode(errors="surrogateescape")
+    else:
+        text = to_markdown(replace(form.transcript("", {name: content}), title=os.path.basename(file)))
+    # git prints it as it is. A tab has no effect but a space.
+    click.echo("\n".join("\t".join(map(clean, line.split("\t"))) for line in text.split("\n")), nl=False)
 
 
 def _place(path: str) -> _Place | None:

@@ -104,5 +104,9 @@ def _report(options: Options, repository: Repository) -> None:
     absent = [part.name for part in parts if part.state is State.ABSENT]
     if len(absent) < len(parts) and any(name in _OPTIONAL for name in absent):
         show(["", "Optional: reconcile hooks install --merge-driver"])
+    if any(part.state is State.DAMAGED for part in parts):
+        show(["", "Damaged lines lack a mark, are there twice, or have others among them: reconcile hooks install"])
+    if any(part.note.startswith("nothing calls") for part in parts):
+        show(["", "A hook that nothing calls was yours: another one has taken its place. Keep what you need of it."])
     if any(part.state is State.OUTDATED for part in parts):
         show(["", "Outdated lines are of another version, or of a program that has moved: reconcile hooks install"])

@@ -54,11 +54,16 @@ class State(StrEnum):
     INSTALLED = "installed"
     OUTDATED = "outdated"
     """The lines of another version of `reconcile`, or of another place of it."""
+    DAMAGED = "damaged"
+    """A mark is missing, the lines are there twice, or others are among them."""
     ABSENT = "not installed"
 
 
 class Part(Struct, frozen=True):
-    """A hook, the attributes or git's settings, with its state and its file; ``note`` tells of a hook put aside."""
+    """A hook, the attributes or git's settings, with its state and its file.
+
+    ``note`` tells of a hook put aside, or of a directory in its place.
+    """
 
     name: str
     state: State
@@ -102,10 +107,17 @@ class Repository(Struct, frozen=True):
         return cls(top, common, hooks, not _is_below(hooks, common), project, program)
 
     def install(self, *, merge_driver: bool) -> None:
-        """Install every hook, and the merge driver if it is wanted. Raises `HookError`, `OSError`."""
+        """Install every hook, and the merge driver if it is wanted.
+
+        Raises `HookError`, after the others, for a hook that can't be installed; `OSError`.
+        """
         os.makedirs(self.hooks, exist_ok=True)
+        refused = list[HookError]()
         for name in HOOKS:
-            self._install(name)
+            try:
+                self._install(name)
+            except HookError as error:
+                refused.append(error)
         if merge_driver:
             path = os.path.join(self.project, ATTRIBUTES)
             if os.path.islink(path):
@@ -114,6 +126,9 @@ class Repository(Struct, frozen=True):
             _write(path, in_front(content, block(*_LINES)), 0o644)
             for key, value in self._settings():
                 _ask(self.top, "config", "--local", key, value)
+        if refused:
+            hints = dict.fromkeys(error.hint for error in refused if error.hint)
+            raise HookError("; ".join(map(str, refused)), "\n".join(hints))
 
     def remove(self) -> None:
         """Remove everything that `install` adds. Raises `HookError`, `OSError`."""
@@ -134,17 +149,10 @@ class Repository(Struct, frozen=True):
     def parts(self) -> Iterator[Part]:
         """Yield the state of each hook, then of the merge driver's attributes and settings."""
         for name in HOOKS:
-            lines = self._lines(name)
             path = os.path.join(self.hooks, name)
-            note = f"calls {name}{_ASIDE}" if lines and os.path.lexists(path + _ASIDE) else ""
-            state = State.ABSENT
-            if lines is not None:
-                state = State.INSTALLED if lines in self._blocks(name) else State.OUTDATED
-            yield Part(name, state, path, note)
+            yield Part(name, _state(self._lines(name), *self._blocks(name)), path, self._note(name))
         path = os.path.join(self.project, ATTRIBUTES)
-        lines = block_of(_read(path) or b"")
-        state = State.ABSENT if lines is None else State.INSTALLED if lines == block(*_LINES) else State.OUTDATED
-        yield Part("attributes", state, path)
+        yield Part("attributes", _state(block_of(_read(path) or b""), block(*_LINES)), path)
         values = [_setting(self.top, f"^{key.replace('.', '[.]')}$") for key, _ in self._settings()]
         expected = [value for _, value in self._settings()]
         state = State.ABSENT if not any(values) else State.INSTALLED if values == expected else State.OUTDATED
@@ -154,21 +162,36 @@ class Repository(Struct, frozen=True):
         """Return the block in a hook; None if it has none."""
         for ending in ("", _LEGACY):
             path = os.path.join(self.hooks, name + ending)
-            if not os.path.islink(path) and (lines := block_of(_read(path) or b"")) is not None:
+            if (lines := block_of(_script(path) or b"")) is not None:
                 return lines
         return None
+
+    def _note(self, name: str) -> str:
+        path = os.path.join(self.hooks, name)
+        if os.path.isdir(path):
+            return "a directory has its name"
+        if not os.path.lexists(path + _ASIDE):
+            return ""
+        calls = f"{name}{_ASIDE}".encode() in (_script(path) or b"")
+        return f"calls {name}{_ASIDE}" if calls else f"nothing calls {name}{_ASIDE}"
 
     def _install(self, name: str) -> None:
         path = os.path.join(self.hooks, name)
         alone, added = self._blocks(name)
         status = _status(path)
-        content = None if status is None or not stat.S_ISREG(status.st_mode) else _read(path)
+        if os.path.isdir(path):
+            raise HookError(f"{path} is a directory, so this hook is not installed", "move it away, and install again")
+        content = _script(path)
         if status is None:
             if not os.path.lexists(path + _ASIDE):
                 _write(path, _SHEBANG + alone, 0o755)
                 return
         elif content is not None and (lines := block_of(content)) is not None:
-            _write(path, content.replace(lines, alone if _ALONE.encode() in lines else added), status.st_mode)
+            new = alone if _ALONE.encode() in content else added
+            changed = content.replace(lines, new) if lines else with_block(content, new)
+            if changed is None:
+                raise HookError(f"{path}: its lines of reconcile are damaged", "remove them, and install again")
+            _write(path, changed, status.st_mode)
             return
         elif (content is not None and status.st_mode & 0o111) or (content is not None and self._is_husky):
             changed = with_block(content, added)
@@ -183,8 +206,10 @@ class Repository(Struct, frozen=True):
     def _remove(self, name: str, ending: str) -> None:
         path = os.path.join(self.hooks, name + ending)
         status = _status(path)
-        content = _read(path) if status is not None and stat.S_ISREG(status.st_mode) else None
+        content = _script(path)
         bare = None if content is None else without_block(content)
+        if status is None and not ending and os.path.lexists(path + _ASIDE):
+            os.rename(path + _ASIDE, path)  # somebody has removed the hook that called it
         if status is None or content is None or bare is None:
             return
         is_ours = _ALONE.encode() in content
@@ -235,6 +260,19 @@ def _status(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except FileNotFoundError:
         return None
+
+
+def _state(lines: bytes | None, *expected: bytes) -> State:
+    """Return the state of a block (`block_of`)."""
+    if lines is None:
+        return State.ABSENT
+    return State.INSTALLED if lines in expected else State.OUTDATED if lines else State.DAMAGED
+
+
+def _script(path: str) -> bytes | None:
+    """Return the content of a regular file; None for a link, a directory or nothing."""
+    status = _status(path)
+    return _read(path) if status is not None and stat.S_ISREG(status.st_mode) else None
 
 
 def _read(path: str) -> bytes | None:

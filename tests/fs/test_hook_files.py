@@ -6,7 +6,8 @@ import pytest
 
 from reconcile.fs.hook_files import block, block_of, in_front, with_block, without_block
 
-OURS = block("echo ours")
+LINE = '( command -v reconcile || exit 0; exec reconcile hooks run post-merge "$@" ) || :'
+OURS = block("# Written by `reconcile hooks install`; and so on", LINE)
 SCRIPTS = (
     b"#!/bin/sh\necho mine\n",
     b"#!/usr/bin/env bash\necho mine",
@@ -27,7 +28,7 @@ def test_a_block_in_a_shell_script_is_removed_byte_for_byte(content: bytes) -> N
 
 
 def test_an_earlier_block_is_replaced() -> None:
-    once = with_block(SCRIPTS[0], block("echo before"))
+    once = with_block(SCRIPTS[0], block(LINE.replace("command", "type")))
     assert once is not None
     assert with_block(once, OURS) == with_block(SCRIPTS[0], OURS)
     assert in_front(in_front(b"*.png binary", OURS), OURS) == OURS + b"*.png binary"
@@ -38,6 +39,33 @@ def test_another_program_gets_no_block(content: bytes) -> None:
     assert with_block(content, OURS) is None
 
 
-def test_half_a_block_is_none() -> None:
-    assert without_block(b"# reconcile: begin\necho\n") is None
-    assert block_of(b"# reconcile: end\n# reconcile: begin\n") is None
+BARE = b"#!/bin/sh\necho mine\n"
+BEGIN, END = OURS.splitlines(keepends=True)[0], OURS.splitlines(keepends=True)[-1]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        OURS.replace(END, b""),
+        OURS.replace(BEGIN, b""),
+        OURS + OURS,
+        OURS.replace(END, b"") + OURS,
+        OURS + OURS.replace(END, END[:-1] + b"\r\n"),
+    ],
+)
+def test_a_damaged_block_is_found_and_removed(damaged: bytes) -> None:
+    content = BARE.replace(b"echo", damaged + b"echo")
+    assert block_of(content) == b""
+    assert without_block(content) == BARE
+    assert with_block(content, OURS) == with_block(BARE, OURS)
+
+
+def test_lines_of_the_user_among_ours_stay() -> None:
+    content = OURS.replace(END, b"echo more\n" + END) + b"echo mine\n"
+    assert block_of(content) == b""
+    assert without_block(content) == b"echo more\necho mine\n"
+
+
+def test_lines_like_ours_without_a_mark_stay() -> None:
+    assert without_block(LINE.encode()) is None
+    assert block_of(BARE) is None

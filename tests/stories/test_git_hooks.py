@@ -551,3 +551,57 @@ def test_a_check_that_breaks_refuses(story: World) -> None:
     assert done.returncode == 1
     assert "could not be checked" in done.stderr
     assert "git commit --no-verify" in done.stderr
+
+
+def test_a_damaged_block_is_shown_and_repaired(story: World) -> None:
+    directory = story.project / ".git" / "hooks"
+    (directory / "pre-commit").write_text("#!/bin/sh\necho mine\n")
+    (directory / "pre-commit").chmod(0o755)
+    hooks(story, "install")
+    whole = {name: (directory / name).read_bytes() for name in NAMES}
+    for name in NAMES[:3]:
+        path = directory / name
+        path.write_text(path.read_text().replace("# reconcile: end\n", ""))
+    path = directory / NAMES[3]
+    path.write_bytes(whole[NAMES[3]] + whole[NAMES[3]].partition(b"\n")[2])
+    said = hooks(story, "status")
+    assert said.count("  damaged ") == 4
+    assert "reconcile hooks install" in said
+    assert hooks(story, "install").count("  damaged ") == 0
+    assert {name: (directory / name).read_bytes() for name in NAMES} == whole
+    for name in NAMES:
+        (directory / name).write_bytes(whole[name].replace(b"# reconcile: begin\n", b"") + whole[name])
+    hooks(story, "remove")
+    for name in NAMES:
+        assert not (directory / name).exists() or b"reconcile" not in (directory / name).read_bytes()
+
+
+def test_a_directory_in_the_place_of_a_hook(story: World) -> None:
+    directory = story.project / ".git" / "hooks"
+    (directory / "post-checkout").mkdir()
+    said = hooks(story, "install", code=1)
+    assert "post-checkout is a directory" in said
+    assert len(said.splitlines()) <= 2
+    status = hooks(story, "status")
+    assert status.count(" installed") - status.count("not installed") == 3
+    assert "a directory has its name" in status
+    hooks(story, "remove")
+    assert not [path for path in directory.iterdir() if path.is_file() and path.suffix != ".sample"]
+    assert (directory / "post-checkout").is_dir()
+
+
+def test_a_hook_put_aside_that_nothing_calls(story: World) -> None:
+    directory = story.project / ".git" / "hooks"
+    users = "#!/usr/bin/env python3\n"
+    for name in ("post-merge", "post-checkout"):
+        (directory / name).write_text(users)
+        (directory / name).chmod(0o755)
+    hooks(story, "install")
+    (directory / "post-merge").write_text("#!/bin/sh\necho another\n")
+    (directory / "post-checkout").unlink()
+    assert "nothing calls post-merge.before-reconcile" in hooks(story, "status")
+    said = hooks(story, "remove")
+    assert "nothing calls post-merge.before-reconcile" in said
+    assert (directory / "post-checkout").read_text() == users
+    assert (directory / "post-merge").read_text() == "#!/bin/sh\necho another\n"
+    assert (directory / "post-merge.before-reconcile").read_text() == users

@@ -245,3 +245,11 @@ def test_the_driver_refuses_another_file(story: World) -> None:
     found = story.run("merge-driver", "a", "b", "c", "src/main.py")
     assert found.exit_code == 2
     assert "src/main.py" in found.output
+
+
+def test_textconv_prints_no_control_character(story: World, tmp_path: Path) -> None:
+    path = tmp_path / "events.json"
+    event = {"timestamp": "2026-01-01 00:00:00.0", "type": "chat_request", "content": "\x07red\ta"}
+    for text, shown in ((json.dumps([event]), "\\x07red\ta\n"), ("\x1b[31mbroken\n", "\\x1b[31mbroken\n")):
+        path.write_text(text)
+        assert story.run("textconv", path).stdout.endswith(shown)
