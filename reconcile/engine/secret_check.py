@@ -20,7 +20,7 @@ from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Side, joined
 from reconcile.planning.filters import without_secrets
-from reconcile.secrets.detection import find_secrets
+from reconcile.secrets.detection import find_secrets, with_masked_secrets
 from reconcile.state.allowed_secrets import AllowedSecret, AllowedSecrets
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _item(
 ) -> Item:
     return Item(
         conversation=conversation,
-        title=title,
+        title=title and with_masked_secrets(title),
         unit=unit,
         reason=Reason.SECRET,
         message=f"not published: {words}",

@@ -70,6 +70,13 @@ def masked(match: Match) -> str:
     return f"{value[: min(_SHOWN, len(value) // 4)]}… ({len(value)} characters)"
 
 
+def with_masked_secrets(text: str) -> str:
+    """Return a text of one line with each secret in it masked."""
+    for match in matches(text):
+        text = text.replace(match.value, masked(match))
+    return text
+
+
 def fingerprint_of(match: Match, key: bytes) -> str:
     """Return the keyed hash of a secret. Line ends and their escapes in a private key don't count."""
     from hashlib import blake2b  # here: most texts have no secret

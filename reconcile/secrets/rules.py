@@ -109,7 +109,7 @@ _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") +
 _EXAMPLES: Final = re.compile(
     r"example|sample|placeholder|dummy|your[_-]|changeme|redacted|not[_-]?real|x{4}|\*{3}|\.{3}|(.)\1{5}", re.IGNORECASE
 )
-_PLACEHOLDER: Final = re.compile(r"example|placeholder|redacted|changeme|your.{0,4}private", re.IGNORECASE)
+_PLACEHOLDER: Final = r"(?i)example|placeholder|redacted|changeme|your.{0,4}private"
 """In the body of a private key. Each word is so long that no key has it by chance."""
 _SEPARATORS: Final = re.compile(r"[-_./:+=]+")
 _CAMEL_CASE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -171,7 +171,7 @@ def _is_key_block(match: re.Match[str]) -> bool:
     A key in OpenSSH's format has many characters ``A`` in a row, so that they don't tell an example.
     """
     body = match["body"]
-    return entropy(body) >= 3.0 and not _PLACEHOLDER.search(body)
+    return entropy(body) >= 3.0 and not re.search(_PLACEHOLDER, body)
 
 
 def _is_code(value: str) -> bool:

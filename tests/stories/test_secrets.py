@@ -169,7 +169,9 @@ def test_a_setting_that_publishes_everything_holds_secrets(story: World, monkeyp
 def test_a_title_is_held_with_the_name_of_its_directory(story: World) -> None:
     before = place(story, OTHER)
     set_key(stored(story, OTHER), "title", f"Use {secret()}", LONG_AGO + 100 * SECOND)
-    result = story.reconcile(code=4)  # a title is printed as it is
+    result = story.reconcile(code=4)
+    assert secret()[:5] not in result.output
+    assert f"Use {secret()[:4]}… (40 characters)  jp-c{OTHER}" in result.output
     assert "metadata: not published: GitHub token, gho_… (40 characters)" in " ".join(result.output.split())
     assert place(story, OTHER) == before
     assert secret() not in everywhere(story)
