@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from functools import partial
@@ -18,7 +19,8 @@ from reconcile.fs.hook_files import REFUSED
 from reconcile.fs.paths import is_directory, status_at
 from reconcile.model.names import CHILDREN, ID_FILE, MARKER
 from reconcile.state.connection import StateError
-from reconcile.state.directory import state_directory
+from reconcile.state.directory import NAME, state_directory
+from reconcile.state.private_list import NAME as LIST
 
 from .output.errors import ExitCode
 from .output.text import clean
@@ -79,11 +81,13 @@ def _refused(git: Git, options: Options, project: str, below: str, changes: Mapp
 
     roots = _roots(options, project)
     directory = None if roots is None else state_directory(roots.key, os.environ, sys.platform)
-    if directory is None or not os.path.isdir(directory):
+    if directory is None or not any(os.path.lexists(os.path.join(directory, name)) for name in (NAME, LIST)):
         _say(f"{project}: nothing is known here about private conversations; secrets are checked")
     form = get_format("jp", load_settings(os.environ, roots.workspace_id if roots is not None else None).ignore)
     private = partial(_private, roots, directory)
-    return refused(git, changes, below, form, private, _detector(directory))
+    relative = os.path.relpath(project, git.top)
+    command = "reconcile" if relative == "." else f"reconcile --workspace {shlex.quote(relative)}"
+    return refused(git, changes, below, form, private, _detector(directory), command)
 
 
 def _roots(options: Options, project: str) -> Roots | None:

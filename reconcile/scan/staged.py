@@ -58,11 +58,13 @@ def refused(
     fmt: Format,
     private: Callable[[Collection[str]], Collection[str]],
     secrets: Detector,
+    command: str,
 ) -> tuple[Staged, ...]:
     """Return the staged changes of conversations that must not be committed.
 
     ``changes`` are the changed files by path (`Git.staged_changes`). ``below`` is the directory of the conversations.
-    Both are relative to the top. ``private`` returns the private ones of some conversations.
+    Both are relative to the top. ``private`` returns the private ones of some conversations. ``command`` calls
+    `reconcile` for this project from the top.
 
     Raises:
         GitError: git gave no answer.
@@ -88,10 +90,10 @@ def refused(
     for conversation, places in conversations.items():
         for directory, files in places.items():
             if files and (conversation in secret_ones or any(_is_local(file, fmt) for file in files)):
-                troubles.append(_private(conversation, directory))
+                troubles.append(_private(conversation, directory, command))
             elif directory in regular:
                 troubles += _of_directory(conversation, directory, files, staged, fmt)
-    return (*troubles, *_secrets(git, conversations, secrets))
+    return (*troubles, *_secrets(git, conversations, secrets, command))
 
 
 def _place_of(path: str, fmt: Format) -> _Place | None:
@@ -105,8 +107,8 @@ def _place_of(path: str, fmt: Format) -> _Place | None:
     return None if at is None else _Place(at[0], at[1], is_regular=True)
 
 
-def _private(conversation: str, directory: str) -> Staged:
-    ways = (f"git rm -r --cached -- {shlex.quote(directory)}", f"publish it: reconcile project {conversation}")
+def _private(conversation: str, directory: str, command: str) -> Staged:
+    ways = (f"git rm -r --cached -- {shlex.quote(directory)}", f"publish it: {command} project {conversation}")
     return Staged(directory, f"{conversation} is private", ways)
 
 
@@ -148,13 +150,15 @@ def _fault(file: _File, fmt: Format, *, has_configuration: bool) -> Fault | None
     return stream if isinstance(stream, Fault) else None
 
 
-def _secrets(git: Git, conversations: Mapping[str, Mapping[str, list[_File]]], secrets: Detector) -> Iterator[Staged]:
+def _secrets(
+    git: Git, conversations: Mapping[str, Mapping[str, list[_File]]], secrets: Detector, command: str
+) -> Iterator[Staged]:
     files = [(id_, file) for id_, places in conversations.items() for listed in places.values() for file in listed]
     before = git.blobs(dict.fromkeys(file.before for _, file in files if file.before))
     for conversation, file in files:
         for words in secrets(file.content, before.get(file.before)):
             ways = (
                 "remove it, and revoke it if it is real",
-                f"no secret, or meant to be public: reconcile resolve {conversation} --allow-secrets",
+                f"no secret, or meant to be public: {command} resolve {conversation} --allow-secrets",
             )
             yield Staged(file.path, f"a secret: {words}", ways)

@@ -437,7 +437,7 @@ def test_projects_below_the_top_are_checked(story: World, name: str, inside: boo
     )
     assert done.returncode == 1
     assert f"{name}/.jp/conversations/{PARENT}-parent/events.json: a secret" in done.stderr
-    assert "--allow-secrets" in done.stderr
+    assert f"reconcile --workspace {name} resolve jp-c{PARENT} --allow-secrets" in done.stderr
 
 
 def test_projects_below_the_top_are_synced(story: World) -> None:
