@@ -270,7 +270,7 @@ def test_a_file_in_another_encoding_is_read(encoding: str) -> None:
         "\\" * 400_000,
         '{"a":' * 80_000,
         "[" * 400_000,
-        "\n".join(["{"] * 200_000),
+        "\n".join(["{"] * 100_000),
         '"' * 400_000,
         "QUJD" * 100_000,
         "QUJD\n" * 80_000,
