@@ -117,5 +117,5 @@ def _choice(session: Session, conversation: str, sides: str) -> Misuse | NoVersi
         for run in sorted(units, reverse=True)
     ]
     more = [f"and {len(lines) - LISTED} more: reconcile vault -v"] if len(lines) > LISTED else []
-    which = "a saved version" if len(lines) == 1 else f"one of {len(lines)} saved versions"
+    which = "a saved version" if len(lines) == 1 else f"one of {len(lines)} saved versions; the newest is first"
     return Misuse(f"{conversation}: choose {which}", "\n".join([*lines[:LISTED], *more]))

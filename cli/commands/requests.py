@@ -266,7 +266,7 @@ def restore(context: click.Context, version: str) -> None:
 
     VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:events, or the beginning of a hash. ID@RUN is the conversation as it was
     before RUN replaced or removed it. ID alone lists its versions. The vault keeps the versions that are replaced now.
-    A conversation that was removed is restored in the store only.
+    Of a conversation that was removed, only the store gets it back; `reconcile project ID` publishes it.
     """
     from ..saved_versions import version_name
 

@@ -616,7 +616,7 @@ def test_a_restore_without_a_run_lists_the_versions(world: World) -> None:
         refused = world.run("restore", text, "-w", world.project)
         first, *hints = refused.stderr.splitlines()
         assert (refused.exit_code, refused.stdout) == (2, ""), text
-        assert first == f"error: jp-c{FIRST}: choose one of 2 saved versions"
+        assert first == f"error: jp-c{FIRST}: choose one of 2 saved versions; the newest is first"
         assert [hint.partition("  (before 2")[0] for hint in hints] == [
             f"hint: reconcile restore jp-c{FIRST}@{run} --workspace {world.project}" for run in (newest, older)
         ]
