@@ -75,7 +75,7 @@ class SecretCheck:
         if (key := self._list.key()) != self._key:  # another process may have made it since
             self._key, self._known = key, {}
         files = _Files(self._site, plan, world, pending)
-        found, held = self._found(files, plan)
+        found, held = self._findings(files, plan)
         plan = replace(plan, contents=files.read) if files.read else plan
         if wanted:
             plan = replace(plan, policy=replace(plan.policy, allow_secrets=dict.fromkeys(wanted, frozenset())))
@@ -97,7 +97,7 @@ class SecretCheck:
         plan = _granting(plan, granted) if granted else plan
         return without_secrets(plan, held) if held else plan
 
-    def _found(self, files: _Files, plan: Plan) -> tuple[dict[str, list[tuple[str, Finding]]], list[Item]]:
+    def _findings(self, files: _Files, plan: Plan) -> tuple[dict[str, list[tuple[str, Finding]]], list[Item]]:
         """Return the findings with their units by conversation, and an item for each whose files can't be checked."""
         found: dict[str, list[tuple[str, Finding]]] = {}
         unread: dict[str, Item] = {}

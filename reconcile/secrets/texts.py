@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 _SHORTEST: Final = 24
-_LOOSE_BASE64: Final = r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*={0,2}\s{0,2}"
+_LENIENT_BASE64: Final = r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*={0,2}\s{0,2}"
 """Base64 without its padding, in lines, or in the alphabet of URLs. Most texts are none: it is compiled late."""
 _QUOTED_BASE64: Final = r"\"([A-Za-z0-9+/_-]{24,}={0,2})\""
 _URLSAFE: Final = str.maketrans("-_", "+/", "\r\n =")
@@ -209,13 +209,13 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
         if isinstance(part, str):
             for text in _decoded(part, depth):
                 yield f"{key}: {text}" if key else text
-            if _may_be_loose(part):
-                yield from _of_loose(part, depth)
+            if _may_be_lenient(part):
+                yield from _of_lenient(part, depth)
         elif isinstance(part, list) and all(isinstance(inner, str) for inner in part):
             lines = "\n".join([text for inner in part for text in _decoded(inner, depth)])
             yield f"{key}: {lines}" if key else lines
-            for inner in filter(_may_be_loose, part):
-                yield from _of_loose(inner, depth)
+            for inner in filter(_may_be_lenient, part):
+                yield from _of_lenient(inner, depth)
         elif isinstance(part, dict):
             for name, inner in reversed(part.items()):
                 if len(name) >= _LONG_NAME and not isinstance(inner, str):
@@ -236,7 +236,7 @@ def _decoded(text: str, depth: int) -> Iterator[str]:
             if len(text) > _ALSO_RAW:
                 yield text
             return
-        if depth < _DEEPEST and _may_be_loose(text):
+        if depth < _DEEPEST and _may_be_lenient(text):
             yield from _in_every_form(text, depth + 1)
             return
     yield text
@@ -252,16 +252,16 @@ def _decoded(text: str, depth: int) -> Iterator[str]:
 
 def _in_every_form(text: str, depth: int) -> Iterator[str]:
     yield from _decoded(text, depth)
-    yield from _of_loose(text, depth)
+    yield from _of_lenient(text, depth)
 
 
-def _may_be_loose(text: str) -> bool:
+def _may_be_lenient(text: str) -> bool:
     return len(text) >= _SHORTEST and text[:_SHORTEST].isascii() and " " not in text[:_SHORTEST]
 
 
-def _of_loose(text: str, depth: int) -> Iterator[str]:
+def _of_lenient(text: str, depth: int) -> Iterator[str]:
     """Yield the decoded text of base64 that is not as JP writes it, or that holds no UTF-8."""
-    if not re.fullmatch(_LOOSE_BASE64, text):
+    if not re.fullmatch(_LENIENT_BASE64, text):
         return
     coded = text.translate(_URLSAFE)
     content = a2b_base64(coded[: len(coded) - (len(coded) % 4 == 1)] + "=" * (-len(coded) % 4))
