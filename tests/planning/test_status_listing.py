@@ -58,6 +58,13 @@ ROWS: dict[str, tuple[Lines, Lines, Baseline, str, bool]] = {
     "a second directory": ([ONE], [ONE, ONE.replace("1-a", "1-z")], KNOWN, "to-remove-stale", False),
     "broken": ([ONE], ["1-a  metadata 09:00", '1-a/events.json  09:00 "{"'], KNOWN, "invalid", False),
     "local, and here": ([ONE.replace('"A"', '"A" local')], [ONE], KNOWN, "local-present", True),
+    "local, here, and broken": (
+        [ONE.replace('"A"', '"A" local')],
+        ["1-a  metadata 09:00", '1-a/events.json  09:00 "{"'],
+        KNOWN,
+        "invalid",
+        False,
+    ),
     "local, and not here": ([ONE.replace('"A"', '"A" local')], [], FRESH, "local", True),
     "a plain file where its children go": (
         [ONE, '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'],

@@ -184,6 +184,7 @@ def test_a_private_key_in_the_layout_of_openssh_is_found() -> None:
 def test_a_private_key_of_ssh_keygen_is_found(kind: str, layout: str, tmp_path: Path) -> None:
     path = tmp_path / "key"
     form = ["-m", "PEM"] if layout == "PEM" else []
+    form += ["-b", "1024"] if kind == "rsa" else []  # a longer one takes seconds to make
     subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", *form, "-f", str(path)], check=True)
     _check_key_block(path.read_text())
 
