@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from reconcile.errors import ReconcileError
 from reconcile.formats import get_format
 from reconcile.formats.jp.times import instant_ns
+from reconcile.fs.files import read_if_there
 from reconcile.fs.hashing import digest
 from reconcile.inspect.markdown import to_markdown
 from reconcile.model.format import EventSelection
@@ -73,9 +74,9 @@ def merge_driver(context: click.Context, base: str, ours: str, others: str, path
     place = _place(path)
     if place is None:
         raise click.UsageError(f"{path!r} is no events.json or metadata.json of a conversation")
-    versions = Versions(_read(base) or None, _read(ours) or b"", _read(others) or b"")
+    versions = Versions(read_if_there(base) or None, read_if_there(ours) or b"", read_if_there(others) or b"")
     form = get_format("jp")
-    beside = _read(os.path.join(os.path.dirname(path), form.stream_files[0]))
+    beside = read_if_there(os.path.join(os.path.dirname(path), form.stream_files[0]))
     merged = _merged(place, versions, beside, form)
     if isinstance(merged, Fault):
         context.exit(_left_to_git(path, f"a version is not valid: {merged.words}"))
@@ -124,14 +125,6 @@ def _place(path: str) -> _Place | None:
     if conversation is None or name not in (form.metadata_file, form.stream_files[-1]) or CHILDREN not in parts:
         return None
     return _Place("/".join(parts[1 : parts.index(CHILDREN)]) or ".", conversation, name)
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
 
 
 def _merged(place: _Place, versions: Versions, beside: bytes | None, form: Format) -> FileMerge | Fault:

@@ -25,9 +25,8 @@ from reconcile.apply.staging import (
 )
 from reconcile.fs.hashing import chunks_of
 from reconcile.fs.paths import directory_identity
-from reconcile.model.identity import is_same_directory
 from reconcile.model.plan import Kind
-from reconcile.model.snapshot import WHOLE, Side
+from reconcile.model.snapshot import WHOLE, Side, is_same_directory
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.journal import StepState
 from reconcile.state.schema import LIBRARY

@@ -26,9 +26,8 @@ from reconcile.fs.paths import directory_identity
 from reconcile.fs.posix import process_lives
 from reconcile.index.file import IndexFile, cache_path
 from reconcile.model.baseline import IntentKind, Verb, WorldState
-from reconcile.model.identity import is_same_directory
 from reconcile.model.policy import UndoRequest
-from reconcile.model.snapshot import METADATA, Fault, Side, Unreadable
+from reconcile.model.snapshot import METADATA, Fault, Side, Unreadable, is_same_directory
 from reconcile.model.units import Rules
 from reconcile.planning.decide import decide
 from reconcile.planning.planner import needs_contents, needs_events

@@ -54,6 +54,15 @@ def is_special(mode: int) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
 
+def read_if_there(path: str) -> bytes | None:
+    """Return the content of a file, following links; None if there is none. Raises `OSError`."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
 class Directory:
     """An open directory. Names are relative to it, and a symbolic link at the last component is never followed."""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.errors import ReconcileError
+from reconcile.fs.files import read_if_there
 from reconcile.fs.git_state import checkout_top
 from reconcile.fs.hook_files import HOOKS, REFUSED, block, block_of, in_front, with_block, without_block
 
@@ -122,7 +123,7 @@ class Repository(Struct, frozen=True):
             path = os.path.join(self.project, ATTRIBUTES)
             if os.path.islink(path):
                 raise HookError(f"{path} is a symbolic link, which git doesn't follow", "replace it by a file")
-            content = _read(path) or b""
+            content = read_if_there(path) or b""
             _write(path, in_front(content, block(*_LINES)), 0o644)
             for key, value in self._settings():
                 _ask(self.top, "config", "--local", key, value)
@@ -136,7 +137,7 @@ class Repository(Struct, frozen=True):
             for ending in ("", _LEGACY, _OLD):
                 self._remove(name, ending)
         path = os.path.join(self.project, ATTRIBUTES)
-        content = None if os.path.islink(path) else _read(path)
+        content = None if os.path.islink(path) else read_if_there(path)
         bare = None if content is None else without_block(content)
         if bare:
             _write(path, bare, 0o644)
@@ -152,7 +153,7 @@ class Repository(Struct, frozen=True):
             path = os.path.join(self.hooks, name)
             yield Part(name, _state(self._lines(name), *self._blocks(name)), path, self._note(name))
         path = os.path.join(self.project, ATTRIBUTES)
-        yield Part("attributes", _state(block_of(_read(path) or b""), block(*_LINES)), path)
+        yield Part("attributes", _state(block_of(read_if_there(path) or b""), block(*_LINES)), path)
         values = [_setting(self.top, f"^{key.replace('.', '[.]')}$") for key, _ in self._settings()]
         expected = [value for _, value in self._settings()]
         state = State.ABSENT if not any(values) else State.INSTALLED if values == expected else State.OUTDATED
@@ -272,20 +273,12 @@ def _state(lines: bytes | None, *expected: bytes) -> State:
 def _script(path: str) -> bytes | None:
     """Return the content of a regular file; None for a link, a directory or nothing."""
     status = _status(path)
-    return _read(path) if status is not None and stat.S_ISREG(status.st_mode) else None
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
+    return read_if_there(path) if status is not None and stat.S_ISREG(status.st_mode) else None
 
 
 def _write(path: str, content: bytes, mode: int) -> None:
     """Replace a file by way of a rename: git never runs a half-written script. An equal file is not touched."""
-    if _read(path) == content:
+    if read_if_there(path) == content:
         return
     temporary = f"{path}.reconcile.tmp"
     with open(temporary, "wb") as file:

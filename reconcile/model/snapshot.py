@@ -239,6 +239,16 @@ def nested_git(path: str, *, directory: bool) -> Foreign:
     return Foreign(path, "a git repository" if directory else "a git worktree", special=True)
 
 
+def is_same_directory(identity: str, recorded: str) -> bool:
+    """Tell whether a directory is the recorded one; old records have no generation."""
+    return recorded in (identity, without_generation(identity))
+
+
+def without_generation(identity: str) -> str:
+    """Return only device and inode of an identity."""
+    return ":".join(identity.split(":")[:2])
+
+
 class Problem(Struct, frozen=True):
     """A path that could not be scanned, and the reason in words."""
 
@@ -249,8 +259,9 @@ class Problem(Struct, frozen=True):
 class Snapshot(Struct, frozen=True):
     """One side at one moment. ``copies`` is sorted by id, then path.
 
-    ``identity`` is that of the directory (`reconcile.model.identity`), which reveals a wiped, restored or replaced
-    side. It is empty if the side does not exist.
+    ``identity`` is that of the directory: device, inode, and the inode's generation if the file system has one, joined
+    by colons. It reveals a wiped, restored or replaced side: a file system such as ext4 gives the inode of a removed
+    directory to the next one, with another generation. It is empty if the side does not exist.
     """
 
     side: Side

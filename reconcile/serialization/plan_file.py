@@ -295,8 +295,7 @@ class PolicyModel(_Model):
     below: list[str]
     decisions: dict[str, str]
     choices: dict[str, dict[str, str]] = {}
-    allow_secrets: list[str] = []
-    secrets: dict[str, list[str]] = {}
+    allow_secrets: dict[str, list[str]] = {}
     request: RequestModel | None = None
 
 
@@ -432,7 +431,7 @@ def _policy(layout: str, model: PolicyModel) -> Policy:
         below=frozenset(model.below),
         decisions={key: Take(take) for key, take in model.decisions.items()},
         choices={(key, unit): Take(take) for key, choices in model.choices.items() for unit, take in choices.items()},
-        allow_secrets={key: frozenset(model.secrets.get(key, ())) for key in model.allow_secrets},
+        allow_secrets={key: frozenset(fingerprints) for key, fingerprints in model.allow_secrets.items()},
         request=_request(model.request),
     )
 

@@ -115,8 +115,9 @@ def _policy(policy: Policy) -> Json:
         "below": sorted(policy.below),
         "decisions": {key: take.value for key, take in sorted(policy.decisions.items())},
         "choices": _choices(policy),
-        "allow_secrets": sorted(policy.allow_secrets),
-        "secrets": {key: sorted(fingerprints or ()) for key, fingerprints in sorted(policy.allow_secrets.items())},
+        "allow_secrets": {
+            key: sorted(fingerprints or ()) for key, fingerprints in sorted(policy.allow_secrets.items())
+        },
         "request": _request(policy.request),
     }
 

@@ -24,8 +24,7 @@ from reconcile.model.baseline import (
     PendingRequest,
     Verb,
 )
-from reconcile.model.identity import is_same_directory
-from reconcile.model.snapshot import METADATA, Side
+from reconcile.model.snapshot import METADATA, Side, is_same_directory
 from reconcile.state.connection import encoded_rows, select, write_rows
 
 if TYPE_CHECKING:

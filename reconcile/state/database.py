@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
-from reconcile.model.identity import without_generation
-from reconcile.model.snapshot import Side
+from reconcile.model.snapshot import Side, without_generation
 from reconcile.state import baseline_table
 from reconcile.state.baseline_table import BaselineUpdate
 from reconcile.state.connection import StateError, encoded_rows, select

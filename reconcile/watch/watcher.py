@@ -23,10 +23,9 @@ from reconcile.fs.git_state import git_busy
 from reconcile.fs.locks import LockedError, watch_lock
 from reconcile.fs.paths import identity_of
 from reconcile.model.baseline import LOST
-from reconcile.model.identity import is_same_directory
 from reconcile.model.names import CHILDREN
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import ARCHIVE, Side
+from reconcile.model.snapshot import ARCHIVE, Side, is_same_directory
 from reconcile.planning.filters import without_moving
 from reconcile.planning.rules.guards import has_lost_all
 from reconcile.watch.fs_events import Debouncer, EventListener, EventQueue, EventsUnavailableError, target_of

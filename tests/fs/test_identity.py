@@ -8,7 +8,7 @@ import pytest
 
 from reconcile.fs import paths
 from reconcile.fs.paths import directory_identity, generation_of, identity_of
-from reconcile.model.identity import is_same_directory
+from reconcile.model.snapshot import is_same_directory
 
 if TYPE_CHECKING:
     from pathlib import Path

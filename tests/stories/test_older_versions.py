@@ -66,7 +66,7 @@ def without_messages(plan: Any) -> Any:
 def test_the_plan_is_the_same(older: World) -> None:
     root = older.project.parent
     then = json.loads((root / PLAN).read_text().replace(str(PLACE), str(root)))
-    added: dict[str, object] = {"choices": {}, "allow_secrets": [], "secrets": {}}
+    added: dict[str, object] = {"choices": {}, "allow_secrets": {}}
     then = {"conflicts": [], **then, "policy": {**added, **then["policy"]}}
     assert without_messages({**older.plan(), "now_ns": then["now_ns"]}) == without_messages(then)
 

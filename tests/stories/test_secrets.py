@@ -209,7 +209,8 @@ def test_a_saved_plan_without_fingerprints_allows_nothing(story: World, tmp_path
     plan = tmp_path / "plan.json"
     story.run("--workspace", story.project, "resolve", f"jp-c{OTHER}", "--allow-secrets", "--out", plan)
     saved = json.loads(plan.read_text())
-    del saved["policy"]["secrets"]
+    assert saved["policy"]["allow_secrets"][f"jp-c{OTHER}"]
+    saved["policy"]["allow_secrets"][f"jp-c{OTHER}"] = []
     plan.write_text(json.dumps(saved))
     story.reconcile("apply", plan, code=4, settled=False)
     assert allowed(story) == []

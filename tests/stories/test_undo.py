@@ -702,13 +702,20 @@ def test_status_of_a_removed_and_restored_one_says_that_it_was_here(world: World
     assert "never published here" in world.reconcile("status", "17500000009").stdout
 
 
-def test_titles_of_what_is_on_no_side_are_those_of_the_saved_versions(world: World) -> None:
+@pytest.fixture
+def undone_fork(world: World) -> World:
+    """A conversation that both sides continued; the run that made a fork of it is undone."""
     three(world)
     world.reconcile()
     append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
     append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
     world.reconcile()
     world.reconcile("undo")
+    return world
+
+
+def test_titles_of_what_is_on_no_side_are_those_of_the_saved_versions(undone_fork: World) -> None:
+    world = undone_fork
     redone = world.reconcile("redo", settled=False).stdout
     assert "fork" in redone or "[diverged] It" in redone
     assert "(no title)" not in redone
@@ -718,13 +725,8 @@ def test_titles_of_what_is_on_no_side_are_those_of_the_saved_versions(world: Wor
     assert line.endswith("metadata.json  It")
 
 
-def test_after_the_undo_of_a_conflict_status_names_the_ways_on_as_a_run_does(world: World) -> None:
-    three(world)
-    world.reconcile()
-    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
-    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
-    world.reconcile()
-    world.reconcile("undo")
+def test_after_the_undo_of_a_conflict_status_names_the_ways_on_as_a_run_does(undone_fork: World) -> None:
+    world = undone_fork
     standing = world.reconcile("status").stdout
     assert "its last change was undone" in standing
     assert "Nothing to do." not in standing

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.model.identity import is_same_directory
-from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, joined
+from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, is_same_directory, joined
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
