@@ -21,6 +21,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Side, joined
 from reconcile.planning.filters import without_secrets
 from reconcile.secrets.detection import find_secrets, with_masked_secrets
+from reconcile.secrets.prefilter import Prefilter
 from reconcile.state.allowed_secrets import AllowedSecret, AllowedSecrets
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class SecretCheck:
         self._site = site
         self._list = AllowedSecrets(state_directory)
         self._key = b""
+        self._prefilter = Prefilter()
         self._known: dict[tuple[Digest, tuple[Digest | None, ...]], tuple[Finding, ...]] = {}
         """The findings by the digests of a file and of the versions before, with fingerprints of the key."""
 
@@ -133,13 +135,13 @@ class SecretCheck:
                 # It has changed since the scan, so that the step's precondition fails.
                 # RACE: it is written unchecked if it has the scanned content again at that moment.
                 return ()
-            known = find_secrets(content, self._key, files.before(action, name))
+            known = find_secrets(content, self._key, files.before(action, name), self._prefilter)
             self._known[write.digest, digests] = known
         return known
 
     def _in_files(self, files: _Files, conversation: str) -> Iterator[Finding]:
         for content in files.of_conversation(conversation):
-            yield from find_secrets(content, self._key)
+            yield from find_secrets(content, self._key, (), self._prefilter)
 
 
 class _Files:

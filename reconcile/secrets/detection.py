@@ -17,6 +17,7 @@ from reconcile.secrets.texts import new_texts
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from reconcile.secrets.prefilter import Prefilter
     from reconcile.secrets.rules import Match
 
 _SHOWN = 4
@@ -42,13 +43,19 @@ class Finding(Struct, frozen=True):
         return f"{where}{self.kind}, {self.masked}"
 
 
-def find_secrets(content: bytes, key: bytes, before: Collection[bytes] = ()) -> tuple[Finding, ...]:
+def find_secrets(
+    content: bytes, key: bytes, before: Collection[bytes] = (), prefilter: Prefilter | None = None
+) -> tuple[Finding, ...]:
     """Return the secrets in a file of a conversation, each once, by their places.
 
-    ``key`` is the key of the fingerprints. Events that one of the versions ``before`` has too are not checked.
+    ``key`` is the key of the fingerprints. Events that one of the versions ``before`` has too are not checked. With a
+    prefilter, the answer is the same.
     """
+    is_wanted = prefilter.may_have_secret if prefilter and not before else bool
+    if not is_wanted(content):
+        return ()
     found: dict[str, Finding] = {}
-    texts = new_texts(content, before)
+    texts = new_texts(content, before, is_wanted)
     pieces = texts.pieces
     text = "\n".join([piece.text for piece in pieces])
     starts: list[int] = []

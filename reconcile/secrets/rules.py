@@ -35,6 +35,8 @@ class Rule(NamedTuple):
     ignores_case: bool = False
     is_word: bool = False
     """The secret is a part of one long word (`_long_words`), with the anchor."""
+    rough: str = ""
+    """A pattern for bytes, for `reconcile.secrets.prefilter`: each match of ``pattern`` has one, also in JSON."""
 
 
 class Match:
@@ -230,17 +232,26 @@ def _vendor(
     is_word: bool = True,
 ) -> Rule:
     whole = rf"{_BEGINNING}(?P<secret>{pattern}){end}"
-    return Rule(kind, anchors, whole, _is_random, before, after, is_word=is_word)
+    return Rule(kind, anchors, whole, _is_random, before, after, is_word=is_word, rough=pattern)
 
 
-_NAMED: Final = r"""(?x)(?i:{names})[\w-]{{0,20}}
-    ["'`]{{0,2}} [ \t]{{0,4}} (?: :=|=>|==?|: ) [ \t]{{0,4}} (?:(?i:bearer|basic)[ ])? ["'`]{{0,2}}
+_NAMED: Final = r"""(?x)(?ai:{names})[\w-]{{0,20}}
+    ["'`]{{0,2}} [ \t]{{0,4}} (?: :=|=>|==?|: ) [ \t]{{0,4}} (?:(?ai:bearer|basic)[ ])? ["'`]{{0,2}}
     (?P<secret>{value}+)(?![(\[])"""
+_ROUGH_SPACE: Final = r"""(?:["'`\\\s]|\\[nrt])*"""
+"""Spaces and quotes between a name and its value, also as escapes of JSON, at any depth."""
 _PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd", "db_pass")
 _KEYS: Final = (
     *("secret", "token", "credential", "api_key", "apikey", "api-key", "access_key", "accesskey", "access-key"),
     *("private_key", "auth_key", "accountkey", "account_key", "encryption_key", "signing_key"),
 )
+
+
+def _rough_named(names: tuple[str, ...], value: str) -> str:
+    """Return a pattern of a value for one of these names, in JSON or not, or of the beginning of the name's list."""
+    name = rf"(?i:{'|'.join(names)})[\w\\\x80-\xff-]*{_ROUGH_SPACE}"
+    return rf"{name}(?:[:=]=?|=>|,){_ROUGH_SPACE}(?:\[|(?:(?i:bearer|basic|token) +)?{_ROUGH_SPACE}{value})"
+
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
@@ -254,13 +265,18 @@ RULES: Final[tuple[Rule, ...]] = (
         _is_key_block,
         before=40,
         after=20_000,
+        rough="PRIVATE KEY",
     ),
     Rule(
         "PuTTY private key",
         ("PuTTY-User-Key-File-",),
-        r"(?P<secret>PuTTY-User-Key-File-\d: [\s\S]{20,3000}?Private-Lines: \d+\s+(?P<body>[A-Za-z0-9+/=\s]{20,}))",
+        (
+            r"(?P<secret>PuTTY-User-Key-File-[0-9]: [\s\S]{20,3000}?"
+            r"Private-Lines: [0-9]+\s+(?P<body>[A-Za-z0-9+/=\s]{20,}))"
+        ),
         _is_key_block,
         after=6_000,
+        rough="PuTTY-User-Key-File-",
     ),
     _vendor("AWS access key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}"),
     _vendor("GitHub token", ("ghp_", "gho_", "ghu_", "ghr_"), r"gh[pour]_[A-Za-z0-9]{36,251}"),
@@ -279,12 +295,12 @@ RULES: Final[tuple[Rule, ...]] = (
         r"xox[a-z](?:\.xox[bp])?-[A-Za-z0-9%-]{20,400}",
         after=500,
     ),
-    _vendor("Slack token", ("xapp-",), r"xapp-\d-[A-Z0-9]{6,}-\d{6,}-[a-z0-9]{20,}"),
+    _vendor("Slack token", ("xapp-",), r"xapp-[0-9]-[A-Z0-9]{6,}-[0-9]{6,}-[a-z0-9]{20,}"),
     _vendor("Slack webhook", ("hooks.slack.com/",), r"hooks\.slack\.com/[a-z]{7,10}/[A-Za-z0-9+/]{40,}"),
     _vendor("Stripe key", ("k_live_", "k_test_"), r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,247}", before=1),
     _vendor("Stripe key", ("whsec_",), r"whsec_[A-Za-z0-9+/=]{24,100}"),
     _vendor("Anthropic key", ("sk-ant-",), r"sk-ant-[a-z]{2,8}[0-9]{2}-[A-Za-z0-9_-]{60,200}", end=_END_OF_URLSAFE),
-    _vendor("OpenRouter key", ("sk-or-",), r"sk-or-v\d-[0-9a-f]{64}"),
+    _vendor("OpenRouter key", ("sk-or-",), r"sk-or-v[0-9]-[0-9a-f]{64}"),
     _vendor(
         "OpenAI key",
         ("sk-proj-", "sk-svcacct-", "sk-admin-"),
@@ -302,12 +318,12 @@ RULES: Final[tuple[Rule, ...]] = (
     _vendor("Docker Hub token", ("dckr_pat_", "dckr_oat_"), r"dckr_[po]at_[A-Za-z0-9_-]{27,40}"),
     _vendor("SendGrid key", ("SG.",), r"SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50}", end=_END_OF_URLSAFE),
     _vendor("Mailgun key", ("key-",), r"key-[0-9a-f]{32}"),
-    _vendor("Mailchimp key", ("-us",), r"[0-9a-f]{32}-us\d{1,2}", before=33, after=3),
+    _vendor("Mailchimp key", ("-us",), r"[0-9a-f]{32}-us[0-9]{1,2}", before=33, after=3),
     _vendor("DigitalOcean token", ("dop_v1_", "doo_v1_", "dor_v1_"), r"do[por]_v1_[0-9a-f]{64}"),
     _vendor("Shopify token", ("shpat_", "shpss_", "shpca_", "shppa_"), r"shp(?:at|ss|ca|pa)_[0-9a-fA-F]{32}"),
     _vendor("Hugging Face token", ("hf_", "api_org_"), r"(?:hf_|api_org_)[A-Za-z0-9]{34,40}"),
-    _vendor("Databricks token", ("dapi",), r"dapi[0-9a-f]{32}(?:-\d)?"),
-    _vendor("Telegram bot token", (":AA",), r"\d{8,10}:AA[A-Za-z0-9_-]{33}", before=10, end=_END_OF_URLSAFE),
+    _vendor("Databricks token", ("dapi",), r"dapi[0-9a-f]{32}(?:-[0-9])?"),
+    _vendor("Telegram bot token", (":AA",), r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}", before=10, end=_END_OF_URLSAFE),
     _vendor("age key", ("AGE-SECRET-KEY-1",), r"AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}"),
     _vendor("HashiCorp Vault token", ("hvs.", "hvb.", "hvr."), r"hv[sbr]\.[A-Za-z0-9_-]{24,300}"),
     _vendor("Terraform token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}", before=14),
@@ -355,18 +371,20 @@ RULES: Final[tuple[Rule, ...]] = (
         _is_in_url,
         before=25,
         after=600,
+        rough=r"""://[^\s:/@"'`<>?#]*:[^\s/@"'`<>{}$*]{3,}@""",
     ),
     Rule(
         "HTTP credentials",
         ("authorization", "x-api-key"),
         (
-            r"""(?i:authorization|x-api-key)["'`]{0,2}[ \t]{0,4}[:=,][ \t]{0,4}["'`]{0,2}"""
-            r"""(?i:(?:bearer|basic|token)[ ]{1,2})?"""
+            r"""(?ai:authorization|x-api-key)["'`]{0,2}[ \t]{0,4}[:=,][ \t]{0,4}["'`]{0,2}"""
+            r"""(?ai:(?:bearer|basic|token)[ ]{1,2})?"""
             r"""(?P<secret>[A-Za-z0-9+/=_.~:-]{16,2000})"""
         ),
         _is_key,
         after=2_100,
         ignores_case=True,
+        rough=_rough_named(("authorization", "x-api-key"), r"[A-Za-z0-9+/=_.~:-]{16}"),
     ),
     Rule(
         "assigned password",
@@ -375,6 +393,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _is_password,
         after=200,
         ignores_case=True,
+        rough=_rough_named(_PASSWORDS, r"""[^\s"'`<>,;{}()\[\]|]{8}"""),
     ),
     Rule(
         "assigned key",
@@ -383,6 +402,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _is_key,
         after=500,
         ignores_case=True,
+        rough=_rough_named(_KEYS, r"[A-Za-z0-9+/=_.~:-]{16}"),
     ),
 )
 """All rules. Those that name a vendor come first."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 _SHORTEST: Final = 24
@@ -58,10 +58,10 @@ class Texts(NamedTuple):
         return content.count(_ELEMENT, 0, self.start)
 
 
-def new_texts(content: bytes, before: Collection[bytes] = ()) -> Texts:
+def new_texts(content: bytes, before: Collection[bytes] = (), is_wanted: Callable[[bytes], bool] = bool) -> Texts:
     """Return the decoded texts of a file's events, without those events that a version ``before`` has, too.
 
-    A value in an object has its key in front: ``key: value``.
+    A value in an object has its key in front: ``key: value``. An array's element is decoded if its bytes are wanted.
     """
     if content in before:
         return Texts([])
@@ -70,7 +70,7 @@ def new_texts(content: bytes, before: Collection[bytes] = ()) -> Texts:
         return Texts([*_of_whole(content, before), *_of_whole(plain, known)])
     if content[:_BEGINNING].lstrip()[:1] == b"[" and (appended := _of_appended(content, before)) is not None:
         return appended
-    return Texts(_of_whole(content, before))
+    return Texts(_of_whole(content, before, is_wanted))
 
 
 def _without_zeros(content: bytes) -> bytes:
@@ -78,8 +78,8 @@ def _without_zeros(content: bytes) -> bytes:
     return content.removeprefix(b"\xff\xfe").removeprefix(b"\xfe\xff").replace(b"\0", b"")
 
 
-def _of_whole(content: bytes, before: Collection[bytes]) -> list[Piece]:
-    if content[:_BEGINNING].lstrip()[:1] == b"[" and (pieces := _of_array(content, before)) is not None:
+def _of_whole(content: bytes, before: Collection[bytes], is_wanted: Callable[[bytes], bool] = bool) -> list[Piece]:
+    if content[:_BEGINNING].lstrip()[:1] == b"[" and (pieces := _of_array(content, before, is_wanted)) is not None:
         return pieces
     value = _parsed(content)
     if isinstance(value, dict):
@@ -123,12 +123,14 @@ def _common(one: bytes, other: bytes) -> int:
     return least
 
 
-def _of_array(content: bytes, before: Collection[bytes]) -> list[Piece] | None:
-    """Return the texts of the elements that no version before has, by their bytes; None: it is no array."""
+def _of_array(content: bytes, before: Collection[bytes], is_wanted: Callable[[bytes], bool]) -> list[Piece] | None:
+    """Return the texts of the wanted elements that no version before has, by their bytes; None: it is no array."""
     try:
         raw = [bytes(each) for each in _RAW.decode(content)]
         known = {bytes(each) for version in before for each in _raw_elements(version)}
-        values = [(number, _loaded(each)) for number, each in enumerate(raw, 1) if each not in known]
+        values = [
+            (number, _loaded(each)) for number, each in enumerate(raw, 1) if each not in known and is_wanted(each)
+        ]
     except (ValueError, RecursionError):
         return None
     return [Piece(text, number) for number, event in values for text in _texts(event)]

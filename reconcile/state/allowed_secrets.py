@@ -19,6 +19,7 @@ from msgspec import Struct
 from reconcile.fs.paths import open_regular
 from reconcile.fs.private_files import replace_private_file
 from reconcile.secrets.detection import find_secrets
+from reconcile.secrets.prefilter import Prefilter
 from reconcile.state.connection import StateError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class AllowedSecrets:
         """Read nothing yet."""
         self._directory = directory
         self._new_key = os.urandom(_KEY_BYTES)
+        self._prefilter = Prefilter()
 
     def find_secrets(self, content: bytes, before: Collection[bytes] = ()) -> tuple[Finding, ...]:
         """Return the secrets in a file of a conversation that are not allowed, as `find_secrets` of the check.
@@ -53,7 +55,7 @@ class AllowedSecrets:
         Raises:
             StateError: the list or its key can't be read.
         """
-        found = find_secrets(content, self._key, before)
+        found = find_secrets(content, self._key, before, self._prefilter)
         allowed = self.fingerprints() if found else frozenset()
         return tuple(finding for finding in found if finding.fingerprint not in allowed)
 

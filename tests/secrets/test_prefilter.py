@@ -1,0 +1,162 @@
+"""The prefilter: a content that it calls clean has no secret in any form, and usual contents are clean."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconcile.secrets.detection import find_secrets
+from reconcile.secrets.prefilter import Prefilter
+from reconcile.secrets.rules import RULES
+from tests.bench.stores import SMALL, make_store
+from tests.support.planted import KINDS, PLACES, stream_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+KEY = b"k" * 32
+READY = Prefilter()
+READY.may_have_secret(b" " * (4 << 20))
+
+
+def _json(value: object, chance: random.Random) -> str:
+    text = json.dumps(value, indent=chance.choice((None, 2)), ensure_ascii=chance.random() < 0.5)
+    match chance.randrange(4):
+        case 0:
+            return text.replace("/", "\\/")
+        case 1:  # escapes of single characters, which JSON allows everywhere in a string
+            return "".join(
+                f"\\u{ord(char):04x}" if char.isalnum() and inside and chance.random() < 0.1 else char
+                for char, inside in _with_inside(text)
+            )
+        case _:
+            return text
+
+
+def _with_inside(text: str) -> list[tuple[str, bool]]:
+    """Return each character of a JSON text, and whether it is in a string and no part of an escape."""
+    result, inside, escaped = [], False, 0
+    for char in text:
+        result.append((char, inside and not escaped))
+        if escaped:
+            escaped = 4 if escaped == 1 and char == "u" else escaped - 1 if escaped != 1 else 0
+        elif char == "\\":
+            escaped = 1
+        elif char == '"':
+            inside = not inside
+    return result
+
+
+def _text(value: object, chance: random.Random) -> str:
+    return value if isinstance(value, str) else _json(value, chance)
+
+
+def _base64(value: object, chance: random.Random) -> str:
+    content = _text(value, chance).encode(chance.choice(("utf-8", "utf-8", "utf-16-le")), errors="surrogatepass")
+    coded = (base64.b64encode if chance.random() < 0.7 else base64.urlsafe_b64encode)(content).decode()
+    if chance.random() < 0.3:
+        coded = coded.rstrip("=")
+    if chance.random() < 0.3:
+        coded = "\n".join(coded[at : at + 64] for at in range(0, len(coded), 64))
+    return coded + chance.choice(("", "", "\n"))
+
+
+FORMS: list[Callable[[object, random.Random], object]] = [
+    _json,
+    _base64,
+    lambda value, chance: {chance.choice(("content", "a name of a file", "password")): value},
+    lambda value, chance: [1, [value, "x"]] if chance.random() < 0.5 else [value],
+    lambda value, chance: [_text(value, chance), "ends"],
+    lambda value, chance: f"Café {_text(value, chance)}\n\tthe end",
+]
+
+
+def _named(chance: random.Random) -> object:
+    """Return a secret that only the name of its key makes one."""
+    name = chance.choice(("password", "db_passwd", "API_KEY", "auth-token_é", "Authorization", "client_secret"))
+    value: object = "".join(chance.choices("abcdefghijkmnpqrstuvwxyz23456789ABCDEFGH", k=36))
+    if chance.random() < 0.3:
+        value = _base64(value, chance)
+    return {name: chance.choice((value, [value], [7, value], [[], [value]], f"Bearer {value}"))}
+
+
+def _stream(chance: random.Random) -> bytes:
+    kind = chance.choice([*KINDS, ""])
+    value: object = KINDS[kind](chance) if kind else _named(chance)
+    for form in chance.choices(FORMS, k=chance.randrange(5)):
+        value = form(value, chance)
+    event = {"content": value} if isinstance(value, str) and chance.random() < 0.7 else value
+    match chance.randrange(4):
+        case 0:
+            return _json([{"type": "turn_start"}, event], chance).encode()
+        case 1:
+            return f"Some lines\n\n{_text(event, chance)}\nand more\n".encode()
+        case 2:
+            return (json.dumps({"a": 1}) + "\n" + json.dumps(event) + "\n").encode()
+        case _:
+            return stream_of({"type": "turn_start"}, event if isinstance(event, dict) else {"value": event})
+
+
+def test_an_event_of_each_kind_in_each_place_may_have_a_secret() -> None:
+    for kind, make in KINDS.items():
+        for name, place in PLACES.items():
+            chance = random.Random(f"{kind} {name}")
+            content = stream_of(place(make(chance), chance))
+            assert READY.may_have_secret(content), (kind, name)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, sys.maxsize))
+def test_the_answer_is_the_same_with_a_prefilter(seed: int) -> None:
+    content = _stream(random.Random(seed))
+    assert find_secrets(content, KEY, (), READY) == find_secrets(content, KEY)
+
+
+def test_most_of_these_streams_have_a_secret() -> None:
+    streams = [_stream(random.Random(seed)) for seed in range(200)]
+    assert sum(bool(find_secrets(content, KEY)) for content in streams) > 100
+
+
+def test_every_rule_has_a_rough_pattern() -> None:
+    assert [rule.kind for rule in RULES if not rule.rough] == []
+
+
+def test_usual_conversations_are_clean(tmp_path: Path) -> None:
+    make_store(tmp_path / "store", 20, SMALL)
+    contents = [path.read_bytes() for path in (tmp_path / "store").glob("*/*.json")]
+    assert len(contents) == 60
+    assert [content for content in contents if READY.may_have_secret(content)] == []
+
+
+def test_of_a_large_stream_only_the_events_that_may_have_a_secret_are_decoded() -> None:
+    chance = random.Random(1)
+    secret = KINDS["GitHub classic token"](chance)
+    events: list[dict[str, object]] = [{"content": f"event {number}"} for number in range(300)]
+    content = stream_of(*events, {"content": secret}, *events)
+    wanted: list[bytes] = []
+
+    class Watched(Prefilter):
+        def may_have_secret(self, content: bytes) -> bool:
+            if answer := READY.may_have_secret(content):
+                wanted.append(content)
+            return answer
+
+    (finding,) = find_secrets(content, KEY, (), Watched())
+    assert finding.event == 301
+    assert [len(each) for each in wanted] == [len(content), len(json.dumps({"content": secret}, indent=2)) + 4]
+
+
+def test_little_content_builds_nothing_and_may_have_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hyperscan", None)
+    prefilter = Prefilter()
+    assert prefilter.may_have_secret(b"[]") is True
+    with pytest.raises(ImportError):
+        prefilter.may_have_secret(b" " * (4 << 20))
