@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -179,8 +180,7 @@ class _Files:
         """Return what is written; None if it isn't there any more."""
         if write.digest in self._contents:
             return self._contents[write.digest]
-        conversations = (action.conversation, *self._copies)  # a fork has the files of another conversation
-        for conversation in conversations:
+        for conversation in chain((action.conversation,), self._copies):  # a fork has the files of another one
             for place, file in self._places_of(conversation):
                 if file.digest == write.digest and (content := self._read(place, write.digest)) is not None:
                     return content
