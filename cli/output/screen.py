@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from .text import Style
 
 
-_CODES = re.compile(r"\x1b\[[0-9;]*m")
+_CODES = r"\x1b\[[0-9;]*m"
 """The codes of colours and of bold and dim text."""
-_NAME = re.compile(r"(\w+:)?\d{10,}-")
+_NAME = r"(\w+:)?\d{10,}-"
 """The beginning of a directory's name that has an id."""
 
 
@@ -58,7 +58,7 @@ def _pieces(text: str, room: int) -> Iterator[str]:
         pieces = [
             piece
             for part in parts
-            for piece in (re.findall(r"[^-]+-?|-", part) if width(part) > room and _NAME.match(part) else [part])
+            for piece in (re.findall(r"[^-]+-?|-", part) if width(part) > room and re.match(_NAME, part) else [part])
         ]
         if not word.isascii() and any(width(piece) > room for piece in pieces):
             from .glyphs import parts_of  # here: most text is ASCII
@@ -71,7 +71,7 @@ def _pieces(text: str, room: int) -> Iterator[str]:
 def fit(lines: Iterable[str], style: Style) -> Iterator[str]:
     """Yield lines, of which those that are too wide are wrapped, without their colours."""
     for line in lines:
-        plain = _CODES.sub("", line) if style.colored else line
+        plain = re.sub(_CODES, "", line) if style.colored else line
         if style.columns is None or width(plain) <= style.columns:
             yield line
         else:

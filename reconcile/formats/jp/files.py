@@ -55,7 +55,7 @@ _LEADING_BASE = "config_delta"
 _EVENTS_EXPECTED = "an array of events, each with timestamp and type"
 
 
-_UNLIKE_RUST = re.compile(r"(?<= )-?(?:[0-9.]+e[-+][0-9]+|[0-9]{19,})(?=,?$)", re.MULTILINE)
+_UNLIKE_RUST = r"(?m)(?<= )-?(?:[0-9.]+e[-+][0-9]+|[0-9]{19,})(?=,?$)"  # not compiled here: such numbers are rare
 """A number that Rust writes differently; in indented JSON it ends a line and is not in quotes."""
 _LEAST_WITHOUT = -5
 
@@ -502,7 +502,7 @@ def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> byt
     """
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if not all(map(_has_same_form, _numbers(value))):
-        text = _UNLIKE_RUST.sub(_as_rust_writes, text)
+        text = re.sub(_UNLIKE_RUST, _as_rust_writes, text)
     return (text + "\n").encode(errors=errors)
 
 

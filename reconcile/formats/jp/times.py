@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 _STORED = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2}) ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]+))?")
 """The form that JP writes: UTC, no zone, a space."""
-_RFC_3339 = re.compile(
+_RFC_3339 = (  # not compiled here: few timestamps are written so
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )
@@ -23,7 +23,7 @@ def normalise(text: str) -> str | None:
     match = _STORED.fullmatch(text)
     sign, hours, minutes = None, "00", "00"
     if match is None:
-        match = _RFC_3339.fullmatch(text)
+        match = re.fullmatch(_RFC_3339, text)
         if match is None:
             return None
         sign, hours, minutes = match[8], match[9] or "00", match[10] or "00"

@@ -39,12 +39,12 @@ _NO_BACKSLASH = re.compile(rb"[^\\]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 
-_MARKER = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?=[ \r\n]|\Z)", re.MULTILINE)
+_MARKER = rb"(?m)^(?:<{7}|\|{7}|={7}|>{7})(?=[ \r\n]|\Z)"  # not compiled here, as only invalid content needs it
 _SURROGATE = re.compile(
     rb"\\(?:u(?P<high>[dD][89abAB]..)(?P<low>\\u[dD][c-fC-F]..)?|u(?P<lone>[dD][c-fC-F]..)|.)", re.DOTALL
 )
 _NOT_A_NUMBER = re.compile(rb"-?(?:NaN|Infinity)")
-_MESSAGE = re.compile(r"(?:JSON is malformed: )?(?P<detail>.*) \(byte (?P<byte>[0-9]+)\)")
+_MESSAGE = r"(?:JSON is malformed: )?(?P<detail>.*) \(byte (?P<byte>[0-9]+)\)"  # as above
 
 
 class InvalidContentError(ValueError):
@@ -268,7 +268,7 @@ def _diagnosis(content: bytes, message: str) -> str:
         return f"half of a surrogate pair in {_line(content, surrogate)}"
     if "truncated" in message:
         return _truncated(content)
-    match = _MESSAGE.fullmatch(message)
+    match = re.fullmatch(_MESSAGE, message)
     if match is None:
         return "invalid JSON"
     detail, at = match["detail"], int(match["byte"])
@@ -294,7 +294,7 @@ def known_damage(content: bytes) -> str | None:
         return "UTF-16 text"
     if (nul := content.find(b"\0")) >= 0:
         return f"NUL bytes in {_line(content, nul)}"
-    if marker := _MARKER.search(content):
+    if marker := re.search(_MARKER, content):
         return f"a git conflict marker in {_line(content, marker.start())}"
     if content.startswith(b"\xef\xbb\xbf"):
         return "a byte order mark"
