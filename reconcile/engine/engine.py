@@ -521,8 +521,8 @@ class Engine:
             changes = self._rescan_other_directories(outside, touched)
         if changes is None:
             self._known = SnapshotIndex.of_world(session.scan(), session.rules)
-        others = changes.changed - conversations if changes is not None else set()
-        self.known.update_ancestry(others, self._load_baseline(others))
+        if changes is not None and (others := changes.changed - conversations):
+            self.known.update_ancestry(others, self._load_baseline(others))
         after = self.known.world_of(conversations, self._load_baseline(conversations))
         return _Rescan(after, self.known.whole, changes)
 

@@ -114,7 +114,8 @@ def closure(
     inner = ancestry.with_below(changed)
     while True:
         near = ancestry.with_above(inner.union(left))
-        expanded = dirty(near - inner)
+        ancestors = near - inner
+        expanded = dirty(ancestors) if ancestors else ()
         if not expanded:
             return frozenset(near)
         inner = ancestry.with_below(inner.union(expanded))

@@ -183,14 +183,16 @@ class SnapshotIndex:
         ``parents`` are the conversations that the change puts above them.
         """
         left = frozenset(parents).union(*(self.ancestry.parents(conversation) for conversation in changed))
-        self.update_ancestry(changed, load(changed))
+        own = load(changed)
+        self.update_ancestry(changed, own)
 
         def dirty(ancestors: Collection[str]) -> set[str]:
             baseline = load(ancestors)
             return {ancestor for ancestor in ancestors if not self.is_clean(ancestor, baseline)}
 
         near = closure(changed, left, self.ancestry, dirty)
-        return Part(self.world_of(near, load(near)), self.whole, near)
+        baseline = own if near == set(changed) else load(near)
+        return Part(self.world_of(near, baseline), self.whole, near)
 
     def part_in_place(
         self, changed: Collection[str], load: LoadBaseline, *, parents: Collection[str] = ()
