@@ -34,6 +34,13 @@ MUTANTS_FOR ?= inf
 # A part of the description of the mutants to try, as `make mutants` prints it (default: all).
 MUTANT ?=
 
+# Where no bytecode may be written beside the sources, it is kept here. Otherwise every process of the tests compiles
+# pytest's plugins and the tests again.
+ifdef PYTHONDONTWRITEBYTECODE
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.pytest_cache/bytecode
+endif
+
 DEMO := fixtures/demo/run
 
 .PHONY: help demo test worlds stories git-stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean

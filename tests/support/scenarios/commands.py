@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -105,12 +106,18 @@ class _Parser(argparse.ArgumentParser):
         raise ScenarioError(message)
 
 
+@functools.cache  # making it costs more than reading a command
+def _parser() -> _Parser:
+    return _Parser()
+
+
+@functools.lru_cache(maxsize=4096)  # most scenarios have the same few commands
 def read_command(text: str) -> Command:
     """Read what follows ``$``."""
     program, *argv = shlex.split(text) or [""]
     checkout = next((int(word[1:]) for word in argv if word in _CHECKOUTS), 1)
     argv = [word for word in argv if word not in _CHECKOUTS]
-    given = _Parser().parse_intermixed_args(argv)
+    given = _parser().parse_intermixed_args(argv)
     name, *ids = given.words or [""]
     if program == "reconcile" and name in _REQUESTS:
         try:

@@ -12,6 +12,7 @@ DAY_NS = int(datetime(2025, 1, 2, tzinfo=UTC).timestamp()) * 10**9
 
 HOUR_NS = 3600 * 10**9
 
+_WORD = re.compile(r"\S*")
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 _STAMP = re.compile(r"@(-?\d+)")
 
@@ -30,7 +31,7 @@ class Words:
     def peek(self) -> str:
         """Return the next word without taking it, empty at the end."""
         self._skip()
-        match = re.compile(r"\S*").match(self._text, self._at)
+        match = _WORD.match(self._text, self._at)
         word = match[0] if match else ""
         return "" if word.startswith("#") else word
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,6 +36,7 @@ class Row(NamedTuple):
     rest: str
 
 
+@functools.lru_cache(maxsize=4096)  # what was given is often what must be there
 def read_line(line: str) -> Edit:
     """Read one line of a listing, which is the change that it makes to an empty tree, or to any."""
     words = Words(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,7 @@ def _compare(side: str, level: Level, names: Names, shadow: Level, shadow_names:
     assert not diff, f"applying did not lead where the plan leads:\n{diff}"
 
 
-def scenarios(directory: Path) -> list[Scenario]:
+@functools.cache  # two modules of tests read all of them
+def scenarios(directory: Path) -> tuple[Scenario, ...]:
     """Read every scenario below a directory, in the order of their names."""
-    return [read_scenario(path) for path in sorted(directory.rglob("*.scenario"))]
+    return tuple(read_scenario(path) for path in sorted(directory.rglob("*.scenario")))
