@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,18 +21,31 @@ def modules(*tops: str) -> list[Path]:
     return sorted(module for top in tops for module in (PROJECT / top).rglob("*.py"))
 
 
+@cache
+def imports(module: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Return the import statements of a module, also those inside its functions."""
+    nodes = ast.walk(ast.parse(module.read_bytes()))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def absolute_imports(module: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(module.read_bytes())):
+    for node in imports(module):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+        elif node.level == 0 and node.module is not None:
             yield node.module
+
+
+def naming(words: set[str], *tops: str) -> list[Path]:
+    """Return the modules whose text has one of these words: no other module can import it."""
+    word = re.compile(rf"\b(?:{'|'.join(words)})\b")
+    return [module for module in modules(*tops) if word.search(module.read_text("utf-8"))]
 
 
 def importers_of(packages: set[str], *tops: str) -> list[str]:
     return [
         f"{module.relative_to(PROJECT)}: {name}"
-        for module in modules(*tops)
+        for module in naming(packages, *tops)
         for name in absolute_imports(module)
         if name.partition(".")[0] in packages
     ]
@@ -62,8 +77,8 @@ def test_a_run_has_one_sequence_of_steps(step: str, home: str) -> None:
     source, _, name = step.rpartition(".")
     homes = {
         str(module.relative_to(PROJECT))
-        for module in modules("reconcile", "cli")
-        for node in ast.walk(ast.parse(module.read_bytes()))
+        for module in naming({name}, "reconcile", "cli")
+        for node in imports(module)
         if isinstance(node, ast.ImportFrom) and node.module == source and name in {alias.name for alias in node.names}
     }
     assert homes == {home}
@@ -87,8 +102,7 @@ def test_of_msgspec_pure_modules_take_what_makes_values() -> None:
     taken = {
         f"{node.module}.{name.name}" if isinstance(node, ast.ImportFrom) else name.name
         for module in modules("reconcile/model", "reconcile/planning")
-        for node in ast.walk(ast.parse(module.read_bytes()))
-        if isinstance(node, ast.Import | ast.ImportFrom)
+        for node in imports(module)
         for name in node.names
     }
     found = {name for name in taken if name.startswith("msgspec")}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,10 +74,15 @@ def parts_of(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)]
 
 
+@cache
+def nodes_of(module: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(module.read_bytes())))
+
+
 def names_in(module: Path) -> Iterator[str]:
     """The names of a module, and of its classes, functions and parameters."""
     yield module.stem
-    for node in ast.walk(ast.parse(module.read_bytes())):
+    for node in nodes_of(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -85,7 +91,7 @@ def names_in(module: Path) -> Iterator[str]:
 
 def texts_in(module: Path) -> Iterator[str]:
     """The docstrings of a module: also those of attributes."""
-    for node in ast.walk(ast.parse(module.read_bytes())):
+    for node in nodes_of(module):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield re.sub(r"\n +", "\n", node.value.value.strip())
 

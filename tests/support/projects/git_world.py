@@ -44,7 +44,7 @@ def git(directory: Path, *args: str, check: bool = True, errors: bool = False, a
     """Run git in a checkout; its standard output, or that of its errors. ``at``: when it commits (s since 1970)."""
     dates = {} if at is None else dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), f"{at} +0000")
     done = subprocess.run(
-        ["git", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false", *args],
+        ["git", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false", "-c", "maintenance.auto=false", *args],
         cwd=directory,
         env={**os.environ, **dates},
         capture_output=True,

@@ -22,7 +22,7 @@ from reconcile.adapters.jp.roots import find_silo, read_id
 from reconcile.state.database_file import connect_to_file_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from click.testing import Result
 
@@ -73,7 +73,7 @@ class World(Struct, frozen=True):
 
     def kept(self) -> set[str]:
         """Return every content that is anywhere; what a killed run has half written into the vault is none."""
-        objects = (path for path in files(self.vault) if not path.name.startswith(".tmp-"))
+        objects = (path for path in _regular_files(str(self.vault)) if not path.rpartition("/")[2].startswith(".tmp-"))
         return self.sides() | {digest_of(path) for path in objects}
 
     def reconcile(self, *args: str | Path, code: int = 0, settled: bool = True) -> Result:
@@ -109,7 +109,8 @@ class World(Struct, frozen=True):
     def check_clean(self) -> None:
         """Nothing of ours is left beside what a run was about."""
         for side in (self.workspace, self.store):
-            left = [path for path in side.rglob(".*") if path.name.startswith(".reconcile")]
+            below = (name for _, directories, names in os.walk(side) for name in (*directories, *names))
+            left = [name for name in below if name.startswith(".reconcile")]
             assert not left, left
 
     def stamps(self) -> dict[str, tuple[int, ...]]:
@@ -167,20 +168,30 @@ def command(*args: str | Path) -> list[str]:
 
 def contents(directory: Path) -> set[str]:
     """Return the digests of all regular files below a directory."""
-    return {digest_of(path) for path in files(directory)}
+    return {digest_of(path) for path in _regular_files(str(directory))}
 
 
-def digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def digest_of(path: Path | str) -> str:
+    with open(path, "rb", buffering=0) as file:
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 def files(directory: Path) -> list[Path]:
     """Return all regular files below a directory, in order."""
-    found = []
-    for parent, _, names in os.walk(directory):
-        paths = (Path(parent, name) for name in names)
-        found += [path for path in paths if path.is_file() and not path.is_symlink()]
-    return sorted(found)
+    return sorted(map(Path, _regular_files(str(directory))))
+
+
+def _regular_files(directory: str) -> Iterator[str]:
+    """Yield their paths as text: this is done twice for every run, and a `Path` of each costs more than its digest."""
+    try:
+        entries = list(os.scandir(directory))
+    except OSError:
+        return  # one that is not there, or may not be read, has none
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _regular_files(entry.path)
+        elif entry.is_file(follow_symlinks=False):
+            yield entry.path
 
 
 def listing(directory: Path) -> dict[str, tuple[bytes, int]]:
@@ -192,9 +203,9 @@ def stamps(directory: Path) -> dict[str, tuple[int, ...]]:
     """Return inode, size and times of everything below a directory and of itself."""
     found: dict[str, tuple[int, ...]] = {}
     for parent, _, names in os.walk(directory):
-        for path in (Path(parent), *(Path(parent, name) for name in names)):
-            status = path.lstat()
-            found[str(path)] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        for path in (parent, *(f"{parent}/{name}" for name in names)):
+            status = os.lstat(path)
+            found[path] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return found
 
 
