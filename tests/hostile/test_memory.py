@@ -20,7 +20,7 @@ MB = 1 << 20
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"
 BARE = 150 * MB
-"""Address space for the program itself, with room to spare: it needs half of that."""
+"""Address space for the program itself, with room to spare: 90 MB are enough."""
 
 
 def limited(world: World, size: int, *words: str) -> subprocess.CompletedProcess[str]:
