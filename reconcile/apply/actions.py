@@ -51,7 +51,7 @@ def prepare(stage: Stage, action: Action) -> Prepared:
         OSError: a file could not be read or written.
     """
     staged = stage.prefetcher.take(action) if stage.prefetcher is not None else None
-    if staged is not None and _is_as_staged(stage, action, staged):
+    if staged is not None and _is_as_staged(stage, staged):
         root = stage.roots[action.target.side]
         stage.staged += [root.absolute(f"{staged.base}/{name}") for name in staged.files]
         return Prepared(action, lambda: _publish_directory(stage, action, staged.base), staged.files)
@@ -59,11 +59,11 @@ def prepare(stage: Stage, action: Action) -> Prepared:
         return _prepared(stage, action)
 
 
-def _is_as_staged(stage: Stage, action: Action, staged: StagedDirectory) -> bool:
-    """Tell whether every source, under its lock, is still the file that the second process has read."""
-    for expect in action.expect:
-        if expect.absent:
-            stage.check(expect)
+def _is_as_staged(stage: Stage, staged: StagedDirectory) -> bool:
+    """Tell whether every source, under its lock, is still the file that the second process has read.
+
+    Nothing else has to be checked: the rename refuses a name that is taken.
+    """
     for place, read in staged.sources.items():
         try:
             if fingerprint_of(stage.roots[place.side].status_unchecked(place.path)) != read:

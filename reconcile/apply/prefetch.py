@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 WORTH_A_PROCESS = 250
 """The number of new directories from which a second process saves time."""
+OWN_SHARE = 8
+"""One in so many new directories is staged by this process: it would otherwise wait for the second one."""
 AHEAD = 2
 """The number of batches that are requested in advance."""
 _REQUEST = struct.Struct("<q")
@@ -45,12 +47,12 @@ _Answer: TypeAlias = "list[tuple[Fingerprint, Fingerprint]] | None"
 def prefetching(stage: Stage, batches: Sequence[Sequence[Action]]) -> Iterator[None]:
     """Let a second process stage the new directories of these batches, if there are many.
 
-    Of the first batch, each process stages one half.
+    Of the first batch, each process stages one half; of the others, this process stages one in `OWN_SHARE`.
     """
     due = [[action for action in batch if _is_due(action)] for batch in batches]
     prefetcher = None
     if sum(map(len, due)) >= WORTH_A_PROCESS and is_possible():
-        due[0] = due[0][len(due[0]) // 2 :]
+        due = [batch[len(batch) // (OWN_SHARE if at else 2) :] for at, batch in enumerate(due)]
         prefetcher = _start(stage, due)
     try:
         stage.prefetcher = prefetcher

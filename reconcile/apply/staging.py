@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
@@ -245,10 +245,12 @@ class Stage(Struct, kw_only=True):
     @contextmanager
     def sources_pinned(self, action: Action) -> Iterator[None]:
         """Pin the directories that an action reads from while the block runs."""
-        with ExitStack() as stack:
-            for side, path in _sources(action):
-                stack.enter_context(self.roots[side].pinned(path))
+        new = [(self.roots[side], path) for side, path in _sources(action) if self.roots[side].pin(path)]
+        try:
             yield
+        finally:
+            for root, path in new:
+                root.unpin(path)
 
     def flush(self) -> list[Version]:
         """Make the vault's new objects and all staged files durable; only then may a file be replaced.

@@ -50,11 +50,12 @@ class Root:
     A symbolic link in its place is followed only if the path ends with a separator. Below it, none is followed.
     """
 
-    __slots__ = ("_fd", "_pinned", "path")
+    __slots__ = ("_fd", "_pinned", "_prefix", "path")
 
     def __init__(self, path: str, *, make: bool = False) -> None:
         """Open the directory. With ``make``, a missing one is made."""
         self.path = path
+        self._prefix = os.path.join(path, "")
         self._pinned: dict[str, int] = {}
         if make:
             os.makedirs(path, exist_ok=True)
@@ -98,7 +99,7 @@ class Root:
 
     def absolute(self, path: str) -> str:
         """Return the absolute path, for messages and for flushing."""
-        return os.path.join(self.path, path)
+        return self._prefix + path
 
     def status(self, path: str) -> os.stat_result:
         """Return the status of an entry, without following a symbolic link."""
