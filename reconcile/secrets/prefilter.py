@@ -26,10 +26,12 @@ _BINARY: Final = 200
 _ESCAPED: Final = r"\\u00[2-7]"
 """An escape of JSON for a printable ASCII character: the content must be decoded."""
 _COUNT: Final = re.compile(r"\{(\d+),\d*\}")
-_SLASHES: Final = re.compile(rb"\\+/")
-_CODED: Final = re.compile(rb'"([A-Za-z0-9+/_=\\\r\n-]{16,})\s{0,2}(?=\\*")')
-"""A string in quotes that may be base64, in any alphabet, also in lines."""
-_LINE_ENDS: Final = re.compile(rb"\\+[rn]|[\r\n\\]")
+# A search begins once in a run of backslashes, and gives none back: the time must not grow with the run's square.
+_SLASHES: Final = re.compile(rb"(?<!\\)\\++/")
+_SPACE: Final = rb"(?:[\s\x1c-\x1f\x80-\xff]|\\++(?:[bfnrt]|u[0-9A-Fa-f]{4}))"
+_CODED: Final = re.compile(rb'"([A-Za-z0-9+/_=\\\r\n-]{16,}+)%b{0,6}+(?=\\*+")' % _SPACE)
+"""A string in quotes that may be base64, in any alphabet, also in lines. Two characters of white space may follow."""
+_LINE_ENDS: Final = re.compile(rb"(?<!\\)\\++(?:[rn]|u000[aAdD])?|[\r\n]")
 _URLSAFE: Final = bytes.maketrans(b"-_", b"+/")
 
 

@@ -238,8 +238,10 @@ def _vendor(
 _NAMED: Final = r"""(?x)(?ai:{names})[\w-]{{0,20}}
     ["'`]{{0,2}} [ \t]{{0,4}} (?: :=|=>|==?|: ) [ \t]{{0,4}} (?:(?ai:bearer|basic)[ ])? ["'`]{{0,2}}
     (?P<secret>{value}+)(?![(\[])"""
-_ROUGH_SPACE: Final = r"""(?:["'`\\\s]|\\[nrt])*"""
+_ROUGH_SPACE: Final = r"""(?:["'`\\\s\x80-\xff]|\\(?:[bfnrt]|u[0-9A-Fa-f]{4}))*"""
 """Spaces and quotes between a name and its value, also as escapes of JSON, at any depth."""
+_HEADER: Final = r"(?:Proc-Type|DEK-Info|Version|Comment):"
+"""The name of a line before the body of a private key."""
 _PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd", "db_pass")
 _KEYS: Final = (
     *("secret", "token", "credential", "api_key", "apikey", "api-key", "access_key", "accesskey", "access-key"),
@@ -248,9 +250,13 @@ _KEYS: Final = (
 
 
 def _rough_named(names: tuple[str, ...], value: str) -> str:
-    """Return a pattern of a value for one of these names, in JSON or not, or of the beginning of the name's list."""
+    """Return a pattern of a value for one of these names, in JSON or not.
+
+    The value may be a list, or a text in JSON. So the beginning of one of these is enough.
+    """
     name = rf"(?i:{'|'.join(names)})[\w\\\x80-\xff-]*{_ROUGH_SPACE}"
-    return rf"{name}(?:[:=]=?|=>|,){_ROUGH_SPACE}(?:\[|(?:(?i:bearer|basic|token) +)?{_ROUGH_SPACE}{value})"
+    begins = rf"""[\[{{]|"\\+"|(?:(?i:bearer|basic|token) +)?{_ROUGH_SPACE}{value}"""
+    return rf"{name}(?:[:=]=?|=>|,){_ROUGH_SPACE}(?:{begins})"
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -259,7 +265,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ("PRIVATE KEY",),
         (
             r"(?P<secret>-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
-            r"(?:\\[rn]|[\s>|\"',+])*(?:(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]*(?:\\n|\s)+)*"
+            rf"(?:\\[rn]|[\s>|\"',+])*(?:{_HEADER}(?:(?!{_HEADER})[^\n\\]){{0,1000}}(?:\\[rn]|\s){{1,100}}+)*"
             r"(?P<body>[A-Za-z0-9+/=]{16}(?:[A-Za-z0-9+/=]|\\[rn]|[\s>|\"',+])*))"
         ),
         _is_key_block,

@@ -21,7 +21,7 @@ _SHORTEST: Final = 24
 _LENIENT_BASE64: Final = r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*={0,2}\s{0,2}"
 """Base64 without its padding, in lines, or in the alphabet of URLs. Most texts are none: it is compiled late."""
 _QUOTED_BASE64: Final = r"\"([A-Za-z0-9+/_-]{24,}={0,2})\""
-_URLSAFE: Final = str.maketrans("-_", "+/", "\r\n =")
+_URLSAFE: Final = str.maketrans("-_", "+/", "\r\n=")
 _ALSO_RAW: Final = 200
 """Characters up to which a text that is valid base64 counts as it is, too: it may be a key."""
 _DEEPEST: Final = 8
@@ -61,7 +61,7 @@ class Texts(NamedTuple):
 def new_texts(content: bytes, before: Collection[bytes] = (), is_wanted: Callable[[bytes], bool] = bool) -> Texts:
     """Return the decoded texts of a file's events, without those events that a version ``before`` has, too.
 
-    A value in an object has its key in front: ``key: value``. An array's element is decoded if its bytes are wanted.
+    A value in an object has its key in front: ``key: value``. An object in an array is decoded if its bytes are wanted.
     """
     if content in before:
         return Texts([])
@@ -124,12 +124,17 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def _of_array(content: bytes, before: Collection[bytes], is_wanted: Callable[[bytes], bool]) -> list[Piece] | None:
-    """Return the texts of the wanted elements that no version before has, by their bytes; None: it is no array."""
+    """Return the texts of the wanted elements that no version before has, by their bytes; None: it is no array.
+
+    Only an object can be unwanted: elements that are texts may be the lines of one key.
+    """
     try:
         raw = [bytes(each) for each in _RAW.decode(content)]
         known = {bytes(each) for version in before for each in _raw_elements(version)}
         values = [
-            (number, _loaded(each)) for number, each in enumerate(raw, 1) if each not in known and is_wanted(each)
+            (number, _loaded(each))
+            for number, each in enumerate(raw, 1)
+            if each not in known and (each[:1] != b"{" or is_wanted(each))
         ]
     except (ValueError, RecursionError):
         return None
@@ -228,12 +233,15 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _decoded(text: str, depth: int) -> Iterator[str]:
-    """Yield a text as its program decodes it; of a text in JSON, also the texts in it."""
+    """Yield a text as its program decodes it; of a text in JSON, also the texts in it.
+
+    Base64 may hold UTF-16. Its zeros are left out, because no secret has one.
+    """
     if len(text) % 4 == 0 and _BASE64.fullmatch(text):
         if len(text) <= _ALSO_RAW:
             yield text
         try:
-            text = a2b_base64(text, strict_mode=True).decode()
+            text = a2b_base64(text, strict_mode=True).decode().replace("\0", "")
         except (binascii.Error, UnicodeError):
             if len(text) > _ALSO_RAW:
                 yield text
@@ -265,10 +273,10 @@ def _of_lenient(text: str, depth: int) -> Iterator[str]:
     """Yield the decoded text of base64 that is not as JP writes it, or that holds no UTF-8."""
     if not re.fullmatch(_LENIENT_BASE64, text):
         return
-    coded = text.translate(_URLSAFE)
+    coded = text.rstrip().translate(_URLSAFE)
     content = a2b_base64(coded[: len(coded) - (len(coded) % 4 == 1)] + "=" * (-len(coded) % 4))
     try:
-        decoded = content.decode()
+        decoded = content.decode().replace("\0", "")
         if len(text) % 4 == 0 and _BASE64.fullmatch(text):
             return  # `_decoded` has yielded it
     except UnicodeError:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.secrets.detection import Finding, find_secrets
+from reconcile.secrets.prefilter import Prefilter
 from reconcile.secrets.rules import RULES, matches
 from reconcile.secrets.texts import new_texts
 from tests.support.planted import KINDS, PLACES, stream_of
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = b"k" * 32
+READY = Prefilter()
+READY.may_have_secret(b" " * (4 << 20))
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -167,6 +170,13 @@ def _openssh_block(seed: int) -> str:
     return f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}\n-----END OPENSSH PRIVATE KEY-----\n"
 
 
+def test_a_private_key_after_headers_in_one_line_is_found() -> None:
+    begin, body = "-----BEGIN RSA PRIVATE " + "KEY-----", _openssh_block(3).split("\n", 1)[1]
+    for headers in ("Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B2C\n\n", "Version: 2 Comment: a key of mine "):
+        for end in ("\n", "\\n", "\\r\\n"):
+            assert len(matches(f"{begin}{end}{headers}{body}".replace("\n", end))) == 1, (headers, end)
+
+
 def _check_key_block(block: str) -> None:
     for text in (block, f"$ cat key\n{block}", base64.b64encode(block.encode()).decode()):
         (finding,) = find_secrets(stream_of({"content": text}), KEY)
@@ -225,6 +235,10 @@ _HIDDEN = {
     "base64 of no UTF-8": base64.b64encode(b"\xff\xfe " + _github().encode()).decode(),
     "long base64 of no UTF-8": base64.b64encode(b"\xff\xfe " + b"x" * 300 + b" " + _github().encode()).decode(),
     "base64 of UTF-16": base64.b64encode(f"hello {_github()}".encode("utf-16")).decode(),
+    "base64 of UTF-16 without its mark": base64.b64encode(f"hello {_github()}".encode("utf-16-le")).decode(),
+    "base64 of UTF-16 in lines": base64.encodebytes(f"{'hello ' * 9}{_github()}".encode("utf-16-be")).decode(),
+    "base64 with a tab": _coded(f"hi {_github()}").rstrip("=") + "\t",
+    "base64 with a space of no ASCII": _coded(f"hi {_github()}") + "\u00a0",
     "JSON six deep": _nested(f"x\n{_github()}", 6),
     "a percent code": f"token%3D{_github()}",
     "a percent code in lower case": f"t%3d{_github()}",
@@ -233,7 +247,9 @@ _HIDDEN = {
 
 @pytest.mark.parametrize("form", _HIDDEN)
 def test_a_key_is_found_in_every_form_of_a_text(form: str) -> None:
-    assert find_secrets(stream_of({"content": _HIDDEN[form]}), KEY), _HIDDEN[form]
+    content = stream_of({"content": _HIDDEN[form]})
+    assert find_secrets(content, KEY), _HIDDEN[form]
+    assert find_secrets(content, KEY) == find_secrets(content, KEY, (), READY)
 
 
 @pytest.mark.parametrize("value", [True, None, 5, 1.5, {}, {"a": "b"}, [], [{"a": 1}], "text", ["text"]])
@@ -278,12 +294,15 @@ def test_a_file_in_another_encoding_is_read(encoding: str) -> None:
         _nested("x\n" * 2_000, 8),
         "\x1b[31m" * 80_000,
         "%3D" * 130_000,
+        '"' + "\\" * 200_000 + "/." + "\\" * 200_000,
+        "-----BEGIN PRIVATE " + "KEY-----\n" + "Version: " * 2_000 + " " * 2_000,
     ],
 )
-def test_a_hostile_text_costs_linear_time(text: str) -> None:
+@pytest.mark.parametrize("prefilter", [None, READY], ids=["alone", "prefilter"])
+def test_a_hostile_text_costs_linear_time(text: str, prefilter: Prefilter | None) -> None:
     def seconds(content: bytes) -> float:
         start = time.process_time()
-        find_secrets(content, KEY)
+        find_secrets(content, KEY, (), prefilter)
         return time.process_time() - start
 
     whole = seconds(stream_of({"content": text}))

@@ -120,6 +120,36 @@ def test_the_answer_is_the_same_with_a_prefilter(seed: int) -> None:
     assert find_secrets(content, KEY, (), READY) == find_secrets(content, KEY)
 
 
+_VALUE = "h4nterQ!x7Zk29ab"
+_LINES = [
+    base64.b64encode(f"token: {KINDS['GitHub classic token'](random.Random(1))}".encode()).decode()[at : at + 32]
+    for at in (0, 32)
+]
+_KEY_LINES = KINDS["RSA private key"](random.Random(1)).split("\n")
+_PUTTY_LINES = ["PuTTY-User-Key-File-2: ssh-rsa", "Encryption: none", "Private-Lines: 12", *_KEY_LINES[1:-1]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(_KEY_LINES),
+        json.dumps(_PUTTY_LINES),
+        json.dumps([{"a": "\n".join(_LINES)}]).replace("\\n", "\\u000a"),
+        json.dumps([{"a": "\n".join(_LINES)}]).replace("\\n", "\\u000D\\u000A"),
+        json.dumps([{"a": json.dumps(["\n".join(_LINES)])}]).replace("\\n", "\\u000a"),
+        json.dumps([{"a": "\n".join(_LINES) + "\u2028\u00a0"}], ensure_ascii=False),
+        json.dumps([{"a": "\n".join(_LINES) + " \t"}]),
+        '[{"a": "Authorization:\\u0009Bearer ' + "Xk29abQx7Zk3hnterY" + '"}]',
+        json.dumps([{"password": json.dumps({_VALUE: "a\n"})}]),
+        json.dumps([{"password": json.dumps({_VALUE + "LongLong": ["a\n"]})}]),
+        json.dumps([{"password": f'"x\n["{_VALUE}\\n"]'}]),
+        json.dumps([{"password": f'\u00a0[\n["{_VALUE}\\n"]'}], ensure_ascii=False),
+    ],
+)
+def test_no_form_of_a_secret_is_clean(content: str) -> None:
+    assert find_secrets(content.encode(), KEY, (), READY) == find_secrets(content.encode(), KEY) != ()
+
+
 def test_most_of_these_streams_have_a_secret() -> None:
     streams = [_stream(random.Random(seed)) for seed in range(200)]
     assert sum(bool(find_secrets(content, KEY)) for content in streams) > 100
