@@ -31,6 +31,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.mutations import Root
 from reconcile.fs.paths import is_directory
 from reconcile.model.baseline import records_of
+from reconcile.model.options import Take
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.planning.baseline_update import update_baseline
@@ -185,6 +186,9 @@ def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str 
         if note.reason is Reason.CONFLICT and note.conversation
     ]
     site.state.add_conflicts(site.number, run, conflicts)
+    choices = plan.policy.choices.items()
+    answers = [(*key, Side(take.value)) for key, take in choices if take in (Take.STORE, Take.WORKSPACE)]
+    site.state.add_conflicts(site.number, run, answers, chosen=True)
     return run
 
 

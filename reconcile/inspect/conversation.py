@@ -351,8 +351,8 @@ class Decided(Struct, frozen=True):
 def decided_conflicts(session: Session, conversation: str | None = None) -> tuple[Decided, ...]:
     """Return the decided conflicts of this checkout that the user hasn't seen, the newest of each unit.
 
-    With a conversation, also those of it that were seen, if no run has changed the unit since, and those that were
-    undone and then decided by `resolve`.
+    With a conversation, also those of it that were seen, if no run has changed the unit since, and those that the user
+    has decided later. The user needs no notice of an own decision.
     """
     rows = () if session.checkout is None else session.state.conflicts(session.checkout)
     if conversation is not None:
@@ -363,15 +363,19 @@ def decided_conflicts(session: Session, conversation: str | None = None) -> tupl
     found: dict[tuple[str, str], Decided | None] = {}
     for row in reversed(rows):
         key = row.conversation, row.unit
-        if key in found or (row.seen and conversation is None):
+        if key in found:
             continue
-        if undone.get(row.run, {}).get(row.conversation) is None:
-            decided = _decided(session, row, row.run)
-            if row.seen and _changed_since(session, row):
-                decided = None
+        is_undone = undone.get(row.run, {}).get(row.conversation) is not None
+        if conversation is None and (row.seen or is_undone):
+            found[key] = None
+            continue
+        chosen = _chosen(session, row, undone)
+        if chosen is not None:
+            found[key] = chosen if conversation is not None else None
+        elif is_undone or (row.seen and _changed_since(session, row)):
+            found[key] = None
         else:
-            decided = _chosen(session, row, undone) if conversation is not None else None
-        found[key] = decided
+            found[key] = _decided(session, row, row.run, chosen=row.chosen)
     return tuple(decided for decided in reversed(found.values()) if decided is not None)
 
 
@@ -385,14 +389,14 @@ def _decided(session: Session, row: Conflict, run: str, *, chosen: bool = False)
     merged = None not in times.values()
     # If the run has replaced both versions, as a merge does, the older one has lost, unless the winner is recorded.
     loser = min(Side, key=lambda side: (times[side] is None, times[side] or 0, side is Side.STORE))
-    if merged and row.winner is not None and not chosen:
+    if merged and row.winner is not None and run == row.run:
         loser = row.winner.other
     lost = tuple(version for version in kept if version.side == loser)
     return Decided(row.conversation, row.unit, run, loser.other, lost, row.seen, chosen, merged)
 
 
 def _chosen(session: Session, row: Conflict, undone: Mapping[str, Mapping[str, str | None]]) -> Decided | None:
-    """Return the decision of a person after the undo of the run that had decided; None if there is none."""
+    """Return the newest decision of a person after the run that had decided; None if there is none, or it is undone."""
     for run in sorted(undone, reverse=True):
         if run > row.run and undone[run].get(row.conversation, run) is None:
             steps = [s for s in session.state.journal.steps(run) if _is_about(s, row) and s.state is StepState.DONE]

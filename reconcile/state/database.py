@@ -54,10 +54,15 @@ class Checkout(Struct, frozen=True):
     layout: str | None
 
 
+_CHOSEN = 2
+"""The value of ``conflict.seen`` for a conflict that the user has answered. 1: the user has seen a run's decision."""
+
+
 class Conflict(Struct, frozen=True):
     """A unit that was edited on both sides; it is listed until the user has seen it.
 
-    ``winner``: the side whose version the run took; None if an old reconcile has recorded the conflict.
+    ``winner``: the side whose version the run took; None if an old reconcile has recorded the conflict. ``chosen``: the
+    user has answered, so the conflict counts as seen.
     """
 
     conversation: str
@@ -65,6 +70,7 @@ class Conflict(Struct, frozen=True):
     run: str
     seen: bool = False
     winner: Side | None = None
+    chosen: bool = False
 
 
 class State:
@@ -252,14 +258,20 @@ class State:
             with transaction(self._connection, self._path):
                 baseline_table.save(self._connection, checkout, update)
 
-    def add_conflicts(self, checkout: int, run: str, units: Iterable[tuple[str, str, Side | None]]) -> None:
-        """List units, each with the side that wins it, as conflicts of a run until the user has seen them."""
+    def add_conflicts(
+        self, checkout: int, run: str, units: Iterable[tuple[str, str, Side | None]], *, chosen: bool = False
+    ) -> None:
+        """List units, each with the side that wins it, as conflicts of a run until the user has seen them.
+
+        ``chosen``: the user has chosen that side, and has seen them.
+        """
+        seen = _CHOSEN if chosen else 0
         rows = encoded_rows(
-            (checkout, conversation, unit, run, winner and winner.value) for conversation, unit, winner in units
+            (checkout, conversation, unit, run, seen, winner and winner.value) for conversation, unit, winner in units
         )
         if rows:
             with transaction(self._connection, self._path):
-                sql = "INSERT INTO conflict VALUES (?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING"
+                sql = "INSERT INTO conflict VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
                 self._connection.executemany(sql, rows)
 
     def conflicts(self, checkout: int) -> tuple[Conflict, ...]:
@@ -268,7 +280,10 @@ class State:
             ORDER BY run, conversation, unit"""
         with state_errors(self._path):
             rows = select(self._connection, sql, (checkout,))
-        return tuple(Conflict(row[0], row[1], row[2], bool(row[3]), Side(row[4]) if row[4] else None) for row in rows)
+        return tuple(
+            Conflict(row[0], row[1], row[2], bool(row[3]), Side(row[4]) if row[4] else None, row[3] == _CHOSEN)
+            for row in rows
+        )
 
     def conflicts_seen(self, checkout: int, conversations: Iterable[str]) -> None:
         """Mark the conflicts of these conversations as seen."""

@@ -563,3 +563,29 @@ def test_diff_has_the_words_of_status_for_a_broken_file(world: World) -> None:
     words = shown.partition("metadata.json: ")[2].splitlines()[0]
     assert words.startswith("invalid JSON in line 1 column")
     assert words in said(world, "status", str(FIRST))
+
+
+@pytest.mark.parametrize("merges", [False, True])
+@pytest.mark.parametrize("how", ["answer", "resolve"])
+def test_the_notice_is_about_the_newest_decision(world: World, how: str, *, merges: bool) -> None:
+    """A run has decided a conflict of titles, and the user decides the next one before reading the notice."""
+    retitled(world)
+    world.reconcile()
+    first = newest(world)
+    for side, at in (("store", 4), ("workspace", 5)):
+        set_key(getattr(world, side) / f"{FIRST}-store", "title", f"{side} again", LONG_AGO + at * SECOND)
+    if merges:
+        set_key(world.workspace / f"{FIRST}-store", "colour", "red", LONG_AGO + 5 * SECOND)
+    if how == "answer":
+        at_terminal("-w", world.project, answers="s\n")
+    else:
+        world.reconcile("resolve", str(FIRST), "--take", "store", settled=False)
+    assert (title(world, "store"), title(world, "workspace")) == ("store again", "store again")
+    assert status(world)[ID]["detail"] == "", "the user has decided"
+    for words in (("status",), ("status", str(FIRST)), ("diff", str(FIRST))):
+        assert first not in said(world, *words), words
+    (decided,) = json.loads(said(world, "diff", str(FIRST), "--json"))["decided"]
+    assert (decided["run"], decided["winner"], decided["chosen"]) == (newest(world), "store", True)
+    world.reconcile("restore", decided["lost"], settled=False)
+    world.reconcile()
+    assert (title(world, "store"), title(world, "workspace")) == ("workspace again", "workspace again")
