@@ -11,7 +11,7 @@ from reconcile.model.snapshot import METADATA, STREAM, Fault, Metadata
 from reconcile.scan.outdated import file_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from reconcile.fs.git import Change, Git
     from reconcile.model.format import Format
@@ -60,7 +60,7 @@ def refused(
     secrets: Detector,
     command: str,
 ) -> tuple[Staged, ...]:
-    """Return the staged changes of conversations that must not be committed.
+    """Return the staged changes of conversations that must not be committed, and secrets in files of none.
 
     ``changes`` are the changed files by path (`Git.staged_changes`). ``below`` is the directory of the conversations.
     Both are relative to the top. ``private`` returns the private ones of some conversations. ``command`` calls
@@ -73,9 +73,11 @@ def refused(
     git.allow_time_for(2 * len(changes))
     blobs = git.blobs(dict.fromkeys(change.after for change in changes.values() if change.after))
     conversations: dict[str, dict[str, list[_File]]] = {}
-    regular = set[str]()
+    regular, others = set[str](), list[_File]()
     for path, change in changes.items():
         place = _place_of(path.removeprefix(above), fmt)
+        if place is None and change.after in blobs:
+            others.append(_File(path, path, blobs[change.after], change.before))
         if place is not None:
             directory = path.removesuffix(f"/{place.name}")
             files = conversations.setdefault(place.conversation, {}).setdefault(directory, [])
@@ -93,7 +95,7 @@ def refused(
                 troubles.append(_private(conversation, directory, command))
             elif directory in regular:
                 troubles += _of_directory(conversation, directory, files, staged, fmt)
-    return (*troubles, *_secrets(git, conversations, secrets, command))
+    return (*troubles, *_secrets(git, conversations, others, secrets, command))
 
 
 def _place_of(path: str, fmt: Format) -> _Place | None:
@@ -151,14 +153,21 @@ def _fault(file: _File, fmt: Format, *, has_configuration: bool) -> Fault | None
 
 
 def _secrets(
-    git: Git, conversations: Mapping[str, Mapping[str, list[_File]]], secrets: Detector, command: str
+    git: Git,
+    conversations: Mapping[str, Mapping[str, list[_File]]],
+    others: Iterable[_File],
+    secrets: Detector,
+    command: str,
 ) -> Iterator[Staged]:
-    files = [(id_, file) for id_, places in conversations.items() for listed in places.values() for file in listed]
+    """Yield the secrets in files of conversations, and in ``others``, which belong to none."""
+    files: list[tuple[str | None, _File]] = [(None, file) for file in others]
+    files += [(id_, file) for id_, places in conversations.items() for listed in places.values() for file in listed]
     before = git.blobs(dict.fromkeys(file.before for _, file in files if file.before))
     for conversation, file in files:
         for words in secrets(file.content, before.get(file.before)):
-            ways = (
-                "remove it, and revoke it if it is real",
-                f"no secret, or meant to be public: {command} resolve {conversation} --allow-secrets",
+            way = (
+                f"leave the file out: git restore --staged -- {shlex.quote(file.path)}"
+                if conversation is None
+                else f"no secret, or meant to be public: {command} resolve {conversation} --allow-secrets"
             )
-            yield Staged(file.path, f"a secret: {words}", ways)
+            yield Staged(file.path, f"a secret: {words}", ("remove it, and revoke it if it is real", way))

@@ -339,6 +339,28 @@ def test_a_secret_is_not_committed_and_not_printed(story: World) -> None:
     assert secret not in said
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "no id/notes.bin", ".hidden/notes", ".trash/notes"])
+@pytest.mark.parametrize("form", ["text", "binary", "UTF-16"])
+def test_a_secret_in_a_file_of_no_conversation_is_not_committed(story: World, name: str, form: str) -> None:
+    """A run leaves such a file alone, but git commits it with the conversations."""
+    hooks(story, "install")
+    secret = next(iter(KINDS.values()))(random.Random(1))
+    content = {
+        "text": f"key: {secret}\n".encode(),
+        "binary": b"\x00\xff\xfe\x80 " + secret.encode() + b" \x00\xc3",
+        "UTF-16": f"key: {secret}\n".encode("utf-16"),
+    }
+    path = story.workspace / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content[form])
+    refused(story, f".jp/conversations/{name}: a secret: ", "git restore --staged -- ", "--no-verify")
+    _, said = tried(story, "commit", "-qm", "again")
+    assert secret not in said
+    path.write_bytes(content[form].replace(b"A", b"."))
+    git(story.project, "add", "-A")
+    assert tried(story, "commit", "-qm", "none") == (0, "")
+
+
 def test_a_commit_of_named_files_is_checked_as_git_makes_it(story: World) -> None:
     """`git commit FILE` has an index of its own: what is staged beside it is not in the commit."""
     hooks(story, "install")
