@@ -17,7 +17,14 @@ from reconcile.model.snapshot import METADATA, STREAM, ParentKind, Side
 from reconcile.model.units import units_of
 from reconcile.planning.builder import nodes_of
 from reconcile.planning.context import Edits, PlanningContext
-from reconcile.planning.rules.content import Outcome, Verdict, decide_carried, decide_units
+from reconcile.planning.rules.content import (
+    Outcome,
+    Verdict,
+    beside_older_stream,
+    decide_carried,
+    decide_units,
+    waiting,
+)
 from reconcile.planning.rules.guards import whole_of
 from reconcile.planning.rules.presence import Goal, Presence, decide_presence, missing_side
 from reconcile.planning.rules.tree import Parentage, TreeIndex, decide_parent, states
@@ -125,7 +132,9 @@ def _decide_one(context: PlanningContext, view: View) -> None:
             verdicts = decide_units(view, context.baseline, context.policy, context.sides)
         verdicts = tuple([_with_metadata(view, verdict) if verdict.forks else verdict for verdict in verdicts])
         if older and any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
-            verdicts = tuple(_waiting(verdict) for verdict in verdicts)
+            verdicts = tuple(
+                beside_older_stream(view, verdict, context.baseline, context.policy) for verdict in verdicts
+            )
         units = context.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     elif view.workspace.main is None:
         verdicts = decide_carried(view, context.baseline, context.policy)
@@ -215,7 +224,7 @@ def _wait_for_decision(context: PlanningContext, view: View) -> None:
         faulty = (*(other for other in verdict.faulty if other.copy is not unit.copy), unit)
         verdicts[unit.name] = Verdict(unit.name, verdict.case, Outcome.HELD, Reason.INVALID, faulty=faulty)
     if keeps_directories(verdicts.values()) and (view.store.stale or view.workspace.stale):
-        context.verdicts[view.id] = {unit: _waiting(verdict) for unit, verdict in verdicts.items()}
+        context.verdicts[view.id] = {unit: waiting(verdict) for unit, verdict in verdicts.items()}
         context.parentage[view.id] = Parentage(context.parentage[view.id].parent, frozen=True)
 
 
@@ -242,15 +251,6 @@ def _with_parent(view: View, verdict: Verdict, parent: str | None) -> Verdict:
     if states(merged, parent):
         return verdict
     return replace(verdict, content=view.format.with_parent(merged.content, parent) or merged.content)
-
-
-def _waiting(verdict: Verdict) -> Verdict:
-    """Return a verdict that waits, because another unit of the conversation is undecided
-    (docs/design/decisions.md#rule-17).
-    """
-    if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
-        return verdict
-    return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
 
 
 def _check_editable(context: PlanningContext, view: View, verdict: Verdict | None) -> None:

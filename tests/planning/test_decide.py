@@ -52,7 +52,11 @@ def test_while_the_stream_is_behind_the_rest_waits_but_for_what_was_kept_apart()
     retitled = OLD.replace('"A"', '"B"')
     found = verdicts([LONGER], [retitled], BEHIND)
     assert found[STREAM].outcome is Outcome.BEHIND
-    assert found[METADATA] == Verdict(METADATA, 11, Outcome.WAIT, Reason.BEHIND_ASIDE)
+    assert found[METADATA] == Verdict(METADATA, 11, Outcome.TO_STORE, Reason.EDITED_WORKSPACE)
+    unknown = verdicts([LONGER], [retitled], replace(BEHIND, contents={}))
+    assert unknown[METADATA] == Verdict(METADATA, 11, Outcome.WAIT, Reason.BEHIND_ASIDE)
+    in_store = verdicts([LONGER.replace('"A"', '"B"')], [OLD], BEHIND)
+    assert in_store[METADATA] == Verdict(METADATA, 13, Outcome.WAIT, Reason.BEHIND_ASIDE)
     both = (
         view_of(stored(LONGER), here()).store.raw(METADATA),
         view_of(stored(), here(retitled)).workspace.raw(METADATA),

@@ -274,12 +274,12 @@ class ManagedFiles(ABC):
         was, now, beside = (self._comparable(key, value) for value in (before, kept, there))
         if key == _PARENT and (key not in kept or key not in there):
             return _Editor.OTHER if key in there else _Editor.WINNER
+        if key == _ACTIVATED and now != beside and (later := _later(now, beside)) is not None:
+            return later
         if beside in (was, now):
             return _Editor.WINNER
         if now == was:
             return _Editor.OTHER
-        if key == _ACTIVATED and (later := _later(now, beside)) is not None:
-            return later
         if self.written_keys is not None and key not in self.written_keys and None in (now, beside):
             return _Editor.OTHER if now is None else _Editor.WINNER
         return _Editor.BOTH

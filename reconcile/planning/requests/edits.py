@@ -179,7 +179,7 @@ def requested_of(context: PlanningContext, policy: Policy) -> dict[tuple[str, Ve
         earlier = {key: take for key, take in edits.choices.items() if key[0] in again}
         requests |= requests_of(context, policy.decisions, {**earlier, **policy.choices})
     else:
-        requests |= requests_of(context, edits.decisions, {})
+        requests |= requests_of(context, {}, edits.choices)
     return {key: waiting for key, waiting in requests.items() if _is_due_on(context, key, waiting)}
 
 
@@ -194,11 +194,15 @@ def _opposed(context: PlanningContext, policy: Policy, verb: Verb) -> Iterable[s
         case None:
             return policy.decisions.keys()
         case ProjectRequest():
-            return context.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else context.edits.decisions.keys()
+            return context.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else _chosen(context)
         case LocalRequest(ids):
             return ids if verb in (Verb.REMOVE, Verb.RESOLVE) else ()
         case _:
             return context.edits.deleted.keys() if verb is not Verb.LOCAL else ()
+
+
+def _chosen(context: PlanningContext) -> set[str]:
+    return {conversation for conversation, _ in context.edits.choices}
 
 
 def unfinished(context: PlanningContext) -> Edits | None:

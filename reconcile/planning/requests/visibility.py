@@ -18,7 +18,7 @@ from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from reconcile.model.plan import Item
     from reconcile.model.policy import ProjectRequest
@@ -29,7 +29,7 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
     """Return the edits that put the targets into the workspace, with the conversations that return with them."""
     views = context.views
     targets = context.existing(request.ids)
-    decisions: dict[str, Take] = {}
+    choices: dict[tuple[str, str], Take] = {}
     if request.everything:
         targets += [
             conversation
@@ -37,10 +37,10 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
             if _in_store_alone(context, conversation) and not views[conversation].local
         ]
     if request.behind:
-        decisions = dict.fromkeys(behind(context), Take.STORE)
+        choices = dict.fromkeys(_older_units(context), Take.STORE)
     intents: dict[str, Intent | None] = {}
     held: list[Item] = []
-    scope = {*targets, *decisions}
+    scope = {*targets, *(conversation for conversation, _ in choices)}
     back = coming(context, targets) if request.records is not None else {}
     apart = _apart(context, back)
     private = _private_above(context, scope)
@@ -61,7 +61,7 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
         intents=former | intents,
         requested=frozenset(intents),
         apart=apart,
-        decisions=decisions,
+        choices=choices,
         scope=frozenset(scope | _with_relatives(context, intents) | former.keys()) or NO_CONVERSATION,
         held=tuple(held),
     )
@@ -105,6 +105,17 @@ def behind(context: PlanningContext) -> list[str]:
         for conversation, verdicts in context.verdicts.items()
         if any(verdict.outcome is Outcome.BEHIND for verdict in verdicts.values())
     ]
+
+
+def _older_units(context: PlanningContext) -> Iterator[tuple[str, str]]:
+    """Yield the units that get the store's version: those that are behind, and beside them each one without a base.
+
+    Any other unit beside them has edits that a run can tell from an older version.
+    """
+    for conversation in behind(context):
+        for verdict in context.verdicts[conversation].values():
+            if verdict.outcome is Outcome.BEHIND or (verdict.outcome is Outcome.WAIT and verdict.case == 5):
+                yield conversation, verdict.unit
 
 
 def outdated(context: PlanningContext) -> list[str]:

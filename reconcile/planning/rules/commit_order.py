@@ -28,7 +28,7 @@ class Doubt(Struct, frozen=True):
     """Two valid versions of one unit.
 
     ``past`` are those that were in sync before, oldest first. ``at_rest``: the workspace has the version of the
-    baseline. ``edited``: the version of the baseline, if both sides have edited it.
+    baseline. ``edited``: the version of the baseline, if the workspace has edited it.
     """
 
     store: Unit
@@ -59,7 +59,7 @@ def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: R
             case = doubtful_case(view, name, baseline)
             if case is not None:
                 past = baseline.history.get((view.id, name), ())
-                edited = view.agreed.units[name] if view.agreed is not None and case == 15 else None
+                edited = view.agreed.units[name] if view.agreed is not None and case in (11, 15) else None
                 doubts.append(Doubt(view.store.units[name], view.workspace.units[name], past, case == 13, edited))
     return tuple(doubts)
 

@@ -235,12 +235,39 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
     """Decide one unit, or hold it if both sides have edited it, and the configuration leaves that to a person."""
     verdict = _decided(view, name, baseline, policy)
     choice = policy.choices.get((view.id, name))
+    if choice is Take.STORE and verdict.outcome is Outcome.BEHIND:
+        return _taken(view, name, verdict.case or 0, choice)
     if choice is not None and is_conflict(verdict):
         return _answered(view, verdict, choice, baseline, policy)
     holds = policy.conflict is OnConflict.HOLD and policy.prefer is Prefer.NEWEST
     if holds and verdict.outcome is not Outcome.HELD and is_conflict(verdict):
         return Verdict(name, verdict.case, Outcome.HELD, Reason.CONFLICT_HELD, conflict=True, keys=verdict.keys)
     return verdict
+
+
+def beside_older_stream(view: View, verdict: Verdict, baseline: Baseline, policy: Policy) -> Verdict:
+    """Return the verdict on a unit while the stream is behind (docs/design/decisions.md#rule-17).
+
+    Metadata that was edited in the workspace doesn't wait if it can be compared with the base's key by key. An earlier
+    time of activity is no edit, and the later one stays.
+    """
+    decided = verdict.outcome in (Outcome.TO_STORE, *_GIVING)
+    merged = _merged_keys(view, verdict.case, baseline, policy) if verdict.unit == METADATA and decided else None
+    if merged is None or (verdict.case == 11 and merged.outcome is Outcome.TO_WORKSPACE):
+        return waiting(verdict)
+    if verdict.case == 15:
+        return verdict
+    merged = replace(merged, reason=Reason.EDITED_WORKSPACE)
+    return _unwritten(view, merged) if view.local else merged
+
+
+def waiting(verdict: Verdict) -> Verdict:
+    """Return a verdict that waits, because another unit of the conversation is undecided
+    (docs/design/decisions.md#rule-17).
+    """
+    if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
+        return verdict
+    return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
 
 
 def _answered(view: View, verdict: Verdict, choice: Take, baseline: Baseline, policy: Policy) -> Verdict:
@@ -350,20 +377,20 @@ def _merged_metadata(
     """Return the merge of two versions of the metadata; None if it isn't needed, or impossible."""
     places = view.format.places
     if places is None:
-        return _merged_keys(view, case, baseline, policy)
+        return _merged_keys(view, case, baseline, policy) if case == 15 else None
     lost = case in (11, 13) and not store_is_newest and _loses(view, places, case)
     judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
     return _merged_record(view, places, case, lost=lost) if lost or judged else None
 
 
-def _merged_keys(view: View, case: int, baseline: Baseline, policy: Policy) -> Verdict | None:
-    """Merge two edits of metadata key by key; None if there are none, or the content before them isn't known.
+def _merged_keys(view: View, case: int | None, baseline: Baseline, policy: Policy) -> Verdict | None:
+    """Merge metadata key by key; None if the content before the edits isn't known, or a file can't be edited.
 
     The file of the side that would win as a whole wins the keys that both have edited.
     """
     agreed = view.agreed.units.get(METADATA) if view.agreed else None
     before = baseline.contents.get((view.id, agreed)) if agreed else None
-    if case != 15 or before is None:
+    if case not in (11, 15) or before is None:
         return None
     winner, reason = judge(view, METADATA, policy.prefer)
     contents = _contents(view)

@@ -21,7 +21,7 @@ from reconcile.model.policy import (
     SetParentRequest,
 )
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE, Problem
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Problem
 from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.requests.edits import edits_of
@@ -351,10 +351,23 @@ def test_versions_that_are_behind_are_ended_when_that_is_asked_for() -> None:
     newer = A.replace("[1]", "[1 2]")
     context = context_of(stored(newer, B), here(A.replace("stream 09:00", "stream 09:30"), B), agreed_on(newer, B))
     edits = edits_of(ProjectRequest((), behind=True), context)
-    assert edits.decisions == {"jp-c1": Take.STORE}
+    assert edits.choices == {("jp-c1", STREAM): Take.STORE}
     assert edits.scope == {"jp-c1"}
     assert edits.intents == {}
-    assert edits_of(ProjectRequest(("jp-c2",)), context).decisions == {}
+    assert edits_of(ProjectRequest(("jp-c2",)), context).choices == {}
+
+
+def test_beside_a_version_that_is_behind_what_has_no_base_is_replaced_too() -> None:
+    """Times alone can't tell an edit from an older version that git has just written."""
+    newer = A.replace("[1]", "[1 2]")
+    retitled = A.replace("09:00", "09:30").replace('"A"', '"Other"')
+    both = (context_of(stored(line), here()).views["jp-c1"].store.digest(STREAM) or "" for line in (A, newer))
+    known = agreed_on(newer)
+    elsewhere = replace(known, agreed={}, history={("jp-c1", STREAM): tuple(both)})
+    for baseline, replaced in ((known, {STREAM}), (elsewhere, {METADATA, STREAM})):
+        context = context_of(stored(newer), here(retitled), baseline)
+        edits = edits_of(ProjectRequest((), behind=True), context)
+        assert edits.choices == {("jp-c1", unit): Take.STORE for unit in replaced}
 
 
 def test_what_is_archived_is_not_put_there_but_by_recover() -> None:

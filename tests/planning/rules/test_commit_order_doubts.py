@@ -92,10 +92,12 @@ def test_what_one_side_has_archived_and_the_other_live_is_in_doubt_until_that_is
         assert not split_archives(stored(*ours), here(*theirs), Baseline(), FIXED)
 
 
-def test_the_version_before_two_edits_is_given() -> None:
+def test_the_version_before_an_edit_in_the_workspace_is_given() -> None:
     baseline = agreed_on(A)
     old = str(view_of(stored(A), here()).store.digest(STREAM))
     (doubt,) = doubts_of(stored(EDITED), here(A.replace("[1", "[3")), baseline, RULES)
+    assert doubt.edited == old
+    (doubt,) = doubts_of(stored(A), here(EDITED), baseline, RULES)
     assert doubt.edited == old
     (doubt,) = doubts_of(stored(EDITED), here(A), baseline, RULES)
     assert doubt.edited is None
