@@ -161,6 +161,10 @@ class FixedPlaces(ABC):
         """Return None: there are no streams."""
         return None
 
+    def both_continue(self, one: bytes, other: bytes, was: Callable[[bytes], bool]) -> bool:  # noqa: ARG002
+        """Return False: there are no streams."""
+        return False
+
     def merge_metadata(self, base: bytes, winner: bytes, other: bytes) -> MergedMetadata | None:  # noqa: ARG002
         """Return None: the records of each program have their own merge (`Places.merge`)."""
         return None

@@ -195,6 +195,12 @@ class Format(Protocol):
         must change it without appending events.
         """
 
+    def both_continue(self, one: bytes, other: bytes, was: Callable[[bytes], bool]) -> bool:
+        """Tell whether the events that two contents have in common, from the first on, are a content that ``was``.
+
+        Then all their other events are new, even if their times are equal.
+        """
+
     def merge_metadata(self, base: bytes, winner: bytes, other: bytes) -> MergedMetadata | None:
         """Merge two edits of ``base`` key by key; the ``winner`` has the say on keys that both have edited.
 

@@ -28,7 +28,7 @@ from reconcile.planning.filters import (
     without_program,
 )
 from reconcile.planning.incremental.status import dirty_part
-from reconcile.planning.rules.content import is_edited_and_continued
+from reconcile.planning.rules.content import end_alike, is_edited_and_continued
 from reconcile.planning.steps.content import save, set_parents, update_workspace
 from reconcile.planning.steps.derived import due_first, rebuild_last
 from reconcile.planning.steps.placement import archive, move_blocked, place, place_in_store, project_fork
@@ -171,15 +171,15 @@ def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozense
 def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
     """Return the ids whose bytes the scan must load, because both sides may have edited the stream.
 
-    One side has events that the other lacks, and has another text of a shared event. Both sides have their events
-    (`needs_events`).
+    One side has events that the other lacks, and has another text of a shared event; or they differ before their
+    last event. Both sides have their events (`needs_events`).
     """
     in_workspace = _inspected(workspace)
     return frozenset(
         conversation
         for conversation, streams in _inspected(store).items()
         if any(
-            is_edited_and_continued(stored, stream)
+            is_edited_and_continued(stored, stream) or end_alike(stored, stream)
             for stored in streams
             for stream in in_workspace.get(conversation, ())
         )

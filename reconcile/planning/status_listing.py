@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
+from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import described, to_be_taken
 from reconcile.planning.diagnosis import NOTHING_IN_IT
 from reconcile.planning.requests.edits import since
@@ -78,9 +79,11 @@ def status_lines(
         if is_gone and conversation not in hollow:
             continue
         item, found = items.get(conversation), conflicts.get(conversation)
-        if found and (item is None or item.reason in _UNDECIDED):
+        if found and (item is None or item.reason in (*_UNDECIDED, Reason.BEHIND_ASIDE)):
             word, is_settled = "conflict", False
             detail = "; ".join(f"{described(conflict)}; {to_be_taken(conflict)}" for conflict in found)
+            if item is not None and item.reason is Reason.BEHIND_ASIDE:
+                detail = f"{detail}; {item.message}"
         else:
             word, detail, is_settled = _word(context, view, actions.get(conversation, []), item)
         if is_settled and conversation in hollow:
@@ -114,6 +117,9 @@ def _with_copy_here(word: str, detail: str, item: Item | None) -> tuple[str, str
 
 def _word(context: PlanningContext, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
     if item is not None:
+        written = [action for action in actions if action.kind in (Kind.COPY, Kind.PROJECT)]
+        if item.reason is Reason.BEHIND_ASIDE and written:
+            return "behind", f"{unit_text(written[0].unit)}: {written[0].reason.words}; {item.message}", False
         return (_HELD | _ASIDE).get(item.reason, "held"), item.message, item.reason in _ASIDE
     presence = context.presences[view.id]
     if presence.goal is Goal.IMPORT and actions:

@@ -341,7 +341,8 @@ CONTENTS: dict[str, tuple[list[str], list[str], set[str]]] = {
     "edited there, continued here": ([line(1, events="[1x 2]")], [line(1, events="[1 2 3]")], {"jp-c1"}),
     "continued": ([line(1, events="[1 2]")], [line(1, events="[1 2 3]")], set()),
     "diverged": ([line(1, events="[1x 2]")], [line(1, events="[1 3]")], set()),
-    "edited": ([line(1, events="[1x 2]")], [line(1, events="[1 2]")], set()),
+    "edited, or two continuations": ([line(1, events="[1x 2]")], [line(1, events="[1 2]")], {"jp-c1"}),
+    "the same": ([line(1, events="[1x 2]")], [line(1, events="[1x 2]")], set()),
     "on one side": ([line(1, events="[1x 2]")], [], set()),
     "continued in a second directory, and edited": (
         [line(1, events="[1x 2]")],

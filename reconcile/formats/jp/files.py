@@ -245,6 +245,16 @@ class ManagedFiles(ABC):
                 return edited[:end] + continued[at:]
         return None
 
+    def both_continue(self, one: bytes, other: bytes, was: Callable[[bytes], bool]) -> bool:
+        """Tell as `Format.both_continue`; the former content is found as in `merge_events`."""
+        ends = _ends(one)
+        common = 0
+        for (_, end), (_, other_end) in zip(ends, _ends(other), strict=False):
+            if end != other_end or one[common:end] != other[common:end]:
+                break
+            common = end
+        return common > 0 and was(one[:common] + one[ends[-1][1] :])
+
     def merge_metadata(self, base: bytes, winner: bytes, other: bytes) -> MergedMetadata | None:
         """Merge as `Format.merge_metadata`; the later time of activation stays.
 

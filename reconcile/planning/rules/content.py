@@ -529,6 +529,8 @@ def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verd
     diverges = lives_on if two else loses_its_end
     if diverges(sides[winner.other].stream, sides[winner].stream):
         return _diverged(view, case, policy)
+    if two and _both_continue(view, baseline):
+        return _diverged(view, case, policy, are_new=True)
     if winner is Side.WORKSPACE and case != 15 and differ_by_base(store.stream, workspace.stream):
         return replace(verdict, noted=Reason.BASE_REPLACED)
     return verdict
@@ -536,10 +538,7 @@ def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verd
 
 def _merged_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
     """Merge two streams, if one side has edited shared events and the other has only appended."""
-    agreed = view.agreed.units.get(STREAM) if view.agreed else None
-    known = {
-        digest.rpartition("+")[2] for digest in (*baseline.history.get((view.id, STREAM), ())[-1:], agreed) if digest
-    }
+    agreed, known = view.agreed.units.get(STREAM) if view.agreed else None, _former_events(view, baseline)
     beside = _beside(agreed, view.store.digest(STREAM), view.workspace.digest(STREAM))
     store, workspace = (view.side(side).units[STREAM].stream.content for side in Side)
     if store is None or workspace is None or beside is None:
@@ -561,6 +560,29 @@ def _merged_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
     return None
 
 
+def _former_events(view: View, baseline: Baseline) -> set[Digest]:
+    """Return the digests of the events in the base, and in the newest version of the history."""
+    agreed = view.agreed.units.get(STREAM) if view.agreed else None
+    newest = baseline.history.get((view.id, STREAM), ())[-1:]
+    return {digest.rpartition("+")[2] for digest in (*newest, agreed) if digest}
+
+
+def _both_continue(view: View, baseline: Baseline) -> bool:
+    """Tell whether both streams continue the base, and end with an event of the same time and type.
+
+    If there is no base, any version of the history can be what they continue.
+    """
+    store, workspace = (view.side(side).units[STREAM].stream for side in Side)
+    if not end_alike(store, workspace) or store.content is None or workspace.content is None:
+        return False
+    known = _former_events(view, baseline)
+    if view.agreed is None:
+        known |= {digest.rpartition("+")[2] for digest in baseline.history.get((view.id, STREAM), ())}
+    return view.format.both_continue(
+        store.content, workspace.content, lambda content: view.rules.digest(content) in known
+    )
+
+
 def _beside(base: Digest | None, store: Digest | None, workspace: Digest | None) -> Side | None:
     """Return the side whose base configuration belongs to the merged events; None if both have changed it."""
     before, stored, here = (digest and digest.rpartition("+")[0] for digest in (base, store, workspace))
@@ -569,13 +591,16 @@ def _beside(base: Digest | None, store: Digest | None, workspace: Digest | None)
     return Side.WORKSPACE if stored == before else None
 
 
-def _diverged(view: View, case: int, policy: Policy) -> Verdict:
-    """Judge two continuations: the newer wins. The other becomes a fork, unless the winner contains it."""
+def _diverged(view: View, case: int, policy: Policy, *, are_new: bool = False) -> Verdict:
+    """Judge two continuations: the newer wins. The other becomes a fork, unless the winner contains it.
+
+    ``are_new``: the base has none of the events in which they differ, so that no text is an edit of another one.
+    """
     if policy.diverged is Diverged.HOLD:
         return Verdict(STREAM, case, Outcome.HELD, Reason.DIVERGED_HELD, conflict=True)
     winner, _ = judge(view, STREAM, policy.prefer)
-    loser = view.side(winner.other).units[STREAM].stream
-    lost = lives_on(loser, view.side(winner).units[STREAM].stream)
+    loser, kept = (view.side(side).units[STREAM].stream for side in (winner.other, winner))
+    lost = lives_on(loser, kept) or (are_new and not set(events(loser, kept)).issubset(events(kept, loser)))
     forks = winner.other if lost and policy.diverged is Diverged.FORK else None
     return _won_by(winner, STREAM, case, Reason.DIVERGED, forks=forks, conflict=True)
 
@@ -637,6 +662,12 @@ def is_edited_and_continued(one: Stream, other: Stream) -> bool:
     edited.
     """
     return direction(one, other) is Direction.LEVEL and loses_its_end(one, other) != loses_its_end(other, one)
+
+
+def end_alike(one: Stream, other: Stream) -> bool:
+    """Tell whether two streams that differ end with events of the same time and type."""
+    ours, theirs = events(one, other), events(other, one)
+    return ours != theirs and [event.id for event in ours[-1:]] == [event.id for event in theirs[-1:]]
 
 
 def lives_on(loser: Stream, winner: Stream) -> bool:
