@@ -35,6 +35,9 @@ class Options:
     has_finished_runs = False  # nor is this
     """Whether this command has finished killed runs: then it has changed something before its question."""
 
+    printed = frozenset[str]()  # nor is this
+    """The messages that this command has printed beside a plan; each is printed once, though the plan may be again."""
+
     given = frozenset[str]()  # no annotation: it is none of `NAMES`
     """The names of those that were given."""
 

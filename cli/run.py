@@ -186,8 +186,9 @@ def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adj
         plan = pass_.plan
         warn_of_new_workspace(options, engine, policy)
         asks_first = is_interactive(options) and bool(plan.actions) and not options.yes
-        is_new = announce_new_store(options, roots, "this run would create" if asks_first else "creating")
-        if (is_new or start.is_first) and asks_first:
+        if not asks_first:
+            announce_new_store(options, roots, "creating")
+        elif start.is_first or lacks_store(options, roots):
             show(first_run_lines(roots, session.directory, Style.choose(options.color)))
             confirm = confirm or "Continue?"
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
@@ -395,15 +396,18 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
         )
 
 
-def announce_new_store(options: Options, roots: Roots, how: str) -> bool:
-    """Name the store that a run makes because JP has none for this workspace; tell whether there is such a one.
+def announce_new_store(options: Options, roots: Roots, how: str) -> None:
+    """Name the store that a run makes because JP has none for this workspace."""
+    if lacks_store(options, roots):
+        print_message(options, f"this workspace has no store yet; {how} {roots.store}")
+
+
+def lacks_store(options: Options, roots: Roots) -> bool:
+    """Tell whether JP has no store for this workspace, and none is named.
 
     It may be that of another user's environment, or of a clone in which JP was never started.
     """
-    is_new = roots.format == "jp" and not roots.store_exists and options.store is None
-    if is_new:
-        print_message(options, f"this workspace has no store yet; {how} {roots.store}")
-    return is_new
+    return roots.format == "jp" and not roots.store_exists and options.store is None
 
 
 def save_plan(options: Options, roots: Roots, plan: Plan) -> None:

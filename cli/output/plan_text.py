@@ -405,7 +405,9 @@ def report(
     the command that reverts the run. ``lost``, ``empty``: see `further`, whose commands follow a dry run.
     """
     for message in messages:
-        print_message(options, message, trouble=True)
+        if message not in options.printed:
+            print_message(options, message, trouble=True)
+            options.printed |= {message}
     if options.json:
         import json
 

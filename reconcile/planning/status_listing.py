@@ -81,9 +81,8 @@ def status_lines(
         item, found = items.get(conversation), conflicts.get(conversation)
         if found and (item is None or item.reason in (*_UNDECIDED, Reason.BEHIND_ASIDE)):
             word, is_settled = "conflict", False
-            detail = "; ".join(f"{described(conflict)}; {to_be_taken(conflict)}" for conflict in found)
-            if item is not None and item.reason is Reason.BEHIND_ASIDE:
-                detail = f"{detail}; {item.message}"
+            older = [item.message] if item is not None and item.reason is Reason.BEHIND_ASIDE else []
+            detail = "; ".join([*(f"{described(each)}; {to_be_taken(each)}" for each in found), *older])
         else:
             word, detail, is_settled = _word(context, view, actions.get(conversation, []), item)
         if is_settled and conversation in hollow:
