@@ -28,7 +28,7 @@ from reconcile.planning.filters import (
     without_program,
 )
 from reconcile.planning.incremental.status import dirty_part
-from reconcile.planning.rules.content import end_alike, is_edited_and_continued
+from reconcile.planning.rules.content import ends_match, is_edited_and_continued
 from reconcile.planning.steps.content import save, set_parents, update_workspace
 from reconcile.planning.steps.derived import due_first, rebuild_last
 from reconcile.planning.steps.placement import archive, move_blocked, place, place_in_store, project_fork
@@ -179,7 +179,7 @@ def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
         conversation
         for conversation, streams in _inspected(store).items()
         if any(
-            is_edited_and_continued(stored, stream) or end_alike(stored, stream)
+            is_edited_and_continued(stored, stream) or ends_match(stored, stream)
             for stored in streams
             for stream in in_workspace.get(conversation, ())
         )

@@ -573,7 +573,7 @@ def _both_continue(view: View, baseline: Baseline) -> bool:
     If there is no base, any version of the history can be what they continue.
     """
     store, workspace = (view.side(side).units[STREAM].stream for side in Side)
-    if not end_alike(store, workspace) or store.content is None or workspace.content is None:
+    if not ends_match(store, workspace) or store.content is None or workspace.content is None:
         return False
     known = _former_events(view, baseline)
     if view.agreed is None:
@@ -664,7 +664,7 @@ def is_edited_and_continued(one: Stream, other: Stream) -> bool:
     return direction(one, other) is Direction.LEVEL and loses_its_end(one, other) != loses_its_end(other, one)
 
 
-def end_alike(one: Stream, other: Stream) -> bool:
+def ends_match(one: Stream, other: Stream) -> bool:
     """Tell whether two streams that differ end with events of the same time and type."""
     ours, theirs = events(one, other), events(other, one)
     return ours != theirs and [event.id for event in ours[-1:]] == [event.id for event in theirs[-1:]]
