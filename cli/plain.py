@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from reconcile.signals import Uninterrupted
 
-from .deferred import load_msgspec
 from .unchanged import Opening, Start, print_unchanged
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ def run_plain(options: Options) -> int:
         if code is not None:
             return code
         with Uninterrupted():
-            load_msgspec()
             from .run import run_started
         return run_started(start, opening)
     finally:
@@ -33,6 +31,5 @@ def run_plain(options: Options) -> int:
 
 def _open_engine(start: Start) -> Engine:
     with Uninterrupted():
-        load_msgspec()
         from .run import open_engine
     return open_engine(start)
