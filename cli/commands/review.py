@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..review.walk import Result
 
 _INSTALL = (
-    "in reconcile's directory: pipx install --force '.[review]', or uv tool install '.[review]', or "
+    "in a clone of reconcile: pipx install --force '.[review]', or uv tool install '.[review]', or "
     "pip install '.[review]'; without it: reconcile review --plain"
 )
 

@@ -352,7 +352,7 @@ def decided_conflicts(session: Session, conversation: str | None = None) -> tupl
     """Return the decided conflicts of this checkout that the user hasn't seen, the newest of each unit.
 
     With a conversation, also those of it that were seen, if no run has changed the unit since, and those that the user
-    has decided later. The user needs no notice of an own decision.
+    has decided later. A user needs no notice of their own decision.
     """
     rows = () if session.checkout is None else session.state.conflicts(session.checkout)
     if conversation is not None:

@@ -121,14 +121,17 @@ def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
 def without_secrets(plan: Plan, secrets: Sequence[Item]) -> Plan:
     """Hold what would publish these conversations' secrets, and every step that needs it.
 
-    ``secrets`` has one item for each of the conversations. Each names the others that wait for it.
+    ``secrets`` has one item for each of the conversations, with its title for the plan, in which secrets are masked.
+    Each names the others that wait for it.
     """
     found = {item.conversation for item in secrets}
     touching = {action.id for action in plan.actions if action.conversation in found and _publishes(action)}
     left, refused = _without(plan, touching)
     waiting = {action.conversation for action in plan.actions if action.id in refused} - found
     held = [replace(item, message=f"{item.message}{_that_wait(plan, item, waiting)}") for item in secrets]
-    return replace(left, held=(*plan.held, *held))
+    masked = {item.conversation: item.title for item in secrets}
+    outline = tuple(replace(heading, title=masked.get(heading.conversation, heading.title)) for heading in left.outline)
+    return replace(left, held=(*plan.held, *held), outline=outline)
 
 
 def _publishes(action: Action) -> bool:

@@ -240,6 +240,7 @@ _NAMED: Final = r"""(?x)(?ai:{names})[\w-]{{0,20}}
     (?P<secret>{value}+)(?![(\[])"""
 _ROUGH_SPACE: Final = r"""(?:["'`\\\s\x80-\xff]|\\(?:[bfnrt]|u[0-9A-Fa-f]{4}))*"""
 """Spaces and quotes between a name and its value, also as escapes of JSON, at any depth."""
+_ROUGH_KEY: Final = r"[A-Za-z0-9+/=_.~:-]{16}"
 _HEADER: Final = r"(?:Proc-Type|DEK-Info|Version|Comment):"
 """The name of a line before the body of a private key."""
 _PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd", "db_pass")
@@ -390,7 +391,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _is_key,
         after=2_100,
         ignores_case=True,
-        rough=_rough_named(("authorization", "x-api-key"), r"[A-Za-z0-9+/=_.~:-]{16}"),
+        rough=_rough_named(("authorization", "x-api-key"), _ROUGH_KEY),
     ),
     Rule(
         "assigned password",
@@ -408,7 +409,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _is_key,
         after=500,
         ignores_case=True,
-        rough=_rough_named(_KEYS, r"[A-Za-z0-9+/=_.~:-]{16}"),
+        rough=_rough_named(_KEYS, _ROUGH_KEY),
     ),
 )
 """All rules. Those that name a vendor come first."""

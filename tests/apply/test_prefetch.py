@@ -95,6 +95,16 @@ def test_everything_is_staged_ahead(world: World, here: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_this_process_stages_a_share_of_each_batch(
+    world: World, here: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefetch, "OWN_SHARE", 2)
+    world.reconcile()
+    assert here == [f"jp-c{FIRST + number}" for number in (0, 1, 3, 5, 7)]
+    assert len(listing(world.store)) == 3 * (COUNT + 1)
+
+
+@pytest.mark.usefixtures("small")
 def test_also_into_a_workspace_children_after_their_parents(
     world: World, here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -413,7 +413,7 @@ def test_what_a_command_makes_due_may_be_an_intent_alone() -> None:
 def found_in(plan: Plan, *conversations: str) -> Plan:
     """Hold what would publish the secrets of these conversations."""
     items = [
-        Item(conversation=each, title="x", unit=WHOLE, reason=Reason.SECRET, message=f"a secret in {each}")
+        Item(conversation=each, title="masked", unit=WHOLE, reason=Reason.SECRET, message=f"a secret in {each}")
         for each in conversations
     ]
     return without_secrets(plan, items)
@@ -431,6 +431,8 @@ def test_a_secret_holds_the_workspace_and_what_waits_for_it_but_no_save() -> Non
     alone = found_in(plan, "jp-c3")
     assert kinds(alone) == ["project jp-c1", "project jp-c2"]
     assert alone.held[-1].message == "a secret in jp-c3"
+    assert [entry.title for entry in plan.outline] == ["x"] * len(plan.outline)
+    assert {entry.conversation for entry in alone.outline if entry.title == "masked"} == {"jp-c3"}
     one = found_in(plan, "jp-c1", "jp-c3")
     assert [item.message for item in one.held[-2:]] == [
         "a secret in jp-c1; 1 other conversation waits for it",

@@ -169,6 +169,9 @@ def test_a_setting_that_publishes_everything_holds_secrets(story: World, monkeyp
 def test_a_title_is_held_with_the_name_of_its_directory(story: World) -> None:
     before = place(story, OTHER)
     set_key(stored(story, OTHER), "title", f"Use {secret()}", LONG_AGO + 100 * SECOND)
+    as_json = story.run("--workspace", story.project, "--dry-run", "--json").output
+    assert f"jp-c{OTHER}" in as_json
+    assert secret() not in as_json
     result = story.reconcile(code=4)
     assert secret()[:5] not in result.output
     assert f"Use {secret()[:4]}… (40 characters)  jp-c{OTHER}" in result.output
