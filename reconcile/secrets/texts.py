@@ -177,7 +177,7 @@ def _of_lines(content: bytes, before: Collection[bytes]) -> list[Piece]:
         if line in known:
             continue
         text = line.decode(errors="replace")
-        value = _parsed(line) if line[:1] in (b"{", b"[") else None
+        value = _parsed(line) if line[:1] in (b"{", b"[") and line.rstrip()[-1:] in (b"}", b"]") else None
         texts = [text, *_of_quoted(text)] if value is None else [*_texts(value)]
         pieces += [Piece(each, None, number) for each in texts]
     return pieces

@@ -65,7 +65,7 @@ def files() -> list[Path]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
-        pytest.skip("git knows which files are the project's")
+        pytest.skip("git can't list the project's files here")
     names = {name for name in listed.stdout.splitlines() if name.endswith(_READ) and name not in _RECORDS}
     return sorted(path for name in names if (path := PROJECT / name).is_file())
 

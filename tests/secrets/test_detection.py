@@ -294,6 +294,7 @@ def test_a_file_in_another_encoding_is_read(encoding: str) -> None:
         _nested("x\n" * 2_000, 8),
         "\x1b[31m" * 80_000,
         "%3D" * 130_000,
+        "-eyJ" * 25_000,
         '"' + "\\" * 200_000 + "/." + "\\" * 200_000,
         "-----BEGIN PRIVATE " + "KEY-----\n" + "Version: " * 2_000 + " " * 2_000,
     ],
