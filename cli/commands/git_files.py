@@ -18,7 +18,7 @@ from reconcile.fs.files import read_if_there
 from reconcile.fs.hashing import digest
 from reconcile.inspect.markdown import to_markdown
 from reconcile.model.format import EventSelection
-from reconcile.model.names import CHILDREN
+from reconcile.model.names import CHILDREN, MARKER
 from reconcile.model.options import Diverged
 from reconcile.model.policy import ForkRequest
 from reconcile.model.snapshot import Fault
@@ -120,11 +120,12 @@ def textconv(file: str) -> None:
 def _place(path: str) -> _Place | None:
     """Return the place of a path in the checkout; None if it is no file that the driver merges."""
     form = get_format("jp")
-    *parts, directory, name = ("", *path.split("/"))
+    above, *rest = f"/{path}".rsplit(f"/{MARKER}/{CHILDREN}/", 1)  # the project may be below a directory `CHILDREN`
+    *_, directory, name = ("", *"".join(rest).split("/"))
     conversation = form.id_of(directory)
-    if conversation is None or name not in (form.metadata_file, form.stream_files[-1]) or CHILDREN not in parts:
+    if conversation is None or name not in (form.metadata_file, form.stream_files[-1]):
         return None
-    return _Place("/".join(parts[1 : parts.index(CHILDREN)]) or ".", conversation, name)
+    return _Place(above[1:] or ".", conversation, name)
 
 
 def _merged(place: _Place, versions: Versions, beside: bytes | None, form: Format) -> FileMerge | Fault:

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.projects.git_world import OTHER, PARENT, commit, git, place
-from tests.support.projects.world import LONG_AGO, SCRIPT, SECOND, append, events, set_key, write_json
+from tests.support.projects.world import LONG_AGO, SCRIPT, SECOND, World, append, events, set_key, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.support.projects.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
@@ -253,3 +251,18 @@ def test_textconv_prints_no_control_character(story: World, tmp_path: Path) -> N
     for text, shown in ((json.dumps([event]), "\\x07red\ta\n"), ("\x1b[31mbroken\n", "\\x1b[31mbroken\n")):
         path.write_text(text)
         assert story.run("textconv", path).stdout.endswith(shown)
+
+
+def test_a_project_below_a_directory_of_the_same_name_has_its_own_store(story: World) -> None:
+    """The driver finds the project by the path in the checkout, which may have `conversations` twice."""
+    below = story.project / "conversations" / "one"
+    below.mkdir(parents=True)
+    git(story.project, "mv", ".jp", ".gitattributes", str(below))
+    commit(story, "moved")
+    moved = World(below, story.run, story.user_data)
+    moved.reconcile()
+    branch(moved, "older", 2, "g")
+    branch(moved, "newer", 2, "h")
+    merged(story, "merge", "-q", "--no-edit", "older")
+    assert voices(place(moved, PARENT))[-1] == "h1"
+    assert [fork[-1] for fork in forks(moved)] == ["g1"]
