@@ -37,6 +37,20 @@ _SHEBANG = b"#!/bin/sh\n"
 _CALLS = (
     'hook="$(dirname "$0")/{name}' + _ASIDE + '"\n[ -x "$hook" ] || exit 0\nexec "$hook" "$@"\n'
 )  # the user's hook gets the arguments and the input
+# Modules beside the project, or of another Python, must not replace those of the check.
+_OWN_MODULES = "unset PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR PYTHONPYCACHEPREFIX"
+# A commit without conversations must not need a program that works. Only git is asked: for staged files, then for the
+# projects, since a directory of conversations that is a link has its files elsewhere. In zsh and ksh the end of a pipe
+# is no process of its own, hence the inner parentheses, and `path` is no free name. git quotes odd names.
+_HAS_NONE = (
+    "unset GIT_LITERAL_PATHSPECS GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS; "
+    "git --no-replace-objects -c diff.relative=false diff --cached --quiet --no-ext-diff --no-renames "
+    "-- ':(top,glob)**/.jp/conversations/**' 2>/dev/null "
+    "&& ( { echo .jp; git -c core.quotePath=false ls-files -- ':(top,glob)**/.jp' ':(top,glob)**/.jp/**' "
+    "':(top,exclude,glob)**/.jp/conversations/**'; } | ( while IFS= read -r name; do "
+    'case $name in \\"*) exit 1;; esac; name=./$name/; name=${name%%/.jp/*}/.jp; '
+    'if [ -L "$name" ] || [ -L "$name/conversations" ]; then exit 1; fi; done ) ) && exit 0'
+)
 _UNCHECKED = "reconcile: the commit could not be checked; to commit all the same: git commit --no-verify"
 _LINES = (
     ".jp/conversations/**/events.json merge=reconcile diff=reconcile",
@@ -231,7 +245,8 @@ class Repository(Struct, frozen=True):
         search = "" if self.is_shared or self.program is None else f'PATH="$PATH:{_quoted(self.program)}"; '
         start = "command -v reconcile >/dev/null 2>&1 || exit 0"
         end = f"|| {{ [ $? -eq {REFUSED} ] || echo '{_UNCHECKED}' >&2; exit 1; }}" if name == "pre-commit" else "|| :"
-        line = f'( {search}{start}; exec reconcile hooks run {name} "$@" </dev/null ) {end}'
+        start = f"{_OWN_MODULES}; {search}{start}" + (f"; {_HAS_NONE}" if name == "pre-commit" else "")
+        line = f'( {start}; exec reconcile hooks run {name} "$@" </dev/null ) {end}'
         return block(_WRITTEN, _ALONE, line), block(_WRITTEN, line)
 
     def _settings(self) -> list[tuple[str, str]]:

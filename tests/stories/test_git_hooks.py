@@ -627,3 +627,103 @@ def test_a_hook_put_aside_that_nothing_calls(story: World) -> None:
     assert (directory / "post-checkout").read_text() == users
     assert (directory / "post-merge").read_text() == "#!/bin/sh\necho another\n"
     assert (directory / "post-merge.before-reconcile").read_text() == users
+
+
+def without_a_program_that_works(story: World) -> dict[str, str]:
+    """Return an environment whose first `reconcile` fails at once."""
+    broken = story.project.parent / "bin"
+    broken.mkdir(exist_ok=True)
+    (broken / "reconcile").write_text("#!/bin/sh\nexit 1\n")
+    (broken / "reconcile").chmod(0o755)
+    return {**os.environ, "PATH": f"{broken}{os.pathsep}{os.environ['PATH']}"}
+
+
+def made(directory: Path, env: dict[str, str], *args: str) -> bool:
+    """Run git in an environment, and tell whether it has succeeded."""
+    done = subprocess.run(["git", *args], cwd=directory, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) != ("could not be checked" in done.stderr), done.stderr
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "zsh", "ksh", "dash -eu"])
+def test_a_commit_without_conversations_needs_no_program_that_works(story: World, shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"no {shell}")
+    hook = story.project / ".git" / "hooks" / "pre-commit"
+    hook.write_text(f"#!/usr/bin/env -S {shell}\n")
+    hook.chmod(0o755)
+    hooks(story, "install")
+    env, top = without_a_program_that_works(story), story.project
+    odd = top / 'a "b"\n\u00fc' / ".jpx"
+    odd.mkdir(parents=True)
+    (odd / "conversations").write_text("a")
+    git(top, "add", "-A")
+    assert made(top, env, "commit", "-qm", "odd names")
+    (top / "file").write_text("a")
+    git(top, "add", "-A")
+    append(place(story, PARENT), 1, "g", LONG_AGO + 100 * SECOND)
+    assert made(odd.parent, env, "commit", "-qm", "a conversation that is not staged")
+    (top / "file").write_text("b")
+    assert made(top, env, "commit", "-qm", "a named file", "file")
+    events_file = str((place(story, PARENT) / "events.json").relative_to(top))
+    for args in (("-a",), (events_file,), ("-a", "--amend")):
+        assert not made(top, env, "commit", "-qm", "a conversation", *args)
+    assert not made(top, env, "--literal-pathspecs", "commit", "-qam", "a conversation")
+    assert not made(odd.parent, env, "-c", "diff.relative=true", "commit", "-qam", "a conversation")
+    git(top, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "beside")
+    (tmp_path / "beside" / "file").write_text("c")
+    assert made(tmp_path / "beside", env, "commit", "-qam", "in a worktree")
+    (tmp_path / "beside" / events_file).write_text("[]")
+    assert not made(tmp_path / "beside", env, "commit", "-qam", "in a worktree")
+
+
+def test_a_first_commit_without_conversations_needs_no_program_that_works(world: World) -> None:
+    git(world.project, "init", "-q")
+    hooks(world, "install")
+    env = without_a_program_that_works(world)
+    (world.project / "file").write_text("a")
+    git(world.project, "add", "file")
+    assert made(world.project, env, "commit", "-qm", "first")
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_conversations_below_the_top_and_behind_a_link_need_a_program_that_works(story: World, name: str) -> None:
+    one, top = two_projects(story)
+    hooks(one, "install")
+    env = without_a_program_that_works(story)
+    project = World(top / name, story.run, story.user_data)
+    path = place(project, PARENT) / "events.json"
+    before = path.read_bytes()
+    path.write_text("[]")
+    assert not made(top, env, "commit", "-qam", "a conversation")
+    path.write_bytes(before)
+    git(top, "add", "-A")
+    git(top, "mv", f"{name}/.jp/conversations", "chats")
+    git(top, "commit", "-qnm", "elsewhere")
+    (top / "chats" / "new").write_text("a")
+    git(top, "add", "chats")
+    assert made(top, env, "commit", "-qm", "no conversations")
+    project.workspace.symlink_to("../../chats")
+    (top / "chats" / "new").write_text("b")
+    assert not made(top, env, "commit", "-qam", "conversations behind a link that is not staged")
+
+
+@pytest.mark.parametrize("variable", ["PYTHONPATH", "PYTHONHOME", "PYTHONPLATLIBDIR", "the directory"])
+def test_modules_of_others_do_not_replace_the_check(story: World, variable: str, tmp_path: Path) -> None:
+    hooks(story, "install")
+    hostile = story.project if variable == "the directory" else tmp_path / "hostile"
+    hostile.mkdir(exist_ok=True)
+    for module in ("json", "sitecustomize", "msgspec", "reconcile_cli"):
+        (hostile / f"{module}.py").write_text("import os\nos._exit(0)\n")
+    with_secret(place(story, PARENT) / "events.json")
+    git(story.project, "add", "-A")
+    done = subprocess.run(
+        ["git", "commit", "-qm", "x"],
+        cwd=story.project,
+        env={**os.environ, variable: str(hostile)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "a secret" in done.stderr
