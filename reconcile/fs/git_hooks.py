@@ -7,6 +7,7 @@ called. Removal restores every file byte for byte. Premise: ``git`` is the user'
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -56,7 +57,10 @@ _LINES = (
     ".jp/conversations/**/events.json merge=reconcile diff=reconcile",
     ".jp/conversations/**/metadata.json merge=reconcile",
 )
-_SECTIONS = ("merge.reconcile", "diff.reconcile")
+_ATTRIBUTES = (_WRITTEN, _ALONE, *_LINES)
+_COMMANDS = {"merge.reconcile": ("driver", "merge-driver %O %A %B %P"), "diff.reconcile": ("textconv", 'textconv "$1"')}
+"""git's sections, each with its key for a command, and how that command calls `reconcile` in every version."""
+_DIRECTORIES = "# So are directories above it: "
 
 
 class HookError(ReconcileError):
@@ -126,19 +130,24 @@ class Repository(Struct, frozen=True):
 
         Raises `HookError`, after the others, for a hook that can't be installed; `OSError`.
         """
-        os.makedirs(self.hooks, exist_ok=True)
+        made = _make(self.hooks)
         refused = list[HookError]()
         for name in HOOKS:
             try:
-                self._install(name)
+                self._install(name, made)
             except HookError as error:
                 refused.append(error)
         if merge_driver:
             path = os.path.join(self.project, ATTRIBUTES)
             if os.path.islink(path):
                 raise HookError(f"{path} is a symbolic link, which git doesn't follow", "replace it by a file")
-            content = read_if_there(path) or b""
-            _write(path, in_front(content, block(*_LINES)), 0o644)
+            for section, (key, _) in _COMMANDS.items():
+                if not self._is_ours(section):
+                    hint = f"remove it, and install again: git config --local --unset-all {section}.{key}"
+                    raise HookError(f"git's setting {section}.{key} has a value of yours", hint)
+            content = read_if_there(path)
+            is_ours = content is None or _ALONE.encode() in content
+            _write(path, in_front(content or b"", block(*_ATTRIBUTES) if is_ours else block(*_LINES)), 0o644)
             for key, value in self._settings():
                 _ask(self.top, "config", "--local", key, value)
         if refused:
@@ -147,31 +156,53 @@ class Repository(Struct, frozen=True):
 
     def remove(self) -> None:
         """Remove everything that `install` adds. Raises `HookError`, `OSError`."""
+        made = max(_made(_script(os.path.join(self.hooks, name)) or b"") for name in HOOKS)
         for name in HOOKS:
             for ending in ("", _LEGACY, _OLD):
                 self._remove(name, ending)
+        _remove_empty(self.hooks, made)
         path = os.path.join(self.project, ATTRIBUTES)
         content = None if os.path.islink(path) else read_if_there(path)
         bare = None if content is None else without_block(content)
-        if bare:
-            _write(path, bare, 0o644)
-        elif bare is not None:
+        if bare == b"" and _ALONE.encode() in (content or b""):
             os.unlink(path)
-        for section in _SECTIONS:
-            if _setting(self.top, f"^{section.replace('.', '[.]')}[.]"):
-                _ask(self.top, "config", "--local", "--remove-section", section)
+        elif bare is not None:
+            _write(path, bare, 0o644)
+        for section, (command, _) in _COMMANDS.items():
+            if not self._is_ours(section):
+                continue
+            for key, value in self._settings():
+                is_command = key == f"{section}.{command}"  # in any version
+                if (
+                    key.startswith(f"{section}.")
+                    and _values(self.top, key)
+                    and (is_command or set(_values(self.top, key)) == {value})
+                ):
+                    _ask(self.top, "config", "--local", "--unset-all", key)
 
     def parts(self) -> Iterator[Part]:
         """Yield the state of each hook, then of the merge driver's attributes and settings."""
         for name in HOOKS:
             path = os.path.join(self.hooks, name)
-            yield Part(name, _state(self._lines(name), *self._blocks(name)), path, self._note(name))
+            lines = self._lines(name)
+            yield Part(name, _state(lines, *self._blocks(name, _made(lines or b""))), path, self._note(name))
         path = os.path.join(self.project, ATTRIBUTES)
-        yield Part("attributes", _state(block_of(read_if_there(path) or b""), block(*_LINES)), path)
-        values = [_setting(self.top, f"^{key.replace('.', '[.]')}$") for key, _ in self._settings()]
-        expected = [value for _, value in self._settings()]
-        state = State.ABSENT if not any(values) else State.INSTALLED if values == expected else State.OUTDATED
-        yield Part("merge driver", state, os.path.join(self.common, "config"))
+        yield Part(
+            "attributes", _state(block_of(read_if_there(path) or b""), block(*_ATTRIBUTES), block(*_LINES)), path
+        )
+        values = [_values(self.top, key) for key, _ in self._settings()]
+        expected = [[value] for _, value in self._settings()]
+        users = [f"{section}.{key}" for section, (key, _) in _COMMANDS.items() if not self._is_ours(section)]
+        state = State.INSTALLED if values == expected else State.OUTDATED
+        if not any(_values(self.top, f"{section}.{key}") for section, (key, _) in _COMMANDS.items()) or users:
+            state = State.ABSENT
+        note = f"{', '.join(users)} is yours" if users else ""
+        yield Part("merge driver", state, os.path.join(self.common, "config"), note)
+
+    def _is_ours(self, section: str) -> bool:
+        """Tell whether the command in a section of git's settings is ours, of any version, or none is there."""
+        key, call = _COMMANDS[section]
+        return all(f"exec reconcile {call}" in value for value in _values(self.top, f"{section}.{key}"))
 
     def _lines(self, name: str) -> bytes | None:
         """Return the block in a hook; None if it has none."""
@@ -190,13 +221,13 @@ class Repository(Struct, frozen=True):
         calls = f"{name}{_ASIDE}".encode() in (_script(path) or b"")
         return f"calls {name}{_ASIDE}" if calls else f"nothing calls {name}{_ASIDE}"
 
-    def _install(self, name: str) -> None:
+    def _install(self, name: str, made: int) -> None:
         path = os.path.join(self.hooks, name)
-        alone, added = self._blocks(name)
+        content = _script(path)
+        alone, added = self._blocks(name, made or _made(content or b""))
         status = _status(path)
         if os.path.isdir(path):
             raise HookError(f"{path} is a directory, so this hook is not installed", "move it away, and install again")
-        content = _script(path)
         if status is None:
             if not os.path.lexists(path + _ASIDE):
                 _write(path, _SHEBANG + alone, 0o755)
@@ -239,15 +270,19 @@ class Repository(Struct, frozen=True):
     def _is_husky(self) -> bool:
         return os.path.basename(self.hooks) == ".husky"
 
-    def _blocks(self, name: str) -> tuple[bytes, bytes]:
-        """Return the block of a file that is ours alone, and that for a script of the user's."""
+    def _blocks(self, name: str, made: int) -> tuple[bytes, bytes]:
+        """Return the block of a file that is ours alone, and that for a script of the user's.
+
+        ``made`` is the number of directories that were made for the hook, its own and those above.
+        """
         # A file that others get with a commit must not name a directory of this machine.
         search = "" if self.is_shared or self.program is None else f'PATH="$PATH:{_quoted(self.program)}"; '
         start = "command -v reconcile >/dev/null 2>&1 || exit 0"
         end = f"|| {{ [ $? -eq {REFUSED} ] || echo '{_UNCHECKED}' >&2; exit 1; }}" if name == "pre-commit" else "|| :"
         start = f"{_OWN_MODULES}; {search}{start}" + (f"; {_HAS_NONE}" if name == "pre-commit" else "")
         line = f'( {start}; exec reconcile hooks run {name} "$@" </dev/null ) {end}'
-        return block(_WRITTEN, _ALONE, line), block(_WRITTEN, line)
+        directories = (f"{_DIRECTORIES}{made}",) if made else ()
+        return block(_WRITTEN, _ALONE, *directories, line), block(_WRITTEN, line)
 
     def _settings(self) -> list[tuple[str, str]]:
         search = "" if self.program is None else f'PATH="$PATH:{_quoted(self.program)}"; '
@@ -302,10 +337,35 @@ def _write(path: str, content: bytes, mode: int) -> None:
     os.replace(temporary, path)
 
 
-def _setting(top: str, pattern: str) -> str | None:
-    """Return the first value of git's settings of this repository whose name matches; None if there is none."""
-    done = _git(top, "config", "--local", "--null", "--get-regexp", pattern)
-    return done.stdout.split("\0")[0].partition("\n")[2] if done.returncode == 0 else None
+def _values(top: str, key: str) -> list[str]:
+    """Return the values of one of git's settings of this repository, without those of the user's other files."""
+    done = _git(top, "config", "--local", "--null", "--get-all", key)
+    return done.stdout.split("\0")[:-1] if done.returncode == 0 else []
+
+
+def _make(directory: str) -> int:
+    """Make a directory and those above it; return how many were not there."""
+    missing, at = 0, directory
+    while not os.path.lexists(at):
+        missing, at = missing + 1, os.path.dirname(at)
+    os.makedirs(directory, exist_ok=True)
+    return missing
+
+
+def _made(content: bytes) -> int:
+    """Return the number of directories that were made for a hook, as its lines say."""
+    known = re.search(rb"^" + _DIRECTORIES.encode() + rb"(\d{1,3})$", content, re.MULTILINE)
+    return int(known[1]) if known is not None else 0
+
+
+def _remove_empty(directory: str, count: int) -> None:
+    """Remove a directory and those above it, as long as they are empty, and at most this number."""
+    for _ in range(count):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return
+        directory = os.path.dirname(directory)
 
 
 def _ask(directory: str, *args: str) -> str:

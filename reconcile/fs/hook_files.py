@@ -17,7 +17,8 @@ _SHELL = re.compile(rb"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:ba|da|k|z)?sh\b[^
 
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _OURS = re.compile(
-    rb"# Written by `reconcile hooks install`;|# The whole file is\.|\( .*\breconcile hooks run [a-z-]+ "
+    rb"# Written by `reconcile hooks install`;|# The whole file is\.|# So are directories above it: \d"
+    rb"|\( .*\breconcile hooks run [a-z-]+ "
     rb"|\.jp/conversations/\*\*/[a-z]+\.json merge=reconcile\b"
 )
 """The beginnings of all lines that any version writes between the marks."""
@@ -52,20 +53,11 @@ def in_front(content: bytes, added: bytes) -> bytes:
 def without_block(content: bytes) -> bytes | None:
     """Return the content without the marks and the lines between them; None if it has no mark.
 
-    A user may have deleted a mark, copied a block or written into it. So only known lines are left out.
+    A user may have deleted a mark, copied a block or written into it. So only known lines are left out. A mark that
+    has no such line beside it is the user's own text.
     """
-    kept = list[bytes]()
-    inside = has_mark = False
-    for line in _LINE.findall(content):
-        mark = line.rstrip() + b"\n"
-        if mark == END and not inside:
-            while kept and _OURS.match(kept[-1]):
-                kept.pop()
-        has_mark = has_mark or mark in (BEGIN, END)
-        inside = mark == BEGIN or (inside and mark != END)
-        if mark not in (BEGIN, END) and not (inside and _OURS.match(line)):
-            kept.append(line)
-    return b"".join(kept) if has_mark else None
+    lines = _lines(content)
+    return b"".join(line for line, is_ours in lines if not is_ours) if any(ours for _, ours in lines) else None
 
 
 def block_of(content: bytes) -> bytes | None:
@@ -73,10 +65,30 @@ def block_of(content: bytes) -> bytes | None:
 
     It is empty if it is damaged: a mark is missing, it is there twice, or it has lines of others.
     """
-    bare = without_block(content)
-    if bare is None:
+    lines = _lines(content)
+    places = [at for at, (_, is_ours) in enumerate(lines) if is_ours]
+    if not places:
         return None
-    start = content.find(BEGIN)
-    end = content.find(END, start) + len(END)
-    is_whole = content.count(BEGIN) == 1 and content[:start] + content[end:] == bare
-    return content[start:end] if is_whole else b""
+    ours = [line for line, _ in lines[places[0] : places[-1] + 1]]
+    is_whole = len(ours) == len(places) and ours[0] == BEGIN and ours[-1] == END
+    return b"".join(ours) if is_whole and (ours.count(BEGIN), ours.count(END)) == (1, 1) else b""
+
+
+def _lines(content: bytes) -> list[tuple[bytes, bool]]:
+    """Return each line, and whether it is one of ours: a known line with a mark before or after it, or that mark."""
+    lines: list[bytes] = _LINE.findall(content)
+    marks = [line.rstrip() + b"\n" for line in lines]
+    known = [_OURS.match(line) is not None for line in lines]
+    ours = set[int]()
+    for at, mark in enumerate(marks):
+        if mark == BEGIN:
+            end = next((to for to in range(at + 1, len(lines)) if marks[to] in (BEGIN, END)), len(lines))
+            inside = [to for to in range(at + 1, end) if known[to]]
+            closed = [end] if end < len(lines) and marks[end] == END else []
+            ours.update((at, *inside, *closed) if inside else ())
+        elif mark == END and at and known[at - 1]:
+            ours.add(at)
+            while at and known[at - 1]:
+                at -= 1  # noqa: PLW2901
+                ours.add(at)
+    return [(line, at in ours) for at, line in enumerate(lines)]

@@ -69,3 +69,12 @@ def test_lines_of_the_user_among_ours_stay() -> None:
 def test_lines_like_ours_without_a_mark_stay() -> None:
     assert without_block(LINE.encode()) is None
     assert block_of(BARE) is None
+
+
+@pytest.mark.parametrize("text", [b"# reconcile: begin\n", b"# reconcile: end\n", BEGIN + b"echo 1\n" + END])
+def test_a_mark_in_the_users_own_text_stays(text: bytes) -> None:
+    assert without_block(text) is None
+    for content in (text + OURS, OURS + text):
+        assert block_of(content) == OURS
+        assert without_block(content) == text
+        assert in_front(content, OURS) == OURS + text

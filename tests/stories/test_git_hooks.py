@@ -647,7 +647,7 @@ def made(directory: Path, env: dict[str, str], *args: str) -> bool:
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "zsh", "ksh", "dash -eu"])
 def test_a_commit_without_conversations_needs_no_program_that_works(story: World, shell: str, tmp_path: Path) -> None:
-    if shutil.which(shell.split()[0]) is None:
+    if shutil.which(shell.split(maxsplit=1)[0]) is None:
         pytest.skip(f"no {shell}")
     hook = story.project / ".git" / "hooks" / "pre-commit"
     hook.write_text(f"#!/usr/bin/env -S {shell}\n")
@@ -727,3 +727,61 @@ def test_modules_of_others_do_not_replace_the_check(story: World, variable: str,
     )
     assert done.returncode == 1
     assert "a secret" in done.stderr
+
+
+def test_settings_of_the_users_with_the_same_names_stay(story: World) -> None:
+    config = story.project / ".git" / "config"
+    before = config.read_bytes()
+    for key in ("diff.reconcile.textconv", "merge.reconcile.driver"):
+        git(story.project, "config", key, "my-tool --convert")
+        git(story.project, "config", "diff.reconcile.xfuncname", "mine")
+        users = config.read_bytes()
+        hooks(story, "remove")
+        assert config.read_bytes() == users
+        assert key in hooks(story, "install", "--merge-driver", code=1)
+        assert not (story.project / ".gitattributes").exists()
+        assert f"{key} is yours" in hooks(story, "status")
+        hooks(story, "remove")
+        assert config.read_bytes() == users
+        git(story.project, "config", "--unset", key)
+        hooks(story, "install", "--merge-driver")
+        hooks(story, "remove")
+        assert git(story.project, "config", "diff.reconcile.xfuncname") == "mine\n"
+        git(story.project, "config", "--unset", "diff.reconcile.xfuncname")
+        assert config.read_bytes() == before
+
+
+def test_settings_of_an_earlier_version_are_removed(story: World) -> None:
+    before = tree(story.project)
+    hooks(story, "install", "--merge-driver")
+    git(story.project, "config", "merge.reconcile.driver", "exec reconcile merge-driver %O %A %B %P")
+    hooks(story, "remove")
+    assert tree(story.project) == before
+
+
+def test_empty_files_of_the_users_stay(story: World) -> None:
+    (story.project / ".gitattributes").write_text("")
+    (story.project / ".git" / "hooks" / "pre-commit").write_text("#!/bin/sh\n")
+    (story.project / ".git" / "hooks" / "pre-commit").chmod(0o755)
+    before = tree(story.project)
+    for _ in range(2):
+        hooks(story, "install", "--merge-driver")
+    hooks(story, "remove")
+    assert tree(story.project) == before
+
+
+@pytest.mark.parametrize("had", [0, 1, 2, 3])
+def test_only_directories_that_were_made_are_removed(story: World, had: int) -> None:
+    made = ["my", "my/own", "my/own/hooks"]
+    for name in made[:had]:
+        (story.project / name).mkdir()
+    git(story.project, "config", "core.hooksPath", made[-1])
+    for _ in range(2):
+        hooks(story, "install")
+        assert hooks(story, "status").count("outdated") == 0
+    hooks(story, "remove")
+    assert [name for name in made if (story.project / name).exists()] == made[:had]
+    hooks(story, "install")
+    (story.project / made[-1] / "mine").write_text("a")
+    hooks(story, "remove")
+    assert (story.project / made[-1] / "mine").exists()
