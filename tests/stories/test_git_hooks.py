@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -785,3 +786,33 @@ def test_only_directories_that_were_made_are_removed(story: World, had: int) -> 
     (story.project / made[-1] / "mine").write_text("a")
     hooks(story, "remove")
     assert (story.project / made[-1] / "mine").exists()
+
+
+def test_the_hook_of_a_submodule_checks_it(story: World, tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(story.project), "inner")
+    inner = World(outer / "inner", story.run, story.user_data)
+    hooks(inner, "install")
+    with_secret(place(inner, PARENT) / "events.json")
+    refused(inner, f".jp/conversations/{PARENT}-parent/events.json: a secret")
+
+
+def test_after_a_killed_hook_and_beside_another_commit_a_commit_is_checked(story: World) -> None:
+    hooks(story, "install")
+    append(place(story, PARENT), 1, "g", LONG_AGO + 100 * SECOND)
+    git(story.project, "add", "-A")
+    for delay in (0.02, 0.1, 0.2):
+        running = subprocess.Popen(["git", "commit", "-qm", "x"], cwd=story.project, start_new_session=True)
+        time.sleep(delay)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        (story.project / ".git" / "index.lock").unlink(missing_ok=True)  # git's own, which a kill leaves
+        (story.project / ".git" / "HEAD.lock").unlink(missing_ok=True)
+    append(place(story, PARENT), 1, "h", LONG_AGO + 101 * SECOND)
+    git(story.project, "add", "-A")
+    both = [subprocess.Popen(["git", "commit", "-qm", "y"], cwd=story.project) for _ in range(2)]
+    assert 0 in [each.wait() for each in both]
+    with_secret(place(story, OTHER) / "events.json")
+    refused(story, "a secret")
