@@ -130,11 +130,11 @@ class Repository(Struct, frozen=True):
 
         Raises `HookError`, after the others, for a hook that can't be installed; `OSError`.
         """
-        made = _make(self.hooks)
+        created = _make(self.hooks)
         refused = list[HookError]()
         for name in HOOKS:
             try:
-                self._install(name, made)
+                self._install(name, created)
             except HookError as error:
                 refused.append(error)
         if merge_driver:
@@ -156,11 +156,11 @@ class Repository(Struct, frozen=True):
 
     def remove(self) -> None:
         """Remove everything that `install` adds. Raises `HookError`, `OSError`."""
-        made = max(_made(_script(os.path.join(self.hooks, name)) or b"") for name in HOOKS)
+        created = max(_created_for(_script(os.path.join(self.hooks, name)) or b"") for name in HOOKS)
         for name in HOOKS:
             for ending in ("", _LEGACY, _OLD):
                 self._remove(name, ending)
-        _remove_empty(self.hooks, made)
+        _remove_empty(self.hooks, created)
         path = os.path.join(self.project, ATTRIBUTES)
         content = None if os.path.islink(path) else read_if_there(path)
         bare = None if content is None else without_block(content)
@@ -185,7 +185,7 @@ class Repository(Struct, frozen=True):
         for name in HOOKS:
             path = os.path.join(self.hooks, name)
             lines = self._lines(name)
-            yield Part(name, _state(lines, *self._blocks(name, _made(lines or b""))), path, self._note(name))
+            yield Part(name, _state(lines, *self._blocks(name, _created_for(lines or b""))), path, self._note(name))
         path = os.path.join(self.project, ATTRIBUTES)
         yield Part(
             "attributes", _state(block_of(read_if_there(path) or b""), block(*_ATTRIBUTES), block(*_LINES)), path
@@ -221,10 +221,10 @@ class Repository(Struct, frozen=True):
         calls = f"{name}{_ASIDE}".encode() in (_script(path) or b"")
         return f"calls {name}{_ASIDE}" if calls else f"nothing calls {name}{_ASIDE}"
 
-    def _install(self, name: str, made: int) -> None:
+    def _install(self, name: str, created: int) -> None:
         path = os.path.join(self.hooks, name)
         content = _script(path)
-        alone, added = self._blocks(name, made or _made(content or b""))
+        alone, added = self._blocks(name, created or _created_for(content or b""))
         status = _status(path)
         if os.path.isdir(path):
             raise HookError(f"{path} is a directory, so this hook is not installed", "move it away, and install again")
@@ -270,10 +270,10 @@ class Repository(Struct, frozen=True):
     def _is_husky(self) -> bool:
         return os.path.basename(self.hooks) == ".husky"
 
-    def _blocks(self, name: str, made: int) -> tuple[bytes, bytes]:
+    def _blocks(self, name: str, created: int) -> tuple[bytes, bytes]:
         """Return the block of a file that is ours alone, and that for a script of the user's.
 
-        ``made`` is the number of directories that were made for the hook, its own and those above.
+        ``created`` is the number of directories that were made for the hook, its own and those above.
         """
         # A file that others get with a commit must not name a directory of this machine.
         search = "" if self.is_shared or self.program is None else f'PATH="$PATH:{_quoted(self.program)}"; '
@@ -281,7 +281,7 @@ class Repository(Struct, frozen=True):
         end = f"|| {{ [ $? -eq {REFUSED} ] || echo '{_UNCHECKED}' >&2; exit 1; }}" if name == "pre-commit" else "|| :"
         start = f"{_OWN_MODULES}; {search}{start}" + (f"; {_HAS_NONE}" if name == "pre-commit" else "")
         line = f'( {start}; exec reconcile hooks run {name} "$@" </dev/null ) {end}'
-        directories = (f"{_DIRECTORIES}{made}",) if made else ()
+        directories = (f"{_DIRECTORIES}{created}",) if created else ()
         return block(_WRITTEN, _ALONE, *directories, line), block(_WRITTEN, line)
 
     def _settings(self) -> list[tuple[str, str]]:
@@ -352,7 +352,7 @@ def _make(directory: str) -> int:
     return missing
 
 
-def _made(content: bytes) -> int:
+def _created_for(content: bytes) -> int:
     """Return the number of directories that were made for a hook, as its lines say."""
     known = re.search(rb"^" + _DIRECTORIES.encode() + rb"(\d{1,3})$", content, re.MULTILINE)
     return int(known[1]) if known is not None else 0
