@@ -52,6 +52,13 @@ ROWS: dict[str, tuple[Lines, Lines, Baseline, str, bool]] = {
     "edited in the workspace": ([ONE], [MORE], KNOWN, "newer-in-workspace", False),
     "edited in the store": ([MORE], [ONE], KNOWN, "newer-in-store", False),
     "each unit edited on another side": ([MORE], [ONE.replace('"A"', '"A" parent 9')], KNOWN, "newer-on-both", False),
+    "an edited title beside an older version": (
+        [ONE],
+        [ONE.replace("09:00 [1]", "09:30 []").replace('09:00 title "A"', '09:30 title "B"')],
+        KNOWN,
+        "behind",
+        False,
+    ),
     "an older version": ([ONE], [ONE.replace("09:00 [1]", "09:30 []")], KNOWN, "behind", True),
     "directories whose names differ": ([ONE.replace("1-a", "1-z")], [ONE], KNOWN, "in-sync", True),
     "nested in the store": ([f"8-h/conversations/{ONE}"], [ONE], KNOWN, "to-move", False),

@@ -194,15 +194,11 @@ def _opposed(context: PlanningContext, policy: Policy, verb: Verb) -> Iterable[s
         case None:
             return policy.decisions.keys()
         case ProjectRequest():
-            return context.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else _chosen(context)
+            return context.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else ()
         case LocalRequest(ids):
             return ids if verb in (Verb.REMOVE, Verb.RESOLVE) else ()
         case _:
             return context.edits.deleted.keys() if verb is not Verb.LOCAL else ()
-
-
-def _chosen(context: PlanningContext) -> set[str]:
-    return {conversation for conversation, _ in context.edits.choices}
 
 
 def unfinished(context: PlanningContext) -> Edits | None:

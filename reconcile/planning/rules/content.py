@@ -570,13 +570,13 @@ def _former_events(view: View, baseline: Baseline) -> set[Digest]:
 def _both_continue(view: View, baseline: Baseline) -> bool:
     """Tell whether both streams continue the base, and end with an event of the same time and type.
 
-    If there is no base, any version of the history can be what they continue.
+    If the base has no stream, any version of the history can be what they continue.
     """
     store, workspace = (view.side(side).units[STREAM].stream for side in Side)
     if not ends_match(store, workspace) or store.content is None or workspace.content is None:
         return False
     known = _former_events(view, baseline)
-    if view.agreed is None:
+    if view.agreed is None or STREAM not in view.agreed.units:
         known |= {digest.rpartition("+")[2] for digest in baseline.history.get((view.id, STREAM), ())}
     return view.format.both_continue(
         store.content, workspace.content, lambda content: view.rules.digest(content) in known

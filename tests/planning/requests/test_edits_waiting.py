@@ -137,6 +137,20 @@ def test_a_decision_about_two_versions_is_not_carried_out_on_others() -> None:
     assert Reason.REQUEST_DROPPED not in {note.reason for note in settled.notes}
 
 
+def test_a_projection_of_newer_events_replaces_an_earlier_decision_about_them() -> None:
+    newer, older = A.replace("[1]", "[1 2]"), A.replace("stream 09:00", "stream 09:30")
+    sides, known = (stored(newer, B), here(older, B)), agreed_on(newer, B)
+    view = view_of(*sides, known, conversation="jp-c1")
+    contents = (content_of(side, RULES) for side in (view.store, view.workspace))
+    key, earlier = ("jp-c1", Verb.RESOLVE), PendingRequest("keep", None, (), *contents)
+    due = replace(known, waiting={key: earlier})
+    ((changed, now),) = plan_of(*sides, due, Policy(request=ProjectRequest((), behind=True))).waiting
+    assert changed == key
+    assert now is not None
+    assert [(each.unit, each.take) for each in now.decided] == [("stream", "store")]
+    assert plan_of(*sides, due, Policy(request=ProjectRequest(("jp-c2",)))).waiting == ()
+
+
 def test_a_decision_waits_while_a_side_is_away() -> None:
     baseline = decided()
     hidden = replace(stored(), problems=(Problem("", "permission denied"),))

@@ -34,7 +34,7 @@ ATTEMPTS = 20
 """How often a command is run until it makes a call: it reads a file again that may have changed since its last time
 stamp, so it opens fewer files in a run that the machine delays, and the numbers of its later calls change.
 """
-SETTLES = ("resolve", "rm", "set-parent")
+SETTLES = (("resolve",), ("rm",), ("set-parent",), ("project", "--behind"))
 """Commands after which the files say what was asked for: cut short there, what goes with it is any run's to do, and not
 due by the same command any more.
 """
@@ -105,7 +105,7 @@ class Injector:
                 assert code in (0, 4), f"the next run ends with {code}"
                 _check_census(level, command, before)
             end = self.end(level, command)
-            if hit and end != clean and command.argv[:1] and command.argv[0] in SETTLES:
+            if hit and end != clean and any(command.argv[: len(words)] == words for words in SETTLES):
                 level.invoke(command.plain())
                 _check_census(level, command, before)
                 end = self.end(level, command)
