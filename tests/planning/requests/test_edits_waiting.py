@@ -141,9 +141,8 @@ def test_a_projection_of_newer_events_replaces_an_earlier_decision_about_them() 
     newer, older = A.replace("[1]", "[1 2]"), A.replace("stream 09:00", "stream 09:30")
     sides, known = (stored(newer, B), here(older, B)), agreed_on(newer, B)
     view = view_of(*sides, known, conversation="jp-c1")
-    contents = (content_of(side, RULES) for side in (view.store, view.workspace))
-    key, earlier = ("jp-c1", Verb.RESOLVE), PendingRequest("keep", None, (), *contents)
-    due = replace(known, waiting={key: earlier})
+    key, contents = ("jp-c1", Verb.RESOLVE), [content_of(side, RULES) for side in (view.store, view.workspace)]
+    due = replace(known, waiting={key: PendingRequest(value="keep", store=contents[0], workspace=contents[1])})
     ((changed, now),) = plan_of(*sides, due, Policy(request=ProjectRequest((), behind=True))).waiting
     assert changed == key
     assert now is not None
