@@ -43,12 +43,13 @@ endif
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories git-stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
+.PHONY: help demo test fake-disk worlds stories git-stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      a small store and workspace: dry run, apply, and the second run with nothing to do'
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
+	@echo 'make fake-disk  every scenario in memory, with pyfakefs'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
 	@echo 'make walk      through the history of a clone of JP (RECONCILE_JP_MIRROR=DIR), WALK_STEPS=500 steps from WALK_SEED=1'
@@ -75,6 +76,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
+
+fake-disk: $(VENV)/.installed-dev
+	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m 'slow or not slow' tests/scenarios/test_scenarios.py -k fake $(ARGS)
 
 worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)

@@ -142,6 +142,10 @@ class Program(click.Group):
         items = [CompletionItem(name, help=summary) for name, summary in commands]
         return items + click.Command.shell_complete(self, ctx, incomplete)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words before the command; ``help COMMAND`` is ``COMMAND --help``, as in git."""
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, one line each, then the examples and the options."""
         for group, entries in GROUPS.items():
@@ -185,11 +189,9 @@ class Program(click.Group):
 
 def _other_command(args: list[str]) -> str:
     """Return the hint for an unknown command: what may have been meant."""
-    name, *more = args
+    name = args[0]
     if name in PLAIN:
         return "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do"
-    if name == "help":
-        return f"reconcile {more[0]} --help" if more and more[0] in COMMANDS else "reconcile --help"
     near = [SYNONYMS[name]] if name in SYNONYMS else nearest(name, COMMANDS)
     return did_you_mean(f"`reconcile {each}`" for each in near) if near else "reconcile --help"
 

@@ -258,7 +258,7 @@ def _name_gone_checkouts(options: Options, session: Session, missing: frozenset[
             continue
         lacks = f"{count} conversation{'' if count == 1 else 's'} that {'is' if count == 1 else 'are'} missing here"
         command = f"reconcile recover --from {shlex.quote(project)}{options.sides}"
-        print_message(options, f"{short_path(project)} is gone; it had {lacks}: {command}")
+        print_message(options, f"the workspace of {short_path(project)} is gone; it had {lacks}: {command}")
 
 
 def _name_forks(options: Options, session: Session, planning: PlanningContext, project: str | None) -> None:
@@ -274,7 +274,7 @@ def _name_forks(options: Options, session: Session, planning: PlanningContext, p
         count, which = ("1 fork that is", "it") if len(forks) == 1 else (f"{len(forks)} forks that are", "one")
         way = f"reconcile project {forks[0] if len(forks) == 1 else 'ID'}{options.sides}"
         words = f"a run there made {count} missing here: {planning.names(forks)}; publish {which}: {way}"
-        print_message(options, f"{short_path(gone)} is gone; {words}")
+        print_message(options, f"the workspace of {short_path(gone)} is gone; {words}")
 
 
 def _name_older_versions(options: Options, planning: PlanningContext) -> None:

@@ -101,7 +101,12 @@ def chosen_lines(plan: Plan, outcome: Outcome, heading: Heading, style: Style, s
     for action in listed:
         yield from heading(action.conversation, action.title, "  ")
         other = action.target.side
-        words = f"{unit_text(action.unit)}: the {other.other}'s is taken, as chosen; to bring the {other}'s back:"
+        both = (
+            policy.choices.get((action.conversation, action.unit), policy.decisions.get(action.conversation))
+            is Take.BOTH
+        )
+        chosen = "only one can stay, and the {}'s is taken" if both else "the {}'s is taken, as chosen"
+        words = f"{unit_text(action.unit)}: {chosen.format(other.other)}; to bring the {other}'s back:"
         yield from wrap(clean(words), style.columns, "    ")
         command = restore_of(action.conversation, outcome.run or "", action.unit)
         yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))

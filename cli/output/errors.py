@@ -8,11 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
 from reconcile.signals import Interrupt
 
+TYPE_CHECKING = False  # importing typing would cost each start of the command something
 if TYPE_CHECKING:
     from ..arguments import Options
 

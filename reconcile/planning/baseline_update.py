@@ -106,9 +106,14 @@ def update_baseline(
 
 
 def brought(plan: Plan) -> frozenset[str]:
-    """Return the conversations that a plan saves into a store that lacks them."""
+    """Return the conversations that a plan saves from the workspace into a store that lacks them.
+
+    What `undo` and `restore` put back from the vault was removed on purpose, and its absence is no loss of the store.
+    """
     return frozenset(
-        action.conversation for action in plan.actions if action.kind is Kind.COPY and action.unit == WHOLE
+        action.conversation
+        for action in plan.actions
+        if action.kind is Kind.COPY and action.unit == WHOLE and all(write.kept is None for write in action.writes)
     )
 
 

@@ -179,8 +179,6 @@ def test_every_documented_option_has_words() -> None:
         ("resolve 1", "see both versions first: reconcile diff ID"),
         ("project", "list the conversations that are not published: reconcile status -v"),
         ("sync", "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do"),
-        ("help", "reconcile --help"),
-        ("help status", "reconcile status --help"),
         ("help nothing", "reconcile --help"),
         ("--workspace /nowhere/at/all", "check the path"),
     ],
@@ -192,6 +190,12 @@ def test_wrong_usage_is_one_line_and_names_the_command_that_was_meant(line: str,
     assert error.startswith("error: ")
     assert "Got unexpected" not in error
     assert "\\x0a" not in error
+
+
+@pytest.mark.parametrize("command", ["", "status", "hooks install"])
+def test_help_is_a_word_too(command: str, run: Run) -> None:
+    asked = run("help", *command.split())
+    assert (asked.exit_code, asked.stdout) == (0, run(*command.split(), "--help").stdout)
 
 
 def test_a_dry_run_of_diff_has_no_plan_and_says_what_it_leaves(run: Run) -> None:

@@ -298,6 +298,14 @@ def test_what_a_plan_brings_to_the_store() -> None:
     assert brought(plan) == {"jp-c1"}
 
 
+def test_a_plan_that_takes_a_removal_back_brings_nothing_that_was_lost() -> None:
+    plan = plan_of(stored(TWO), here(ONE, TWO))
+    (action,) = [each for each in plan.actions if each.kind is Kind.COPY]
+    from_vault = tuple(replace(write, kept="k") for write in action.writes)
+    assert brought(plan) == {"jp-c1"}
+    assert brought(replace(plan, actions=(replace(action, writes=from_vault),))) == frozenset()
+
+
 def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baseline() -> None:
     store, workspace = stored(ONE.replace("1-a", "1-old")), here(ONE)
     plan = plan_of(store, workspace, Baseline(renames=frozenset({(Side.STORE, "jp-c1")})))

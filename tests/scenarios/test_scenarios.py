@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 
@@ -29,9 +30,18 @@ def name(scenario: Scenario) -> str:
     return str(scenario.path.relative_to(FIXTURES).with_suffix(""))
 
 
-def marks_of(scenario: Scenario) -> list[pytest.MarkDecorator]:
-    """Give long ones their time."""
-    return [pytest.mark.timeout(600)] if "killed at every step" in scenario.source else []
+FAKE_SHARE = 5
+"""The default suite plays one in so many scenarios on the fake disk; a new scenario changes nothing for the others.
+`make fake-disk` plays all: they cost more than a third of all other tests together.
+"""
+
+
+def marks_of(scenario: Scenario, level: str) -> list[pytest.MarkDecorator]:
+    """Give long ones their time, and leave most of the fake disk to its own command."""
+    marks = [pytest.mark.timeout(600)] if "killed at every step" in scenario.source else []
+    if level == "fake" and crc32(name(scenario).encode()) % FAKE_SHARE:
+        marks.append(pytest.mark.slow)
+    return marks
 
 
 def on(*levels: str) -> list[object]:
@@ -40,7 +50,7 @@ def on(*levels: str) -> list[object]:
         pytest.param(
             *([scenario] if len(levels) == 1 else [scenario, level]),
             id=f"{name(scenario)}-{level}",
-            marks=marks_of(scenario),
+            marks=marks_of(scenario, level),
         )
         for scenario in SCENARIOS
         for level in levels

@@ -370,6 +370,15 @@ def test_the_version_that_a_person_did_not_choose_can_be_brought_back(world: Wor
     assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
 
 
+def test_a_title_has_one_value_although_both_were_chosen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(monkeypatch)
+    retitled(world)
+    world.reconcile(code=4, settled=False)
+    done = world.reconcile("resolve", str(FIRST), "--take", "both", settled=False).stdout
+    words = "metadata: only one can stay, and the store's is taken; to bring the workspace's back:"
+    assert words in " ".join(done.split())
+
+
 @pytest.mark.parametrize("take", ["store", "workspace"])
 def test_resolve_names_the_way_back_as_well(world: World, monkeypatch: pytest.MonkeyPatch, take: str) -> None:
     hold(monkeypatch)
