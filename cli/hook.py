@@ -36,10 +36,13 @@ _OF_FILES = ("0",)
 a moment: a run must not take that for an edit, or move a directory.
 """
 
+_FRAMEWORKS_WORD = "PRE_COMMIT_CHECKOUT_TYPE"
+"""The variable that has this word if the pre-commit framework calls: it passes no arguments on."""
+
 
 def run_hook(options: Options, name: str, words: tuple[str, ...]) -> int:
     """Do the work of one of `HOOKS`, and return the exit code. ``words`` are the arguments that git gives to it."""
-    if name == "post-checkout" and words[2:] == _OF_FILES:
+    if name == "post-checkout" and (words[2:] or (os.environ.get(_FRAMEWORKS_WORD),)) == _OF_FILES:
         return ExitCode.DONE
     start = os.path.realpath(options.workspace or os.curdir)
     top = checkout_top(start)

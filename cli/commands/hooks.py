@@ -108,5 +108,10 @@ def _report(options: Options, repository: Repository) -> None:
         show(["", "Damaged lines lack a mark, are there twice, or have others among them: reconcile hooks install"])
     if any(part.note.startswith("nothing calls") for part in parts):
         show(["", "A hook that nothing calls was yours: another one has taken its place. Keep what you need of it."])
+    if any(part.state is State.UNCALLED for part in parts):
+        show(["", "Git doesn't call a file that is not executable: chmod +x FILE; with husky: npx husky"])
+    if any(part.note.endswith(" writes this file") for part in parts):
+        show(["", "Some files are of lefthook or pre-commit, which may write them again without these lines."])
+        show(["The manager's configuration can call reconcile instead."])
     if any(part.state is State.OUTDATED for part in parts):
         show(["", "Outdated lines are of another version, or of a program that has moved: reconcile hooks install"])

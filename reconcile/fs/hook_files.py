@@ -14,6 +14,7 @@ REFUSED = 4
 BEGIN = b"# reconcile: begin\n"
 END = b"# reconcile: end\n"
 _SHELL = re.compile(rb"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:ba|da|k|z)?sh\b[^\n]*\n")
+_FIRST = re.compile(rb"#![^\n]*\n")
 
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _OURS = re.compile(
@@ -29,19 +30,26 @@ def block(*lines: str) -> bytes:
     return BEGIN + "".join(f"{line}\n" for line in lines).encode() + END
 
 
-def with_block(content: bytes, added: bytes) -> bytes | None:
+def with_block(content: bytes, added: bytes, *, is_for_shell: bool = False) -> bytes | None:
     """Return a shell script with a block in front of its commands, instead of an earlier block.
 
-    None if the content is no script for a shell.
+    None if the content is no script for a shell. ``is_for_shell``: a shell runs it, whatever its first line says.
     """
     bare = without_block(content)
     if bare is None:
         bare = content
-    first = _SHELL.match(bare)
+    first = (_FIRST if is_for_shell else _SHELL).match(bare)
     if first is not None:
         return bare[: first.end()] + added + bare[first.end() :]
-    # A script without a first line is run by a shell, as husky does with the files of its users.
-    return added + bare if bare.isascii() and not bare.startswith(b"#!") else None
+    # A script without a first line is run by a shell.
+    return added + bare if not bare.startswith(b"#!") and (is_for_shell or _is_text(bare)) else None
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False
 
 
 def in_front(content: bytes, added: bytes) -> bytes:

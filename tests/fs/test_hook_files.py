@@ -78,3 +78,11 @@ def test_a_mark_in_the_users_own_text_stays(text: bytes) -> None:
         assert block_of(content) == OURS
         assert without_block(content) == text
         assert in_front(content, OURS) == OURS + text
+
+
+@pytest.mark.parametrize("content", ["# 🐶\necho mine\n".encode(), b"#!/usr/bin/env node\necho \xff\n", b"\xff\0\n"])
+def test_a_script_that_a_shell_runs_gets_a_block(content: bytes) -> None:
+    changed = with_block(content, OURS, is_for_shell=True)
+    assert changed is not None
+    assert (block_of(changed), without_block(changed)) == (OURS, content)
+    assert (with_block(content, OURS) is None) == (b"\xff" in content)

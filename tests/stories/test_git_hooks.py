@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.planted import KINDS
+from tests.support.projects.git_hooks import hooks, refused, settle, tree, tried, with_secret
 from tests.support.projects.git_world import CHILD, OTHER, PARENT, commit, git, place
 from tests.support.projects.watcher import Watching, until
 from tests.support.projects.world import (
@@ -40,32 +44,6 @@ NAMES = ("pre-commit", "post-checkout", "post-merge", "post-rewrite")
 def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let git's hooks find the command, and no other one."""
     monkeypatch.setenv("PATH", f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}")
-
-
-def hooks(world: World, *args: str, code: int = 0) -> str:
-    found = world.run("--workspace", world.project, "hooks", *args)
-    assert found.exit_code == code, found.output
-    return str(found.output)
-
-
-def tried(world: World, *args: str) -> tuple[int, str]:
-    """Run git; its exit code and what it prints about errors."""
-    done = subprocess.run(["git", *args], cwd=world.project, capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
-
-
-def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
-    """Return content and mode of each file of a repository that reconcile or a user writes."""
-    return {
-        str(path.relative_to(directory)): (path.read_bytes(), path.stat().st_mode)
-        for path in files(directory)
-        if ".git/objects" not in str(path)
-    }
-
-
-def settle(world: World) -> None:
-    """Wait until no run in the background holds the lock."""
-    world.reconcile()
 
 
 def test_removal_leaves_the_repository_byte_for_byte(story: World) -> None:
@@ -272,17 +250,6 @@ def test_the_hooks_of_a_worktree_are_those_of_its_repository(story: World, tmp_p
     until(lambda: story.event_count(PARENT) == 9, "at once, but for a loaded machine")
 
 
-def refused(world: World, *words: str) -> None:
-    """Demand that a commit is refused with these words, and that git would make it without the hook."""
-    git(world.project, "add", "-A")
-    before = git(world.project, "rev-parse", "HEAD")
-    code, said = tried(world, "commit", "-qm", "not to be made")
-    assert code == 1, said
-    for each in words:
-        assert each in said
-    assert git(world.project, "rev-parse", "HEAD") == before
-
-
 def test_a_private_conversation_is_not_committed(story: World) -> None:
     hooks(story, "install")
     directory = place(story, OTHER)
@@ -440,12 +407,6 @@ def two_projects(story: World) -> tuple[World, Path]:
     shutil.rmtree(top / ".jp", ignore_errors=True)
     commit(story, "two projects")
     return World(top / "one", story.run, story.user_data), top
-
-
-def with_secret(path: Path) -> str:
-    secret = next(iter(KINDS.values()))(random.Random(1))
-    write_json(path, [*json.loads(path.read_bytes()), events(1, "g")[0] | {"content": f"key: {secret}"}], LONG_AGO)
-    return secret
 
 
 @pytest.mark.parametrize("name", ["one", "two"])
@@ -730,6 +691,33 @@ def test_modules_of_others_do_not_replace_the_check(story: World, variable: str,
     assert "a secret" in done.stderr
 
 
+def test_packages_of_another_user_directory_do_not_replace_the_check(story: World, tmp_path: Path) -> None:
+    """A program outside of a virtual environment, as `pip install --user` makes it, runs what is there at its start."""
+    purelib = sysconfig.get_path("purelib")
+    program = tmp_path / "bin" / "reconcile"
+    program.parent.mkdir()
+    base = os.path.join(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
+    program.write_text(
+        f"#!{base}\nimport site\nsite.addsitedir({purelib!r})\nfrom reconcile_cli.start import start\nstart()\n"
+    )
+    program.chmod(0o755)
+    packages = tmp_path / "hostile" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "hostile.pth").write_text("import os; os._exit(0)\n")
+    env = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    hostile = {**env, "PYTHONUSERBASE": str(tmp_path / "hostile")}
+    done = subprocess.run([program, "no such command"], env=hostile, capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("this Python has no directory of its user's packages")
+    hooks(story, "install")
+    with_secret(place(story, PARENT) / "events.json")
+    git(story.project, "add", "-A")
+    done = subprocess.run(
+        ["git", "commit", "-qm", "x"], cwd=story.project, env=hostile, capture_output=True, check=False
+    )
+    assert (done.returncode, b"a secret" in done.stderr) == (1, True), done.stderr
+
+
 def test_settings_of_the_users_with_the_same_names_stay(story: World) -> None:
     config = story.project / ".git" / "config"
     before = config.read_bytes()
@@ -816,3 +804,68 @@ def test_after_a_killed_hook_and_beside_another_commit_a_commit_is_checked(story
     assert 0 in [each.wait() for each in both]
     with_secret(place(story, OTHER) / "events.json")
     refused(story, "a secret")
+
+
+def test_the_hook_by_hand_in_a_directory_below_the_top(story: World) -> None:
+    hooks(story, "install")
+    below = story.project / "below"
+    below.mkdir()
+    hook = story.project / ".git" / "hooks" / "pre-commit"
+    with_secret(place(story, PARENT) / "events.json")
+    assert subprocess.run([hook], cwd=below, check=False).returncode == 0
+    git(story.project, "add", "-A")
+    for directory in (below, story.workspace, story.project):
+        done = subprocess.run([hook], cwd=directory, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.count("a secret")) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["pre-commit", "post-checkout"])
+def test_nothing_remains_of_a_killed_process_of_a_hook(story: World, name: str, tmp_path: Path) -> None:
+    """The process ends; git goes on, refuses or switches, and the next commit and run do their work."""
+    program = tmp_path / "bin" / "reconcile"
+    program.parent.mkdir()
+    pid = tmp_path / "pid"
+    program.write_text(f'#!/bin/sh\necho $$ > "{pid}.new"; mv "{pid}.new" "{pid}"\nexec {SCRIPT} "$@"\n')
+    program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    hooks(story, "install")
+
+    def names() -> set[str]:
+        return {str(path) for top in (story.project, story.state) for path in files(top) if "objects" not in str(path)}
+
+    for delay in (0.02, 0.1, 0.2, 0.3):
+        append(place(story, PARENT), 1, "g", LONG_AGO + int(1000 * (1 + delay)) * SECOND)
+        git(story.project, "add", "-A")
+        args = ["commit", "-qm", "x"]
+        if name == "post-checkout":
+            git(story.project, "commit", "-qnm", "x")
+            args = ["switch", "-qc", f"after-{delay}"]
+        before = names()
+        pid.unlink(missing_ok=True)
+        running = subprocess.Popen(["git", *args], cwd=story.project, env=env, stderr=subprocess.PIPE, text=True)
+        until(pid.exists, "the hook runs")
+        time.sleep(delay)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+        _, said = running.communicate()
+        assert (running.returncode, "could not be checked" in said) == (
+            (1, True) if name == "pre-commit" else (0, False)
+        )
+        assert not [path for path in names() - before if f"after-{delay}" not in path]
+    settle(story)
+    append(place(story, PARENT), 1, "h", LONG_AGO + 3000 * SECOND)
+    git(story.project, "add", "-A")
+    assert tried(story, "commit", "-qm", "y")[0] == 0
+    with_secret(place(story, OTHER) / "events.json")
+    refused(story, "a secret")
+
+
+def test_a_secret_that_no_hook_saw_is_listed(story: World) -> None:
+    hooks(story, "install")
+    with_secret(place(story, PARENT) / "events.json")
+    git(story.project, "add", "-A")
+    made = git(story.project, "commit-tree", git(story.project, "write-tree").strip(), "-p", "HEAD", "-m", "x").strip()
+    git(story.project, "update-ref", "HEAD", made)
+    said = str(story.run("--workspace", story.project, "doctor", "--secrets").output)
+    assert f"{PARENT}-parent/events.json: event 8: " in said
+    assert f"in git since {made[:12]}, not pushed" in said
