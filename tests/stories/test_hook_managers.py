@@ -319,3 +319,25 @@ def test_the_configuration_of_the_real_framework_calls_the_check(story: World) -
     real("pre-commit", "install", *[word for name in NAMES for word in ("-t", name)], directory=story.project)
     assert states(story) == ["not installed, .pre-commit-config.yaml calls reconcile"] * 4
     checked(story)
+
+
+def test_each_worktree_has_its_own_hooks_in_the_checkout(story: World, tmp_path: Path) -> None:
+    git(story.project, "config", "core.hooksPath", "my/hooks")
+    hooks(story, "install")
+    before = (story.project / ".git" / "config").read_bytes()
+    git(story.project, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "beside")
+    beside = World(tmp_path / "beside", story.run, story.user_data)
+    assert states(beside) == ABSENT
+    commit(story, "hooks")
+    git(beside.project, "merge", "-q", "feature")
+    assert states(beside) == INSTALLED
+    for world in (beside, story):
+        with_secret(place(world, PARENT) / "events.json")
+        refused(world, "a secret")
+        git(world.project, "reset", "-q", "--hard")
+    hooks(story, "remove")
+    assert states(story) == ABSENT
+    assert states(beside) == INSTALLED
+    hooks(beside, "remove")
+    assert not (beside.project / "my").exists()
+    assert (story.project / ".git" / "config").read_bytes() == before
