@@ -862,10 +862,12 @@ def test_nothing_remains_of_a_killed_process_of_a_hook(story: World, name: str, 
 
 def test_a_secret_that_no_hook_saw_is_listed(story: World) -> None:
     hooks(story, "install")
-    with_secret(place(story, PARENT) / "events.json")
+    directory = story.workspace / "17500000008-new"
+    shutil.copytree(place(story, OTHER), directory)
+    with_secret(directory / "events.json")
     git(story.project, "add", "-A")
     made = git(story.project, "commit-tree", git(story.project, "write-tree").strip(), "-p", "HEAD", "-m", "x").strip()
     git(story.project, "update-ref", "HEAD", made)
     said = str(story.run("--workspace", story.project, "doctor", "--secrets").output)
-    assert f"{PARENT}-parent/events.json: event 8: " in said
+    assert "17500000008-new/events.json: event 5: " in said
     assert f"in git since {made[:12]}, not pushed" in said
