@@ -43,7 +43,7 @@ endif
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test fake-disk worlds stories git-stories soak walk race browser faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
+.PHONY: help demo test fake-disk worlds stories git-stories soak walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
 .DELETE_ON_ERROR:
 
 help:
@@ -55,6 +55,7 @@ help:
 	@echo 'make walk      through the history of a clone of JP (RECONCILE_JP_MIRROR=DIR), WALK_STEPS=500 steps from WALK_SEED=1'
 	@echo 'make race      eight programs that use the library, and a watcher, killed at random, RACE_EVENTS=200 events each'
 	@echo 'make browser   the page of ls --tree --html in Chromium (skipped where there is none)'
+	@echo 'make agents    what is known of Claude Code, tried with the program itself, from npm (skipped where there is none)'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
 	@echo 'make git-stories  random branches, merges, rebases and stashes in three worktrees, GIT_ROUNDS=1000 from GIT_SEED=1'
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; a failing input is kept as a test'
@@ -121,6 +122,10 @@ faults: $(VENV)/.installed-dev
 
 browser: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/browser $(ARGS)
+
+# The program is installed into .pytest_cache/agents (600 MB), and answered by a stub: no account, and no network.
+agents: $(VENV)/.installed-dev
+	$(BIN)/pytest -m slow -rs tests/agents $(ARGS)
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutation --every $(MUTANTS_EVERY) --for $(MUTANTS_FOR) --only '$(MUTANT)' $(MODULES)

@@ -21,7 +21,7 @@ _RECORDS = ("CHANGELOG.md", "tests/docs/test_citations.py")
 _READ = (".py", ".md", ".scenario", ".schema.json", ".toml", ".sh", ".yml", "Makefile", "run")
 
 _PAGE = re.compile(r"(?<![\w./-])(?P<path>(?:[\w-]+/)*[\w-]+\.md)(?:#(?P<anchor>[\w-]+)(?![\w{-]))?")
-_OURS = re.compile(r"docs/|fixtures/\w*\.md|DESIGN\.md|(?:formats/)?(?:jp|leslie|claudesidian)\.md")
+_OURS = re.compile(r"docs/|fixtures/\w*\.md|DESIGN\.md|(?:formats/)?(?:jp|leslie|claudesidian|claude-code)\.md")
 _BARE = re.compile(r"\bDESIGN\b|§ ?\d|\b[Ss]ections? \d|\b[Ii]ssues? \d|\b[Rr](?:ow|ule)s? \d|(?<![\w)\]])\(\d\.\d\)")
 """A section, row or rule without its page, or an issue. In `docs/design`, where the rules are, a number is enough."""
 
