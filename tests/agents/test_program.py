@@ -179,8 +179,10 @@ def test_the_name_of_a_project_directory(program: Program, tmp_path: Path, name:
 
 
 def test_subagents_and_long_results_are_beside_the_session(program: Program, project: Path, session: Path) -> None:
+    before = session.read_bytes()
     assert has_history(program.say(LONG_OUTPUT, cwd=project, resume=session.stem))
     assert has_history(program.say(SUBAGENT, cwd=project, resume=session.stem))
+    assert session.read_bytes().startswith(before)
     (result,) = session.with_suffix("").glob("tool-results/*.txt")
     assert result.read_text().splitlines() == [str(number) for number in range(1, 20001)]
     (agent,) = session.with_suffix("").glob("subagents/agent-*.jsonl")
