@@ -31,7 +31,7 @@ _SLASHES: Final = re.compile(rb"(?<!\\)\\++/")
 _SPACE: Final = rb"(?:[\s\x1c-\x1f\x80-\xff]|\\++(?:[bfnrt]|u[0-9A-Fa-f]{4}))"
 _CODED: Final = re.compile(rb'"([A-Za-z0-9+/_=\\\r\n-]{16,}+)%b{0,6}+(?=\\*+")' % _SPACE)
 """A string in quotes that may be base64, in any alphabet, also in lines. White space may follow: at most six bytes."""
-_LINE_ENDS: Final = re.compile(rb"(?<!\\)\\++(?:[rn]|u000[aAdD])?|[\r\n]")
+_LINE_ENDS: Final = re.compile(rb"(?<!\\)\\++(?:[rn]|u000[adAD])?|[\r\n]")
 _URLSAFE: Final = bytes.maketrans(b"-_", b"+/")
 
 
