@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import Outcome
     from reconcile.model.plan import Action, Conflict, Plan
+    from reconcile.model.policy import Policy
 
     from .text import Style
 
@@ -90,7 +91,7 @@ def chosen_lines(plan: Plan, outcome: Outcome, heading: Heading, style: Style, s
     found: dict[tuple[str, str], list[Action]] = {}
     for entry in outcome.results.values():
         action = entry.action
-        answer = policy.choices.get((action.conversation, action.unit)) or policy.decisions.get(action.conversation)
+        answer = _answer(policy, action)
         replaces = action.kind in (Kind.COPY, Kind.PROJECT) and action.case in _BOTH_VALID
         if entry.is_done and replaces and answer is not None and not (answer is Take.BOTH and action.unit == STREAM):
             found.setdefault((action.conversation, action.unit), []).append(action)
@@ -101,13 +102,15 @@ def chosen_lines(plan: Plan, outcome: Outcome, heading: Heading, style: Style, s
     for action in listed:
         yield from heading(action.conversation, action.title, "  ")
         other = action.target.side
-        both = (
-            policy.choices.get((action.conversation, action.unit), policy.decisions.get(action.conversation))
-            is Take.BOTH
-        )
-        chosen = "only one can stay, and the {}'s is taken" if both else "the {}'s is taken, as chosen"
+        is_both = _answer(policy, action) is Take.BOTH
+        chosen = "only one can stay, and the {}'s is taken" if is_both else "the {}'s is taken, as chosen"
         words = f"{unit_text(action.unit)}: {chosen.format(other.other)}; to bring the {other}'s back:"
         yield from wrap(clean(words), style.columns, "    ")
         command = restore_of(action.conversation, outcome.run or "", action.unit)
         yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))
     yield ""
+
+
+def _answer(policy: Policy, action: Action) -> Take | None:
+    """Return what a person has chosen for the unit of an action."""
+    return policy.choices.get((action.conversation, action.unit)) or policy.decisions.get(action.conversation)

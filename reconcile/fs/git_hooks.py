@@ -187,12 +187,10 @@ class Repository(Struct, frozen=True):
             if not self._is_ours(section):
                 continue
             for key, value in self._settings():
-                is_command = key == f"{section}.{command}"  # in any version
-                if (
-                    key.startswith(f"{section}.")
-                    and _values(self.top, key)
-                    and (is_command or set(_values(self.top, key)) == {value})
-                ):
+                if not key.startswith(f"{section}."):
+                    continue
+                values = set(_values(self.top, key))
+                if values and (values == {value} or key == f"{section}.{command}"):  # a command of any version
                     _ask(self.top, "config", "--local", "--unset-all", key)
 
     def parts(self) -> Iterator[Part]:

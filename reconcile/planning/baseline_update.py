@@ -108,7 +108,8 @@ def update_baseline(
 def brought(plan: Plan) -> frozenset[str]:
     """Return the conversations that a plan saves from the workspace into a store that lacks them.
 
-    What `undo` and `restore` put back from the vault was removed on purpose, and its absence is no loss of the store.
+    A run has removed what `undo` and `restore` put back from the vault, so that its absence is no loss of the store. An
+    empty store is known as lost without this (`Plan.store_lost`).
     """
     return frozenset(
         action.conversation
