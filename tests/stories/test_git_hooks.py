@@ -821,12 +821,19 @@ def test_the_hook_by_hand_in_a_directory_below_the_top(story: World) -> None:
 
 @pytest.mark.parametrize("name", ["pre-commit", "post-checkout"])
 def test_nothing_remains_of_a_killed_process_of_a_hook(story: World, name: str, tmp_path: Path) -> None:
-    """The process ends; git goes on, refuses or switches, and the next commit and run do their work."""
+    """The process ends; git goes on, refuses or switches, and the next commit and run do their work.
+
+    A hook that ends before the kill has done its work. The next run that writes takes over SQLite's log and the lock.
+    """
     program = tmp_path / "bin" / "reconcile"
     program.parent.mkdir()
-    pid = tmp_path / "pid"
-    program.write_text(f'#!/bin/sh\necho $$ > "{pid}.new"; mv "{pid}.new" "{pid}"\nexec {SCRIPT} "$@"\n')
+    pid, status = tmp_path / "pid", tmp_path / "status"
+    program.write_text(
+        f'#!/bin/sh\n{SCRIPT} "$@" &\necho $! > "{pid}.new"; mv "{pid}.new" "{pid}"\n'
+        f'wait $!; status=$?; echo $status > "{status}"; exit $status\n'
+    )
     program.chmod(0o755)
+    killed = []
     env = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
     hooks(story, "install")
 
@@ -848,10 +855,12 @@ def test_nothing_remains_of_a_killed_process_of_a_hook(story: World, name: str, 
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(pid.read_text()), signal.SIGKILL)
         _, said = running.communicate()
-        assert (running.returncode, "could not be checked" in said) == (
-            (1, True) if name == "pre-commit" else (0, False)
-        )
-        assert not [path for path in names() - before if f"after-{delay}" not in path]
+        killed.append(int(status.read_text()) == 128 + signal.SIGKILL)
+        refusal = killed[-1] and name == "pre-commit"
+        assert (running.returncode, "could not be checked" in said) == (int(refusal), refusal)
+        expected = (f"after-{delay}", "state.sqlite-", "lock.json")
+        assert not [path for path in names() - before if not any(part in path for part in expected)]
+    assert killed[0]
     settle(story)
     append(place(story, PARENT), 1, "h", LONG_AGO + 3000 * SECOND)
     git(story.project, "add", "-A")
