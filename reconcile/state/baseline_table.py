@@ -318,10 +318,14 @@ def _list_lost(connection: sqlite3.Connection) -> None:
 
 
 def _any_believed(connection: sqlite3.Connection, checkout: int, conversations: Collection[str]) -> bool:
-    """Tell whether another checkout relies on the store for one of these conversations."""
+    """Tell whether another checkout relies on the store for one of these conversations.
+
+    A run has removed those of the tombstones, so that their absence is no loss of the store.
+    """
     sql = "SELECT id FROM checkout WHERE id <> ? AND store_identity <> ?"
     checkouts = select(connection, sql, (checkout, LOST))
-    sql = "SELECT conversation FROM agreed WHERE checkout = ?"
+    sql = """SELECT conversation FROM agreed WHERE checkout = ?
+        AND conversation NOT IN (SELECT conversation FROM tombstone)"""
     return any(
         _select_for(connection, batch, sql, other) for (other,) in checkouts for batch in _batches(conversations)
     )

@@ -63,7 +63,8 @@ class Memories:
         """Take in what a run has changed; new intents say which one it was. ``brought``: see `BaselineUpdate`."""
         others = {name: each for name, each in self.own.items() if name != workspace}
         believing = [each for each in others.values() if each.store_identity not in (None, LOST)]
-        if changes.store_lost or any(not each.agreed.keys().isdisjoint(brought) for each in believing):
+        unremoved = set(brought) - self.tombstones.keys()
+        if changes.store_lost or any(not each.agreed.keys().isdisjoint(unremoved) for each in believing):
             for name, each in others.items():
                 if each.agreed.keys() - self.tombstones.keys():
                     self.own[name] = replace(each, store_identity=each.store_identity and LOST)
