@@ -256,6 +256,8 @@ def _answers(
             show_them = partial(print_differences, engine.session, board.views, options)
             answered = ask_about_conflicts(options, answered, conflicts, show_them)
         is_shown = answered == policy
+        if answered.accept_bulk > policy.accept_bulk:
+            confirm = ""  # a person has just said yes to what the run does
         pass_ = pass_ if is_shown else engine.plan(answered)
     if confirm and (pass_.plan.actions or pass_.plan.put_off) and not options.yes:
         if not is_shown:

@@ -132,8 +132,9 @@ def step_counts(steps: tuple[Step, ...]) -> str:
 def _phrase(step: Step) -> tuple[str, str, str]:
     record = json.loads(step.record)
     side, _, target = record["target"].partition(":")
+    reason = record["reason"]
     whole, renames = step.unit == WHOLE, is_rename(_path(record["source"]), target)
-    return phrase_of(step.kind, side, whole=whole, renames=renames), step.conversation, side
+    return phrase_of(step.kind, side, reason, whole=whole, renames=renames), step.conversation, side
 
 
 def _path(place: str | None) -> str | None:

@@ -150,7 +150,7 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
     with_secrets = dict(policy.allow_secrets)
     for item in filter(is_question, held):
         if item.reason is Reason.BULK:
-            accept = confirm(f"\n{wrapped_question(item.message)}.\n  Continue? The vault keeps what is removed.")
+            accept = confirm(f"\n{wrapped_question(item.message)}.\n  Remove them? The vault keeps what is removed.")
         elif item.reason is Reason.SECRET and item.conversation is not None:
             question = "Publish it all the same, and allow these secrets from now on?"
             if confirm(f"\n{wrapped_question(f'{named(item)}: {item.message}')}\n  {question}"):

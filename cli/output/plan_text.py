@@ -25,7 +25,7 @@ from .interaction import is_interactive, print_message
 from .screen import command_lines, show_paged, wrap
 from .summary import result_lines, summary, verb
 from .text import MAX_INDENT, Style, clean, heading, pad, shorten, show, size, width
-from .words import DIRECTED, PLACES, PUBLISH, REMOVALS, VERB_COLUMNS, is_rename
+from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -336,7 +336,8 @@ def detail(action: Action, *, verbose: bool = False) -> str:
     if action.kind is Kind.FORK:  # in the columns of its publication
         return f"{pad(_direction(action), 9)}  {pad(parts[0], 8)}  {''.join(parts[1:])}".rstrip()
     if kind in DIRECTED:
-        unit = PUBLISH if action.unit == WHOLE and action.kind is Kind.PROJECT else unit
+        if action.unit == WHOLE and action.kind is Kind.PROJECT:
+            unit = publication_word(action.reason.value)
         return f"{pad(unit, 9)}  {pad(parts[0], 8)}  {''.join(parts[1:])}".rstrip()
     return "  ".join((_direction(action), *([] if action.unit == WHOLE else [unit]), *parts))
 

@@ -96,7 +96,7 @@ def _conflicts(count: int, *, done: bool) -> str:
 
 def _phrase(action: Action) -> tuple[str, str, str]:
     renames, side = is_rename(_source(action), action.target.path), action.target.side.value
-    phrase = phrase_of(action.kind.value, side, whole=action.unit == WHOLE, renames=renames)
+    phrase = phrase_of(action.kind.value, side, action.reason.value, whole=action.unit == WHOLE, renames=renames)
     return phrase, action.conversation, side
 
 

@@ -30,6 +30,10 @@ RENAME = "rename"
 """The verb of a move that changes the directory's name only."""
 PUBLISH = "publish"
 """Stands beside ``-> workspace`` where the workspace lacks the whole conversation."""
+RESTORE = "restore"
+"""Stands there instead where the workspace had it before."""
+_RESTORING = frozenset({"recovered", "restored", "taken-back"})
+"""The reasons of actions that bring back."""
 VERB_COLUMNS = max(map(len, VERBS.values()))
 DIRECTED = frozenset({"copy", "project"})
 """Kinds whose verb is the direction itself."""
@@ -73,6 +77,8 @@ PHRASES: Mapping[str, tuple[str, str]] = {
     "add": ("added to the store", "to add to the store"),
     "store": ("updated in the store", "to update in the store"),
     "publish": ("published", "to publish"),
+    "restore workspace": ("restored in the workspace", "to restore in the workspace"),
+    "restore store": ("restored in the store", "to restore in the store"),
     "workspace": ("updated in the workspace", "to update in the workspace"),
     "fork": ("fork created", "fork to create"),
     "parent": ("parent set", "parent to set"),
@@ -100,8 +106,15 @@ def is_rename(source: str | None, target: str) -> bool:
     return source is not None and source.rpartition("/")[0] == target.rpartition("/")[0]
 
 
-def phrase_of(kind: str, side: str, *, whole: bool, renames: bool) -> str:
+def publication_word(reason: str) -> str:
+    """Return the word of an action that brings a whole conversation into the workspace for this reason."""
+    return RESTORE if reason in _RESTORING else PUBLISH
+
+
+def phrase_of(kind: str, side: str, reason: str, *, whole: bool, renames: bool) -> str:
     """Return the key in `PHRASES` of an action. ``whole``: it is about all files of a conversation."""
+    if whole and kind in DIRECTED and reason in _RESTORING:
+        return f"restore {side}"
     if kind == "copy":
         return "add" if whole else "store"
     if kind == "project":

@@ -16,7 +16,7 @@ from reconcile.planning.conflicts import newer_side
 
 from ..output.conflict_questions import is_undecided
 from ..output.summary import verb
-from ..output.words import PUBLISH
+from ..output.words import publication_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,7 +95,8 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
         if self.status is not Status.PLANNED:
             return "" if self.status is Status.ABOVE else self.status.value
         action = min(self.actions, key=_weight)
-        return PUBLISH if action.kind is Kind.PROJECT and action.unit == WHOLE else verb(action)
+        publishes = action.kind is Kind.PROJECT and action.unit == WHOLE
+        return publication_word(action.reason.value) if publishes else verb(action)
 
     @property
     def is_question(self) -> bool:

@@ -108,8 +108,8 @@ def update_baseline(
 def brought(plan: Plan) -> frozenset[str]:
     """Return the conversations that a plan saves from the workspace into a store that lacks them.
 
-    A run has removed what `undo` and `restore` put back from the vault, so that its absence is no loss of the store. Tombstones say the same of other removals. An
-    empty store is known as lost without this (`Plan.store_lost`).
+    A run has removed what `undo` and `restore` put back from the vault, so that its absence is no loss of the store.
+    Tombstones say the same of other removals. An empty store is known as lost without this (`Plan.store_lost`).
     """
     return frozenset(
         action.conversation

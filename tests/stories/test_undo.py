@@ -732,3 +732,14 @@ def test_after_the_undo_of_a_conflict_status_names_the_ways_on_as_a_run_does(und
     assert "Nothing to do." not in standing
     for side in ("store", "workspace"):
         assert f"reconcile resolve jp-c{FIRST} --take {side}" in standing
+
+
+def test_at_a_terminal_the_undo_of_a_recovery_asks_once(world: World) -> None:
+    three(world)
+    for number in (THIRD + 1, THIRD + 2):
+        write_conversation(world.workspace / f"{number}-it", "It", events(3))
+    world.reconcile()
+    shutil.rmtree(world.workspace)
+    world.run("recover", "-w", world.project, "--yes")
+    code, shown = at_terminal("-w", world.project, "undo", answers="y\n")
+    assert (code, shown.count("?"), listing(world.workspace)) == (0, 1, {}), shown
