@@ -50,7 +50,7 @@ def candidates(kind: str, options: Options, incomplete: str) -> list[CompletionI
     return list(kinds[kind](options, incomplete))
 
 
-_FORMATS = ("jp", "plain", "leslie", "claudesidian")
+_FORMATS = ("jp", "plain", "leslie", "claudesidian", "claude-code")
 
 
 def _ids(options: Options, text: str) -> Iterator[CompletionItem]:

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.locate import MARKS, format_at, locate, lost_format
+from reconcile.adapters.locate import MARKS, format_at, locate, unmarked_format
 from reconcile.adapters.roots import Request, refuse_state_inside
 from reconcile.config import Settings, load_settings
 from reconcile.model.options import Layout, Prefer
@@ -41,14 +41,14 @@ def find_roots(options: Options) -> Roots:
 def format_here(options: Options) -> str | None:
     """Return the format with fixed places that ``--format`` or the marks of the directory name; None: another."""
     if options.format is not None:
-        return options.format if options.format in MARKS else None
+        return options.format if options.format in (*MARKS, "claude-code") else None
     return format_at(_request(options).path(options.workspace or ""))
 
 
 def fixed_format(options: Options) -> str | None:
     """Return the format of `format_here`, or the one whose marks were here at the last run; None: another."""
     present = format_here(options)
-    return present if present is not None or options.format is not None else lost_format(_request(options))
+    return present if present is not None or options.format is not None else unmarked_format(_request(options))
 
 
 def _request(options: Options) -> Request:

@@ -11,12 +11,10 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.roots import LocateError, Request, Roots, refuse_link, within
-from reconcile.fs.git_state import path_in_repository
+from reconcile.adapters.roots import LocateError, Request, Roots, refuse_link, store_of, within
 from reconcile.fs.hashing import digest
 from reconcile.fs.paths import directory_identity, is_directory, status_at, with_parents
 from reconcile.model.names import CHILDREN
-from reconcile.state.directory import data_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,8 +59,6 @@ def _is_marked(mark: str) -> bool:
 
 FOLDERS = {"leslie": ".leslie", "claudesidian": ""}
 """The folder of the project that is the workspace's side; empty: the project itself, of which a part is read."""
-_STORES = "stores"
-_LENGTH = 16
 
 
 def locate_fixed(format_name: str, request: Request) -> Roots:
@@ -105,13 +101,6 @@ def lost_project(format_name: str, request: Request) -> str | None:
     """Return the nearest directory upwards whose folder is gone and that has a durable copy."""
     start = request.path(request.workspace or "")
     return next((at for at in with_parents(start) if os.path.isdir(store_of(format_name, at, request))), None)
-
-
-def store_of(format_name: str, project: str, request: Request) -> str:
-    """Return the default place of the durable copy of a project."""
-    home = path_in_repository(project)
-    name = f"{os.path.basename(home) or 'root'}-{digest(os.fsencode(home))[:_LENGTH]}"
-    return os.path.join(data_directory(request.platform), _STORES, format_name, name)
 
 
 Finder: TypeAlias = "Callable[[Request], Roots]"
@@ -188,7 +177,7 @@ def _detect_format(request: Request) -> str:
             f"{lost}: the .jp directory of this checkout is missing",
             "restore it: reconcile recover (or git checkout -- .jp)",
         )
-    if (other := format_at(start) or lost_format(request)) is not None:
+    if (other := format_at(start) or unmarked_format(request)) is not None:
         return other
     raise LocateError(
         f"no workspace in {start} or above it (no .jp directory)",
@@ -197,13 +186,20 @@ def _detect_format(request: Request) -> str:
     )
 
 
-def lost_format(request: Request) -> str | None:
-    """Return the format of a project whose folder is gone but has a durable copy; None inside a JP project."""
+def unmarked_format(request: Request) -> str | None:
+    """Return the format of a project without a mark; None inside a JP project.
+
+    Its folder is gone but has a durable copy, or its sessions are in the user's home.
+    """
     from reconcile.adapters.jp.roots import find_project
 
     if find_project(request.path(request.workspace or "")) is not None:
         return None
-    return next((name for name in FOLDERS if lost_project(name, request) is not None), None)
+    if (lost := next((name for name in FOLDERS if lost_project(name, request) is not None), None)) is not None:
+        return lost
+    from reconcile.adapters.claude_code.directories import project_at
+
+    return "claude-code" if project_at(request) is not None else None
 
 
 def _refuse_encoding() -> None:
@@ -279,7 +275,14 @@ def _plain(request: Request) -> Roots:
     )
 
 
+def _claude_code(request: Request) -> Roots:
+    from reconcile.adapters.claude_code.directories import locate_claude_code
+
+    return locate_claude_code(request)
+
+
 FINDERS: dict[str, Finder] = {
+    "claude-code": _claude_code,
     "claudesidian": partial(locate_fixed, "claudesidian"),
     "jp": _jp,
     "leslie": partial(locate_fixed, "leslie"),

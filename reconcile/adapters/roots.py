@@ -9,10 +9,17 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.errors import ReconcileError
+from reconcile.fs.git_state import path_in_repository
+from reconcile.fs.hashing import digest
 from reconcile.model.names import CHILDREN
+from reconcile.state.directory import data_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_STORES = "stores"
+_LENGTH = 16
 
 
 class LocateError(ReconcileError):
@@ -61,6 +68,11 @@ class Roots(NamedTuple):
     """The target of the store's side, if it was a symbolic link when it was located."""
 
     @property
+    def is_in_project(self) -> bool:
+        """Whether the workspace lies in the project; the directories of Claude Code are in the user's home."""
+        return self.workspace == self.project or within(self.workspace, self.project)
+
+    @property
     def noun(self) -> str:
         """The noun for one entry."""
         return "conversation" if self.inner else "record"
@@ -76,7 +88,12 @@ class Roots(NamedTuple):
 
     def in_checkout(self, project: str) -> Roots:
         """Return the sides with the workspace of another checkout, without its identity."""
-        workspace = os.path.normpath(os.path.join(project, os.path.relpath(self.workspace, self.project)))
+        if self.is_in_project:
+            workspace = os.path.normpath(os.path.join(project, os.path.relpath(self.workspace, self.project)))
+        else:
+            from reconcile.formats.claude_code.format import directory_name  # here: other formats need no name
+
+            workspace = os.path.join(os.path.dirname(self.workspace), directory_name(project))
         return self._replace(workspace=workspace, project=project, workspace_identity="")
 
     @property
@@ -88,6 +105,13 @@ class Roots(NamedTuple):
     def store_conversations(self) -> str:
         """The store's side, which may not exist. It was no symbolic link when it was located."""
         return self.leads_to or (os.path.join(self.store, self.inner) if self.inner else self.store)
+
+
+def store_of(format_name: str, project: str, request: Request) -> str:
+    """Return the default place of the durable copy of a project."""
+    home = path_in_repository(project)
+    name = f"{os.path.basename(home) or 'root'}-{digest(os.fsencode(home))[:_LENGTH]}"
+    return os.path.join(data_directory(request.platform), _STORES, format_name, name)
 
 
 def within(inner: str, outer: str) -> bool:

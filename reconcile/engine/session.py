@@ -30,9 +30,9 @@ from reconcile.model.policy import UndoRequest
 from reconcile.model.snapshot import METADATA, Fault, Side, Unreadable, is_same_directory
 from reconcile.model.units import Rules
 from reconcile.planning.decide import decide
-from reconcile.planning.planner import needs_contents, needs_events
+from reconcile.planning.planner import needs_contents, needs_events, needs_logs
 from reconcile.planning.rules.commit_order import doubts_of, split_archives
-from reconcile.scan.scan import CHANGED, inspect
+from reconcile.scan.scan import CHANGED, inspect, with_logs
 from reconcile.scan.scanner import Scanner
 from reconcile.state.baseline_table import BaselineUpdate
 from reconcile.state.database import State
@@ -173,6 +173,12 @@ class Session:
         if differ := needs_events(world.store, world.workspace, self.rules):
             world = self._inspected(world, differ)
             world = self._inspected(world, needs_contents(world.store, world.workspace), contents=True)
+        if logs := needs_logs(world.store, world.workspace, self.rules):
+            store, workspace = (
+                with_logs(snapshot, self.site.conversations(snapshot.side), self.format, logs)
+                for snapshot in (world.store, world.workspace)
+            )
+            world = WorldState(store, workspace, world.baseline)
         return replace(world, baseline=self._with_facts_in_doubt(world.store, world.workspace, world.baseline))
 
     def _inspected(self, world: WorldState, ids: Collection[str], *, contents: bool = False) -> WorldState:
@@ -233,6 +239,10 @@ class Session:
             if conversation is not None and self.format.lock_name(conversation) == name:
                 holders[conversation] = f"held by process {pid}"
         return holders
+
+    def git_operation(self) -> str | None:
+        """Return git's unfinished operation in the workspace, in words; None if there is none."""
+        return git_busy(self.roots.project) if self.roots.is_in_project else None
 
     def open_in_terminals(self, world: WorldState) -> tuple[str, ...]:
         """Return the conversations that JP has open in a terminal."""
@@ -347,7 +357,7 @@ class Session:
     def surroundings(self, policy: Policy) -> Policy:
         """Return the policy with this checkout's surroundings: whether git is busy, and the longest path in bytes."""
         room = PATH_MAX - len(os.fsencode(self.roots.workspace_conversations)) - 64
-        return replace(policy, git_busy=git_busy(self.roots.project), path_limit=room)
+        return replace(policy, git_busy=self.git_operation(), path_limit=room)
 
     @contextmanager
     def exclusively(

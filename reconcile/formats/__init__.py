@@ -39,11 +39,18 @@ def _claudesidian(ignore: tuple[str, ...]) -> Format:
     return ClaudesidianFormat(ignore)
 
 
+def _claude_code(ignore: tuple[str, ...]) -> Format:
+    from reconcile.formats.claude_code.format import ClaudeCodeFormat
+
+    return ClaudeCodeFormat(ignore)
+
+
 FORMATS: Mapping[str, Factory] = {
     "jp": _jp,
     "plain": _plain,
     "leslie": _leslie,
     "claudesidian": _claudesidian,
+    "claude-code": _claude_code,
 }
 """The factories of the formats by the value of ``--format``; a factory takes the additional ignore globs."""
 

@@ -84,6 +84,19 @@ class FixedPlaces(ABC):
     def entry(self, path: str, *, directory: bool) -> Entry:
         """Classify the entry at a path below the root."""
 
+    @property
+    def is_shared(self) -> bool:
+        """True: the program knows no other place, unless a format overrides this."""
+        return True
+
+    def is_log(self, conversation: str) -> bool:  # noqa: ARG002
+        """Return False: the content of a record is kept, unless a format overrides this."""
+        return False
+
+    def read_log(self, conversation: str, chunks: Iterable[bytes]) -> Metadata | Fault:
+        """Read a log like any other record."""
+        return self.read_record(conversation, b"".join(chunks))
+
     @abstractmethod
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
         """Check and read a record that is a single file."""
@@ -204,6 +217,10 @@ class FixedPlaces(ABC):
     def busy(self, inputs: object) -> str:  # noqa: ARG002
         """Return no reason: no process is known to be at work, unless a format overrides this."""
         return ""
+
+    def is_busy(self, conversation: str, inputs: object) -> bool:  # noqa: ARG002
+        """Tell whether the program locks this record, unless a format overrides this."""
+        return self.lock_name(conversation) is not None
 
     def mend(
         self,

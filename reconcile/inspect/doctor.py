@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.adapters.jp.locks import held_locks
-from reconcile.adapters.locate import FOLDERS
 from reconcile.apply.staging import STAGING, library_staging_name, staging_name
 from reconcile.engine.versions import lost_with_store
 from reconcile.fs.files import Directory, error_text, read_files
@@ -295,7 +294,7 @@ def _sources(session: Session, path: str) -> Iterator[tuple[str, ...]]:
     for checkout in sorted(session.state.checkouts(), key=lambda checkout: -checkout.last_seen):
         if checkout.project == session.project:
             continue
-        root = os.path.join(checkout.project, FOLDERS[session.format.name])
+        root = session.roots.in_checkout(checkout.project).workspace_conversations
         if _is_whole(session, path, _read(root, path)):
             words = f"{os.path.join(root, path)} is valid: copy it into the store, then to this workspace"
             take = f"reconcile resolve {record} --take"

@@ -101,8 +101,22 @@ class Places(Protocol):
     def is_derived(self, conversation: str) -> bool:
         """Return whether a record is derived from the others: each workspace has its own then, and the store none."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether a workspace gets the records that only the store has, unless it had them before."""
+
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
         """Parse a record that is a single file."""
+
+    def is_log(self, conversation: str) -> bool:
+        """Return whether a record is a file of any size that its program only appends to.
+
+        Its content is not kept in memory: the scan reads it with `read_log`, and loads it only if both sides have
+        different versions.
+        """
+
+    def read_log(self, conversation: str, chunks: Iterable[bytes]) -> Metadata | Fault:
+        """Parse such a record; the content of the result is empty."""
 
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Merge two valid versions of a record that have each entries that the other lacks.
@@ -114,7 +128,10 @@ class Places(Protocol):
         """Return whether a version lacks history of another one, of a kind that the program never removes."""
 
     def busy(self, inputs: object) -> str:
-        """Return the reason why the workspace may not be written now; empty if no program works in it."""
+        """Return the reason why some records may not be written now; empty if no program works in the workspace."""
+
+    def is_busy(self, conversation: str, inputs: object) -> bool:
+        """Return whether this record is one of those (`busy`)."""
 
     def mend(
         self, inputs: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()

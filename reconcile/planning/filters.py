@@ -102,13 +102,14 @@ def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
 def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     """Hold the changes of files that a program has locked or is working with, and every step that needs them."""
     places = rules.format.places
-    busy = places.busy(workspace.derived_inputs) if places is not None else ""
-    if not busy:
+    inputs = workspace.derived_inputs
+    busy = places.busy(inputs) if places is not None else ""
+    if places is None or not busy:
         return plan
     touching = {
         action.id
         for action in plan.actions
-        if action.target.side is Side.WORKSPACE and rules.format.lock_name(action.conversation) is not None
+        if action.target.side is Side.WORKSPACE and places.is_busy(action.conversation, inputs)
     }
     if not touching:
         return plan

@@ -186,6 +186,19 @@ def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
     )
 
 
+def needs_logs(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozenset[str]:
+    """Return the ids of the logs that differ between the sides, so that the scan can load their contents."""
+    places = rules.format.places
+    if places is None:
+        return frozenset()
+    stored = {copy.conversation: copy.files for copy in store.copies if places.is_log(copy.conversation)}
+    return frozenset(
+        copy.conversation
+        for copy in workspace.copies
+        if (files := stored.get(copy.conversation)) and files[0].digest != copy.files[0].digest
+    )
+
+
 def _inspected(side: Snapshot) -> dict[str, list[Stream]]:
     streams: dict[str, list[Stream]] = {}
     for copy in side.copies:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from reconcile.fs.files import Directory, Fingerprint
-    from reconcile.model.format import Format, StreamContent
+    from reconcile.model.format import Format, Places, StreamContent
     from reconcile.model.snapshot import Digest, Side
 
 _KEPT = 1 << 20
@@ -155,17 +155,16 @@ class Reader:
             self.index.rows[location.path], self.index.copies[location.path] = row, copy
             return copy
         self.read += 1
-        result = read_files(level, (name,))
+        assert self.fmt.places is not None  # noqa: S101 - in such formats alone, a file is a record
+        read = _read_log if self.fmt.places.is_log(location.conversation) else read_record
+        result = read(level, name, self.fmt.places, location.conversation)
         if isinstance(result, Fault):
             self.problems.append(Problem(location.path, result.words))
             files = (File("", status.st_size, seen[""][1], None),)
             return Copy(self.side, location.conversation, location.path, location.partition, None, files, None, None)
-        content, known = result[name]
-        digest = digest_of(content)
-        assert self.fmt.places is not None  # noqa: S101 - in such formats alone, a file is a record
-        record = self.fmt.places.read_record(location.conversation, content)
+        record, digest, known = result
         metadata = replace(record, file="") if isinstance(record, Fault) else record
-        if isinstance(metadata, Metadata) and is_racy_safe(known, self.now_ns) and len(content) <= _KEPT:
+        if isinstance(metadata, Metadata) and is_racy_safe(known, self.now_ns) and len(metadata.content) <= _KEPT:
             row = make_row({"": (known, digest)}, metadata, None)
             if row is not None:
                 self.index.rows[location.path], self.learned = row, True
@@ -299,6 +298,43 @@ class Reader:
         if row is not None:
             self.index.rows[path] = row
             self.learned = True
+
+
+def read_record(
+    level: Directory, name: str, places: Places, conversation: str
+) -> tuple[Metadata | Fault, Digest, Fingerprint] | Fault:
+    """Return a parsed record, with its content, and the digest and fingerprint of its file.
+
+    A `Fault` of its own is returned if the file can't be read.
+    """
+    result = read_files(level, (name,))
+    if isinstance(result, Fault):
+        return result
+    content, known = result[name]
+    if not places.is_log(conversation):
+        return places.read_record(conversation, content), digest_of(content), known
+    record = places.read_log(conversation, [content])
+    record = record if isinstance(record, Fault) else replace(record, content=content)
+    return record, digest_of(content), known
+
+
+def _read_log(
+    level: Directory, name: str, places: Places, conversation: str
+) -> tuple[Metadata | Fault, Digest, Fingerprint] | Fault:
+    """Return a parsed log like `read_record`, but without its content: it is read in chunks."""
+
+    def parsed(fd: int, _size: int) -> tuple[tuple[Metadata | Fault, Digest], int]:
+        hashing = HashedChunks(chunks_of(fd))
+        record = places.read_log(conversation, hashing)
+        for _ in hashing:  # a fault leaves the rest unread, and the digest needs it
+            pass
+        return (record, hashing.digest), hashing.size
+
+    result = read_consistently(level, {name: parsed})
+    if isinstance(result, Fault):
+        return result
+    (record, digest), known = result[name]
+    return record, digest, known
 
 
 class UnitReader:

@@ -27,8 +27,19 @@ from reconcile.fs.files import Directory, error_text, kind_of
 from reconcile.fs.helper_process import HelperProcess, is_possible
 from reconcile.index.rows import Index, Packed, is_whole
 from reconcile.index.stat_table import StatTable
-from reconcile.model.snapshot import STREAM, Copy, Fault, Partition, Problem, Side, Snapshot, Stream, Unreadable
-from reconcile.scan.reader import read_stream
+from reconcile.model.snapshot import (
+    STREAM,
+    Copy,
+    Fault,
+    Metadata,
+    Partition,
+    Problem,
+    Side,
+    Snapshot,
+    Stream,
+    Unreadable,
+)
+from reconcile.scan.reader import read_record, read_stream
 from reconcile.scan.walker import FixedWalk, Walk
 
 if TYPE_CHECKING:
@@ -121,6 +132,34 @@ def inspect(
     finally:
         if root is not None:
             root.close()
+    return replace(snapshot, copies=copies)
+
+
+def with_logs(snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Collection[str]) -> Snapshot:
+    """Return the snapshot with the content of these logs (`Places.is_log`), the same that was scanned.
+
+    A log that has changed since the scan becomes a `Fault`, as in `inspect`.
+    """
+    places, wanted = fmt.places, frozenset(ids)
+    assert places is not None  # noqa: S101 - no other format has logs
+
+    def loaded(root: Directory, copy: Copy) -> Copy:
+        (file,) = copy.files
+        above, _, name = copy.path.rpartition("/")
+        try:
+            with root.below(above) as level:
+                result = read_record(level, name, places, copy.conversation)
+        except OSError:
+            result = Fault("", CHANGED, "")
+        if isinstance(result, Fault) or result[1] != file.digest:
+            return replace(copy, metadata=Unreadable("", CHANGED, "the content that was scanned"))
+        return replace(copy, metadata=result[0])
+
+    with Directory.open_root(conversations_dir) as root:
+        copies = tuple(
+            loaded(root, copy) if copy.conversation in wanted and isinstance(copy.metadata, Metadata) else copy
+            for copy in snapshot.copies
+        )
     return replace(snapshot, copies=copies)
 
 

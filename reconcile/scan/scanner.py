@@ -174,7 +174,17 @@ def _claudesidian(root: str, now_ns: int) -> object:
     return VaultSnapshot(read_vault(root), now_ns // 1_000_000)
 
 
-_READERS: Mapping[str, Callable[[str, int], object]] = {"leslie": _leslie, "claudesidian": _claudesidian}
+def _claude_code(root: str, _now_ns: int) -> object:
+    from reconcile.adapters.claude_code.directories import live_sessions
+
+    return live_sessions(os.path.dirname(os.path.dirname(root)))
+
+
+_READERS: Mapping[str, Callable[[str, int], object]] = {
+    "claude-code": _claude_code,
+    "claudesidian": _claudesidian,
+    "leslie": _leslie,
+}
 
 
 def _read_inputs(format_name: str, root: str, now_ns: int) -> object:

@@ -19,7 +19,6 @@ from reconcile.apply.run import MovedError
 from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import error_text
-from reconcile.fs.git_state import git_busy
 from reconcile.fs.locks import LockedError, watch_lock
 from reconcile.fs.paths import identity_of
 from reconcile.model.baseline import LOST
@@ -261,7 +260,7 @@ class WatchLoop:
         its steps. The wait also lets the events of its last files arrive, so that all files are handled together.
         Short operations are not reported: every `git status` of an editor locks git's index.
         """
-        before, operation = self._git, git_busy(self._session.roots.project)
+        before, operation = self._git, self._session.git_operation()
         if operation is not None:
             self._git, self._git_free_since = operation, None
             self._git_busy_since = now if before is None else self._git_busy_since

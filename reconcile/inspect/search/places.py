@@ -194,7 +194,6 @@ def _raw(digest: str | None) -> bytes | None:
 def _add_checkouts(result: Places, session: Session) -> None:
     """Add the workspaces of other checkouts that are there."""
     roots, seen = session.roots, {session.project}
-    inner = os.path.relpath(roots.workspace_conversations, roots.project)
     for checkout in session.state.checkouts():
         project = checkout.project
         if checkout.id == session.checkout or project in seen:
@@ -207,7 +206,7 @@ def _add_checkouts(result: Places, session: Session) -> None:
             result.notes.append(f"{project}: {words}; skipped{way}")
             continue
         known = IndexFile(session.directory, checkout.identity).load_indexes()[1][1]
-        root = os.path.normpath(os.path.join(project, inner))
+        root = roots.in_checkout(project).workspace_conversations.rstrip(os.sep)
         snapshot = scan(Side.WORKSPACE, root, session.format, known).snapshot
         for problem in snapshot.problems:
             result.notes.append(f"{os.path.join(root, problem.path)}: {problem.message}")

@@ -167,7 +167,7 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
         goal = Goal.WAIT if view.intent.waits_for else Goal.PROJECT
         state = "waiting" if goal is Goal.WAIT else "projected"
         return Presence(goal, case, state, Reason.PROJECTED, view.intent)
-    if view.agreed is None and view.format.places is not None:
+    if view.agreed is None and view.format.places is not None and view.format.places.is_shared:
         return Presence(Goal.PROJECT, case, "projected", Reason.SHARED)
     if view.agreed is None:
         return Presence(Goal.NOTHING, case, "available")

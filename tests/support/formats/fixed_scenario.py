@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.locate import FOLDERS, store_of
-from reconcile.adapters.roots import Request
+from reconcile.adapters.locate import FOLDERS
+from reconcile.adapters.roots import Request, store_of
 from tests.support.formats.fixed_programs import PROGRAMS
 from tests.support.formats.fixed_sides import Side, changes, tree_of
 from tests.support.projects.world import files

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconcile.adapters.locate import store_of
-from reconcile.adapters.roots import Request
+from reconcile.adapters.roots import Request, store_of
 from tests.support.projects.world import digest_of, files
 
 if TYPE_CHECKING:

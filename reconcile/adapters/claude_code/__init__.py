@@ -1,0 +1,1 @@
+"""The directories of Claude Code, and its processes."""

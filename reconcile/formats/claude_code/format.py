@@ -1,0 +1,151 @@
+"""Sessions of Claude Code as records: each file below the directory of a project, identified by its path.
+
+See docs/design/formats/claude-code.md#layout. The bytes of a record are never changed: paths in them stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from reconcile.formats.claude_code.lines import Titles, parsed, raw_lines
+from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
+from reconcile.model.format import Entry
+from reconcile.model.snapshot import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from reconcile.model.snapshot import Metadata
+    from reconcile.model.transcript import Transcript
+
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_LINES = ".jsonl"
+_AT_THE_TOP = re.compile(rf"(?:{_UUID}|agent-[0-9A-Za-z-]+)\.jsonl")
+"""A session, or a subagent of an older version, which is beside the sessions."""
+_DIRECTORY = re.compile(rf"memory|{_UUID}")
+_SESSION = re.compile(rf"(?P<id>{_UUID})(?:\.jsonl|/.*)", re.DOTALL)
+
+
+_LONGEST = 200
+"""Characters of the name of a project's directory; a longer one is cut, and has a hash."""
+
+
+def directory_name(project: str) -> str:
+    """Return the name that the program gives to the directory of a project, by the project's absolute path.
+
+    See docs/design/formats/claude-code.md#names-of-project-directories. The path can't be read from the name.
+    """
+    units = memoryview(project.encode("utf-16-le", "surrogatepass")).cast("H")
+    name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
+    if len(name) <= _LONGEST:
+        return name
+    hashed = 0
+    for unit in units:
+        hashed = (31 * hashed + unit) & 0xFFFFFFFF
+    return f"{name[:_LONGEST]}-{_base36(abs(hashed - (1 << 32) if hashed >> 31 else hashed))}"
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number or not digits:
+        number, rest = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+    return digits
+
+
+class LiveSessions(frozenset[str]):
+    """The ids of the sessions that a running process has open: the inputs of `Places.is_busy`."""
+
+
+class ClaudeCodeFormat(FixedPlaces):
+    """The rules of the directory of one project."""
+
+    @property
+    def name(self) -> str:
+        """The name that ``--format`` takes."""
+        return "claude-code"
+
+    @property
+    def is_shared(self) -> bool:
+        """False: a session has one live home, so that no other checkout gets it unasked."""
+        return False
+
+    def entry(self, path: str, *, directory: bool) -> Entry:
+        """Classify an entry: sessions, the files beside them, and notes are records; the rest is the program's."""
+        if self.is_left_out(path, directory=directory):
+            return Entry.IGNORED
+        top, _, below = path.partition("/")
+        known = _DIRECTORY if directory or below else _AT_THE_TOP
+        if known.fullmatch(top) is None:
+            return Entry.IGNORED
+        if is_odd(path):
+            return Entry.FOREIGN
+        return Entry.ENTER if directory else Entry.RECORD
+
+    def is_log(self, conversation: str) -> bool:
+        """Tell whether a record is a file of lines: a session, or one of its subagents."""
+        return conversation.endswith(_LINES)
+
+    def read_log(self, conversation: str, chunks: Iterable[bytes]) -> Metadata | Fault:
+        """Read a session, whose content is not kept. One line that is a JSON object is enough.
+
+        A line that is none is kept as it is: the program appends to a line that was cut short. If all lines are such,
+        the program has another format by now.
+        """
+        titles, count, objects = Titles(), 0, 0
+        for raw, is_ended in raw_lines(chunks):
+            line = parsed(raw)
+            if line is not None:
+                titles.add(line)
+                objects += 1
+            count += is_ended
+        if not objects:
+            problem = "no line with a JSON object" if count else "no whole line"
+            return Fault(conversation, problem, "one JSON object in each line", incomplete=not count)
+        return self.described(titles.title, b"")
+
+    def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:  # noqa: ARG002
+        """Accept any content: notes, results of tools, and the program's facts of a subagent."""
+        return self.described(None, content)
+
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+        """Return the version that continues the other one. A person decides on two continuations."""
+        if not self.is_log(conversation):
+            return super().merge(conversation, store, workspace)
+        for longer, shorter in ((store, workspace), (workspace, store)):
+            if _continues(longer, shorter):
+                return longer
+        return Fault(conversation, "two continuations of one session", "one version that continues the other")
+
+    def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
+        """Tell whether a version doesn't continue another one: the program only appends to files of lines."""
+        if not self.is_log(conversation):
+            return super().loses(conversation, before, after)
+        return not _continues(after, before)
+
+    def busy(self, inputs: object) -> str:
+        """Return why no open session may be written: its program appends to the file at any moment."""
+        return "Claude Code has it open" if isinstance(inputs, LiveSessions) and inputs else ""
+
+    def is_busy(self, conversation: str, inputs: object) -> bool:
+        """Tell whether a record belongs to a session that a process has open."""
+        match = _SESSION.fullmatch(conversation)
+        live: AbstractSet[str] = inputs if isinstance(inputs, LiveSessions) else frozenset()
+        return match is not None and match["id"] in live
+
+    def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:
+        """Return a session for people to read; any other file as one text."""
+        from reconcile.formats.claude_code.transcript import transcript  # here: no run needs it
+
+        return transcript(conversation, contents)
+
+
+def _continues(longer: bytes, shorter: bytes) -> bool:
+    """Tell whether a version begins with the other one, but for a last line that was cut short there."""
+    if longer.startswith(shorter) or is_blank(shorter):
+        return True
+    whole, _, last = shorter.rpartition(b"\n")
+    # Since 2.1.330 the program ends such a line before it goes on.
+    return bool(whole) and parsed(last) is None and longer.startswith(whole + b"\n") and len(longer) > len(shorter)

@@ -1,0 +1,114 @@
+"""The lines of a session. A line is one JSON object, but the program also reads files with lines that are none.
+
+See docs/design/formats/claude-code.md#lines. Lines are only read here, never written again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LONGEST_TITLE = 200
+"""Characters of a title that is made from a prompt."""
+_MADE_OF_TAGS = "<"
+"""The program writes commands and their output as prompts that begin with a tag."""
+
+
+class Line(Struct, frozen=True, rename="camel"):
+    """The members of a line that are read; each may have any value."""
+
+    type: Any = None
+    uuid: Any = None
+    is_meta: Any = None
+    is_sidechain: Any = None
+    custom_title: Any = None
+    ai_title: Any = None
+    summary: Any = None
+    cwd: Any = None
+    message: Raw = Raw()
+
+
+class _Message(Struct, frozen=True):
+    content: Any = None
+
+
+_LINE, _MESSAGE = Decoder(Line), Decoder(_Message)
+
+
+def raw_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield the lines of a file that are not blank, each with whether a newline ends it: only the last may have none.
+
+    Lines are without their newline. Memory use depends on the longest line, not on the file.
+    """
+    begun: list[bytes] = []
+    for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        for other in others:
+            line = b"".join(begun)
+            begun = [other]
+            if line.strip():
+                yield line, True
+    if (line := b"".join(begun)).strip():
+        yield line, False
+
+
+def parsed(line: bytes) -> Line | None:
+    """Return a line; None if it is no JSON object."""
+    try:
+        return _LINE.decode(line)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+class Titles:
+    """Finds the title among the lines of a session: a person's, the program's, or the first prompt."""
+
+    def __init__(self) -> None:
+        self._custom = self._generated = self._summary = self._prompt = ""
+
+    def add(self, line: Line) -> None:
+        """Take in the next line. Of titles, the last one counts; of prompts, the first one."""
+        match line.type:
+            case "custom-title":
+                self._custom = _text(line.custom_title) or self._custom
+            case "ai-title":
+                self._generated = _text(line.ai_title) or self._generated
+            case "summary":
+                self._summary = _text(line.summary) or self._summary
+            case "user" if not (self._prompt or line.is_meta or line.is_sidechain):
+                self._prompt = prompt_of(line)
+            case _:
+                pass
+
+    @property
+    def title(self) -> str | None:
+        """The title; None if the session has no prompt yet."""
+        return self._custom or self._generated or self._summary or self._prompt or None
+
+
+def prompt_of(line: Line) -> str:
+    """Return the first line of a prompt that a person typed; empty if there is none."""
+    try:
+        content = _MESSAGE.decode(line.message).content
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    for part in parts:
+        if isinstance(part, dict) and part.get("type") == "text":
+            text = _text(part.get("text"))
+            if text and not text.startswith(_MADE_OF_TAGS):
+                return text
+    return ""
+
+
+def _text(value: object) -> str:
+    """Return the first line of a text that is not blank, cut to the longest title."""
+    text = value if isinstance(value, str) else ""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first if len(first) <= LONGEST_TITLE else first[: LONGEST_TITLE - 1].rstrip() + "…"
