@@ -119,7 +119,7 @@ def test_recover_asks_after_its_plan_and_shows_each_part_once(known: World) -> N
     later, earlier = shown.index(f"jp-c{FIRST}"), shown.index(f"jp-c{THIRD}")
     first, second = (shown.index("Restore ", at) for at in (0, shown.index("Restore ") + 1))
     assert later < first < earlier < second, shown
-    assert shown.count("publish  ") == 3, shown
+    assert shown.count("restore  ") == 3, shown
     assert shown.index("Done") > second
 
 

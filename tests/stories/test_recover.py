@@ -59,7 +59,7 @@ def test_what_was_wiped_comes_back_with_its_notes_and_without_what_is_local(know
     if how == "the conversations":
         known.workspace.mkdir()
     shown = recover(known, "--dry-run")
-    assert "2 to publish" in shown.stdout
+    assert "2 to restore in the workspace" in shown.stdout
     refused = recover(known, code=4)
     assert "not a terminal, so nothing was done" in refused.stderr
     assert not known.workspace.is_dir() or not list(known.workspace.iterdir())
@@ -268,7 +268,7 @@ def test_what_was_archived_here_comes_back_into_the_archive(known: World) -> Non
     before = listing(known.workspace)
     assert f".archive/{SECOND_ID}-it/events.json" in before
     shutil.rmtree(known.workspace)
-    assert "2 published" in recover(known, "--yes").stdout
+    assert "2 restored in the workspace" in recover(known, "--yes").stdout
     assert listing(known.workspace) == before
     known.check_settled()
     shutil.rmtree(known.workspace / ".archive")

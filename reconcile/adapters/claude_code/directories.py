@@ -74,7 +74,7 @@ def locate_claude_code(request: Request) -> Roots:
     Raises `LocateError`.
     """
     start, home = request.path(request.workspace or ""), home_of(request)
-    project = project_at(request)
+    project = project_at(request) or (start if request.store is not None else None)
     if project is None:
         raise LocateError(
             f"Claude Code has no sessions of {start} or a directory above it (in {os.path.join(home, 'projects')})",
@@ -100,8 +100,6 @@ def project_at(request: Request) -> str | None:
     for at in with_parents(start):
         if sessions_directory(home, at) is not None:
             return at
-    if request.store is not None:
-        return start
     return next((at for at in with_parents(start) if is_directory(store_of(FORMAT, at, request))), None)
 
 
