@@ -204,6 +204,10 @@ class FixedPlaces(ABC):
         """Return False: no record is derived, unless a format overrides this."""
         return False
 
+    def time_here(self, mtime_ns: int, now_ns: int) -> int:  # noqa: ARG002
+        """Return the store's mtime, unless a format overrides this."""
+        return mtime_ns
+
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:  # noqa: ARG002
         """Return the version that is not blank if the other one is; None otherwise, unless a format overrides this."""
         if is_blank(store) == is_blank(workspace):

@@ -118,6 +118,9 @@ class Places(Protocol):
     def read_log(self, conversation: str, chunks: Iterable[bytes]) -> Metadata | Fault:
         """Parse such a record; the content of the result is empty."""
 
+    def time_here(self, mtime_ns: int, now_ns: int) -> int:
+        """Return the mtime (ns) of a file of the store in a workspace that lacks the record, at ``now_ns``."""
+
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Merge two valid versions of a record that have each entries that the other lacks.
 

@@ -55,6 +55,11 @@ def _base36(number: int) -> str:
     return digits
 
 
+_DAY_NS = 86_400 * 10**9
+_SHORTENED = 10_000
+"""Older times are nearer to each other by this factor: a year is an hour."""
+
+
 class LiveSessions(frozenset[str]):
     """The ids of the sessions that a running process has open: the inputs of `Places.is_busy`."""
 
@@ -109,6 +114,14 @@ class ClaudeCodeFormat(FixedPlaces):
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:  # noqa: ARG002
         """Accept any content: notes, results of tools, and the program's facts of a subagent."""
         return self.described(None, content)
+
+    def time_here(self, mtime_ns: int, now_ns: int) -> int:
+        """Return the mtime if it is of the last 24 hours; else one shortly before these, in the order of the mtimes.
+
+        The program deletes files with an old mtime. `--continue` takes the newest session: one that was used since.
+        """
+        latest = now_ns - _DAY_NS
+        return mtime_ns if mtime_ns >= latest else latest - (latest - mtime_ns) // _SHORTENED
 
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
         """Return the version that continues the other one. A person decides on two continuations."""

@@ -313,8 +313,12 @@ def _make(
     home = context.homes[step.conversation]
     fmt = context.rules.format
     wanted = (fmt.metadata_file, *fmt.stream_files, *extras)
-    everything = fmt.places is not None
-    puts = [Put(file, home) for file in home.files.values() if everything or file.name in wanted]
+    if (places := fmt.places) is not None:
+        now = context.now_ns
+        files = [replace(file, mtime_ns=places.time_here(file.mtime_ns, now)) for file in home.files.values()]
+        puts = [Put(file, home) for file in files]
+    else:
+        puts = [Put(file, home) for file in home.files.values() if file.name in wanted]
     bare_directory = _bare_directory_at(context, view, Side.WORKSPACE, (target, partition, name))
     if bare_directory is not None:
         kept = {file.name: file.digest for file in home.files.values()}
