@@ -67,7 +67,9 @@ def plan_for_policy(
         StateError: the list of allowed secrets can't be read.
     """
     plan = _unchecked_plan(session, world, policy, now_ns, whole)
-    publishes = any(action.writes and action.target.side is Side.WORKSPACE for action in plan.actions)
+    # A workspace in the user's home is as private as the store.
+    writes = any(action.writes and action.target.side is Side.WORKSPACE for action in plan.actions)
+    publishes = writes and session.roots.is_in_project
     if not (publishes or policy.allow_secrets):
         return plan
     return session.secret_check.checked(plan, world, pending or {})
