@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from reconcile.adapters.jp.lost_checkouts import put_marker_back
-from reconcile.adapters.locate import locate_lost
+from reconcile.adapters.locate import locate_lost, locate_moved
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.versions import lost_with_store
@@ -92,7 +92,7 @@ def restore_lost(
     options = options_of(context)
     cwd = os.getcwd()
     roots = _locate(options, source)
-    settings = settings_of(roots)
+    settings = _prepared(options, roots, source)
     with open_session(roots, settings, readonly=True) as session:
         world = session.scan()
         records = session.records(None if source is None else os.path.join(cwd, source))
@@ -146,6 +146,35 @@ def restore_lost(
     context.exit(code)
 
 
+def _prepared(options: Options, roots: Roots, source: str | None) -> Settings:
+    """Return the settings; of a project in the user's home, first move the sessions that an earlier path of it has."""
+    settings = settings_of(roots)
+    if not roots.is_in_project:
+        _bring_home(options, roots, settings, source)
+    return settings
+
+
+def _bring_home(options: Options, roots: Roots, settings: Settings, source: str | None) -> None:
+    from reconcile.adapters.claude_code.directories import move_home, orphans  # here: for sessions in the home alone
+
+    with open_session(roots, settings, readonly=True) as session:
+        gone = [os.path.join(os.getcwd(), source)] if source is not None else list(session.gone())
+    found = orphans(roots, gone)
+    if not (found.entries or found.left):
+        return
+    places = " and ".join(sorted({path.partition("/")[0] for path in (*found.entries, *found.left)}))
+    if found.left:
+        print_message(options, f"{len(found.left)} stay in {places}: Claude Code has them open", trouble=True)
+    count = f"{len(found.entries)} entr{'y' if len(found.entries) == 1 else 'ies'}"
+    words = f"{count} of {places} to {os.path.basename(roots.workspace)}, as the project was there before"
+    if options.is_dry or not found.entries:
+        print_message(options, f"would move {words}")
+        return
+    confirm_or_exit(options, f"Move {words}?")
+    move_home(found, roots.workspace)
+    print_message(options, f"moved {words}")
+
+
 def _print_lost(options: Options, session: Session, world: WorldState) -> None:
     """Print what was lost with a store, and the command that restores what is left of it."""
     there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
@@ -161,9 +190,13 @@ def _requested(plan: Plan) -> tuple[str, ...]:
 
 def _locate(options: Options, source: str | None) -> Roots:
     """Locate the two sides; those of JP also if the workspace is gone."""
-    if options.format == "jp" or (options.format is None and fixed_format(options) is None):
-        return locate_lost(options.workspace, options.store, source, os.getcwd(), os.environ, sys.platform)
-    return find_roots(options)
+    there = (options.workspace, options.store, source, os.getcwd(), os.environ, sys.platform)
+    found = fixed_format(options) if options.format is None else options.format
+    if found == "claude-code" or (found is None and source is not None):
+        moved = locate_moved(*there)
+        if moved is not None:
+            return moved
+    return locate_lost(*there) if found in (None, "jp") else find_roots(options)
 
 
 def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], records: tuple[int, ...]) -> Policy:

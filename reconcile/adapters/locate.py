@@ -275,6 +275,30 @@ def _plain(request: Request) -> Roots:
     )
 
 
+def locate_moved(
+    workspace_arg: str | None,
+    store_arg: str | None,
+    source: str | None,
+    cwd: str,
+    environ: Mapping[str, str],
+    platform: str,
+) -> Roots | None:
+    """Return the sides of Claude Code's sessions for `reconcile recover`; None if there are none.
+
+    ``source``: the path of the project before it was moved. Nothing is written. Raises `LocateError`.
+    """
+    from reconcile.adapters.claude_code.directories import locate_claude_code, project_at
+    from reconcile.adapters.claude_code.stores import store_place
+
+    request = Request(workspace_arg, store_arg, cwd, environ, platform)
+    known = source is not None and is_directory(store_place(request.path(source), request).path)
+    if not known and project_at(request) is None:
+        return None
+    roots = locate_claude_code(request, source)
+    _refuse_overlap(roots)
+    return _with_link_followed(roots)
+
+
 def _claude_code(request: Request) -> Roots:
     from reconcile.adapters.claude_code.directories import locate_claude_code
 

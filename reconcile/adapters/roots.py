@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import path_in_repository
 from reconcile.fs.hashing import digest
+from reconcile.fs.private_files import make_private_directory
 from reconcile.model.names import CHILDREN
 from reconcile.state.directory import data_directory
 
@@ -64,6 +65,8 @@ class Roots(NamedTuple):
     siblings: tuple[str, ...] = ()
     inner: str = CHILDREN
     """The directory of a side with its conversations; empty: the side itself."""
+    link: str = ""
+    """The symbolic link to the store that a run makes, so that the store is found by it later; empty: none."""
     leads_to: str = ""
     """The target of the store's side, if it was a symbolic link when it was located."""
 
@@ -112,6 +115,15 @@ def store_of(format_name: str, project: str, request: Request) -> str:
     home = path_in_repository(project)
     name = f"{os.path.basename(home) or 'root'}-{digest(os.fsencode(home))[:_LENGTH]}"
     return os.path.join(data_directory(request.platform), _STORES, format_name, name)
+
+
+def link_store(roots: Roots) -> None:
+    """Make the link to the store (`Roots.link`); one that leads nowhere is replaced. Raises `OSError`."""
+    make_private_directory(os.path.dirname(roots.link))
+    if os.path.islink(roots.link) and not os.path.exists(roots.link):
+        os.unlink(roots.link)
+    if not os.path.lexists(roots.link):
+        os.symlink(os.path.relpath(roots.store, os.path.dirname(roots.link)), roots.link)
 
 
 def within(inner: str, outer: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from reconcile.adapters.jp.locks import active_conversations, held_locks
+from reconcile.adapters.roots import link_store
 from reconcile.apply.crash_recovery import CrashRecovery
 from reconcile.apply.run import Site, carry_out, finish, locks_of
 from reconcile.formats import get_format
@@ -108,6 +109,8 @@ class Session:
         self.readonly = readonly
         self._clock = clock
         durability = durability or Durability()
+        if roots.link and not readonly:
+            link_store(roots)
         self.state = State.open(state_directory, readonly=readonly, sound=sound)
         self.vault = Vault(state_directory, durability)
         self.messages: list[str] = list(self.state.messages)

@@ -132,6 +132,15 @@ class Git:
         """
         return bool(self._run(("for-each-ref", "--count=1", "--format=x")).strip()) or bool(self.names(["HEAD"])[0])
 
+    def oldest_commit(self) -> str | None:
+        """Return the oldest of the commits without a parent that HEAD contains; None without a commit.
+
+        Raises:
+            GitError: git gave no answer.
+        """
+        commits = self._run(("rev-list", "--max-parents=0", "HEAD")).decode().split()
+        return commits[-1] if commits else None
+
     def staged(self, *directories: str) -> list[str]:
         """Return the paths of the files below directories that are in git's index, relative to ``top``.
 

@@ -8,23 +8,25 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from reconcile.adapters.claude_code.stores import FORMAT, StorePlace, store_place
 from reconcile.adapters.roots import LocateError, Roots, store_of
 from reconcile.formats.claude_code.format import LiveSessions, directory_name
 from reconcile.formats.claude_code.lines import parsed, raw_lines
 from reconcile.fs.hashing import chunks_of, digest
+from reconcile.fs.mutations import Root
 from reconcile.fs.paths import directory_identity, is_directory, open_regular, with_parents
 from reconcile.fs.posix import MOST_PID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from reconcile.adapters.roots import Request
 
-FORMAT = "claude-code"
 _READ_OF_A_SESSION = 256
 """Lines in which the directory of a session is looked for; the first turn has it."""
 _SESSIONS = 3
@@ -51,9 +53,17 @@ def sessions_directory(home: str, project: str) -> str | None:
 
 
 def _belongs(place: str, project: str) -> bool:
-    """Tell whether a session of the directory was begun in the project; with no session, the name decides."""
+    """Tell whether the directory has sessions of the project, and not only those of another path with the same name.
+
+    A session that was moved here was begun in a path with another name, or in one that is gone.
+    """
     begun = list(islice(_begun_in(place), _SESSIONS))
-    return not begun or any(os.path.realpath(each) == os.path.realpath(project) for each in begun)
+    others = [each for each in begun if directory_name(each) == os.path.basename(place) and is_directory(each)]
+    return len(others) < len(begun) or not begun or any(map(partial(_is_same, project), others))
+
+
+def _is_same(project: str, other: str) -> bool:
+    return os.path.realpath(project) == os.path.realpath(other)
 
 
 def _begun_in(place: str) -> Iterator[str]:
@@ -68,39 +78,93 @@ def _begun_in(place: str) -> Iterator[str]:
             yield cwd
 
 
-def locate_claude_code(request: Request) -> Roots:
+def locate_claude_code(request: Request, source: str | None = None) -> Roots:
     """Return the sides of the nearest project with sessions, or of one whose sessions are only in its store.
+
+    ``source`` is the path of the project before it was moved: its store is used if this path has none.
 
     Raises `LocateError`.
     """
     start, home = request.path(request.workspace or ""), home_of(request)
-    project = project_at(request) or (start if request.store is not None else None)
+    named = source is not None or request.store is not None
+    project = project_at(request) or (start if named else None)
     if project is None:
         raise LocateError(
             f"Claude Code has no sessions of {start} or a directory above it (in {os.path.join(home, 'projects')})",
             "change to the project, or name it with --workspace",
         )
-    store = request.path(request.store) if request.store is not None else store_of(FORMAT, project, request)
+    place = store_place(project, request)
+    if source is not None and not is_directory(place.path):
+        place = StorePlace(store_place(request.path(source), request).path, store_of(FORMAT, project, request))
+    if request.store is not None:
+        place = StorePlace(request.path(request.store))
     return Roots(
         format=FORMAT,
         workspace=os.path.join(home, "projects", directory_name(project)),
         project=project,
-        store=store,
-        store_exists=is_directory(store),
+        store=place.path,
+        store_exists=is_directory(place.path),
         workspace_id=None,
         workspace_identity=directory_identity(project),
-        key=f"{FORMAT}-{digest(os.fsencode(os.path.realpath(store)))}",
+        key=f"{FORMAT}-{digest(os.fsencode(os.path.realpath(place.path)))}",
         inner="",
+        link=place.link,
     )
 
 
 def project_at(request: Request) -> str | None:
     """Return the nearest directory, from the start upwards, that has sessions or a store; None without any."""
     home, start = home_of(request), request.path(request.workspace or "")
-    for at in with_parents(start):
+    above = with_parents(start)
+    for at in above:
         if sessions_directory(home, at) is not None:
             return at
-    return next((at for at in with_parents(start) if is_directory(store_of(FORMAT, at, request))), None)
+    by_path = next((at for at in above if is_directory(store_of(FORMAT, at, request))), None)
+    if by_path is not None:
+        return by_path
+    return start if is_directory(store_place(start, request).path) else None
+
+
+class Orphans(NamedTuple):
+    """Entries of directories whose project is gone, by their paths below ``projects``. ``left`` are open, and stay."""
+
+    projects: str
+    entries: tuple[str, ...]
+    left: tuple[str, ...] = ()
+
+
+def orphans(roots: Roots, gone: Iterable[str]) -> Orphans:
+    """Return what the program has of projects that are gone and the present project lacks.
+
+    Raises `OSError` if this is unknown.
+    """
+    projects = os.path.dirname(roots.workspace)
+    home = os.path.dirname(projects)
+    live, entries, left = live_sessions(home), list[str](), list[str]()
+    for project in gone:
+        place = None if os.path.lexists(project) else sessions_directory(home, project)
+        if place is None or place == roots.workspace:
+            continue
+        for name in sorted(os.listdir(place)):
+            if not os.path.lexists(os.path.join(roots.workspace, name)):
+                path = f"{os.path.basename(place)}/{name}"
+                (left if name.removesuffix(".jsonl") in live else entries).append(path)
+    return Orphans(projects, tuple(entries), tuple(left))
+
+
+def move_home(found: Orphans, workspace: str) -> None:
+    """Move entries into the directory of the present project. Nothing is copied: a session has one home at any moment.
+
+    An entry whose name is taken there meanwhile stays. A directory that is empty then is removed. Raises `OSError`.
+    """
+    target = os.path.basename(workspace)
+    with closing(Root(found.projects)) as root:
+        root.make_directories(target)
+        for path in found.entries:
+            with suppress(FileExistsError, FileNotFoundError):
+                root.rename_new(path, f"{target}/{path.partition('/')[2]}")
+        for place in {path.partition("/")[0] for path in found.entries}:
+            root.remove_if_empty(place)
 
 
 def live_sessions(home: str) -> LiveSessions:
