@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.adapters.locate import locate_lost, locate_moved
+from reconcile.adapters.roots import link_store
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.versions import lost_with_store
@@ -172,6 +173,8 @@ def _bring_home(options: Options, roots: Roots, settings: Settings, source: str 
         return
     confirm_or_exit(options, f"Move {words}?")
     move_home(found, roots.workspace)
+    if roots.link:
+        link_store(roots)  # nothing else may be left to do, and a later run must find the store
     print_message(options, f"moved {words}")
 
 
