@@ -43,13 +43,14 @@ endif
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test fake-disk worlds stories git-stories soak walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
+.PHONY: help demo test disks generated worlds stories git-stories soak walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      a small store and workspace: dry run, apply, and the second run with nothing to do'
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
-	@echo 'make fake-disk  every scenario in memory, with pyfakefs'
+	@echo 'make disks     the scenarios on a fake disk (pyfakefs) and on a real one that make test leaves out'
+	@echo 'make generated pages, pictures and tables that the program writes itself are up to date'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
 	@echo 'make walk      through the history of a clone of JP (RECONCILE_JP_MIRROR=DIR), WALK_STEPS=500 steps from WALK_SEED=1'
@@ -78,8 +79,11 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
-fake-disk: $(VENV)/.installed-dev
-	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m 'slow or not slow' tests/scenarios/test_scenarios.py -k fake $(ARGS)
+disks: $(VENV)/.installed-dev
+	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m slow tests/scenarios/test_scenarios.py $(ARGS)
+
+generated: $(VENV)/.installed-dev
+	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m slow tests/docs tests/bench $(ARGS)
 
 worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)

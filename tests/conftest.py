@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import itertools
 import os
@@ -143,6 +144,12 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     fake = Path("/root-of-test")
     fake.mkdir()
     return fake
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is collected out of every collection of garbage: thousands of tests, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -37,6 +37,7 @@ def columns_of(line: str) -> int:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)  # it runs every command
 def test_the_screens_are_up_to_date() -> None:
     found = present_files()

@@ -30,16 +30,16 @@ def name(scenario: Scenario) -> str:
     return str(scenario.path.relative_to(FIXTURES).with_suffix(""))
 
 
-FAKE_SHARE = 5
-"""The default suite plays one in so many scenarios on the fake disk; a new scenario changes nothing for the others.
-`make fake-disk` plays all: they cost more than a third of all other tests together.
+SHARES = {"pure": 1, "fake": 5, "real": 2}
+"""The default suite plays one in so many scenarios of each level; a new scenario changes nothing for the others.
+`make disks` plays the rest: together they cost more than half of all other tests.
 """
 
 
 def marks_of(scenario: Scenario, level: str) -> list[pytest.MarkDecorator]:
-    """Give long ones their time, and leave most of the fake disk to its own command."""
+    """Give long ones their time, and leave many to a command of their own."""
     marks = [pytest.mark.timeout(600)] if "killed at every step" in scenario.source else []
-    if level == "fake" and crc32(name(scenario).encode()) % FAKE_SHARE:
+    if crc32(name(scenario).encode()) % SHARES[level]:
         marks.append(pytest.mark.slow)
     return marks
 

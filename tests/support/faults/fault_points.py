@@ -139,11 +139,9 @@ def _in_child(command: Callable[[], object], spoilt: AbstractContextManager[obje
     """Run a command in a process of its own; tell whether it was killed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads, which the child has no use for
-        gc.freeze()  # what is here already isn't looked at, and so not copied, by the child
         child = os.fork()
-        if child:
-            gc.unfreeze()  # garbage would stay for ever, and each fork copy the map of it
     if child == 0:
+        gc.disable()  # a collection would look at all memory, and so copy it
         try:
             with spoilt:
                 command()

@@ -64,7 +64,7 @@ class Injector:
 
     def inject(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
         """Run a command with every fault and without any; put everything back as it was after each."""
-        gc.collect()  # `under_fault` would keep the garbage, and each fork is as slow as the process is large
+        gc.collect()  # each fork is as slow as the process is large
         with mock.patch.object(os, "fsync"):
             saved = Saved(level, command, before)
             outcome = level.invoke(command)
