@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         DerivedRepair,
         Entry,
         EventSelection,
+        Merge,
         MergedMetadata,
         Places,
         StreamContent,
@@ -208,7 +209,11 @@ class FixedPlaces(ABC):
         """Return the store's mtime, unless a format overrides this."""
         return mtime_ns
 
-    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:  # noqa: ARG002
+    def forked(self, conversation: str, content: bytes) -> tuple[str, bytes]:  # noqa: ARG002
+        """Raise `ValueError`: records are not forked, unless a format overrides this."""
+        raise ValueError("records of this format can't be forked")
+
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> Merge:  # noqa: ARG002
         """Return the version that is not blank if the other one is; None otherwise, unless a format overrides this."""
         if is_blank(store) == is_blank(workspace):
             return None

@@ -81,6 +81,12 @@ class DerivedRepair(Struct, frozen=True):
     mtime_ns: int = 0
 
 
+class TwoContinuations(Struct, frozen=True):
+    """The result of `Places.merge` for versions that both stay, one of them as a record of its own."""
+
+
+Merge: TypeAlias = "bytes | TwoContinuations | Fault | None"
+"""The result of `Places.merge`."""
 StreamContent: TypeAlias = "bytes | Summary | Fault"
 """A file of a stream: its bytes, or the result of `Format.summarise`."""
 
@@ -121,11 +127,14 @@ class Places(Protocol):
     def time_here(self, mtime_ns: int, now_ns: int) -> int:
         """Return the mtime (ns) of a file of the store in a workspace that lacks the record, at ``now_ns``."""
 
-    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> Merge:
         """Merge two valid versions of a record that have each entries that the other lacks.
 
         None: the versions can't be merged, and the decision table applies. A fault: a person has to decide.
         """
+
+    def forked(self, conversation: str, content: bytes) -> tuple[str, bytes]:
+        """Return the id and the content of a continuation as a record of its own; equal for equal content."""
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
         """Return whether a version lacks history of another one, of a kind that the program never removes."""

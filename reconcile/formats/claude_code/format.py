@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from reconcile.formats.claude_code.lines import Titles, parsed, raw_lines
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
-from reconcile.model.format import Entry
+from reconcile.model.format import Entry, TwoContinuations
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
+    from reconcile.model.format import Merge
     from reconcile.model.snapshot import Metadata
     from reconcile.model.transcript import Transcript
 
@@ -26,6 +27,7 @@ _AT_THE_TOP = re.compile(rf"(?:{_UUID}|agent-[0-9A-Za-z-]+)\.jsonl")
 """A session, or a subagent of an older version, which is beside the sessions."""
 _DIRECTORY = re.compile(rf"memory|{_UUID}")
 _SESSION = re.compile(rf"(?P<id>{_UUID})(?:\.jsonl|/.*)", re.DOTALL)
+_IS_SESSION = re.compile(rf"{_UUID}\.jsonl")
 
 
 _LONGEST = 200
@@ -123,14 +125,23 @@ class ClaudeCodeFormat(FixedPlaces):
         latest = now_ns - _DAY_NS
         return mtime_ns if mtime_ns >= latest else latest - (latest - mtime_ns) // _SHORTENED
 
-    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
-        """Return the version that continues the other one. A person decides on two continuations."""
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> Merge:
+        """Return the version that continues the other one. Of two continuations of a session, both stay."""
         if not self.is_log(conversation):
             return super().merge(conversation, store, workspace)
         for longer, shorter in ((store, workspace), (workspace, store)):
             if _continues(longer, shorter):
                 return longer
-        return Fault(conversation, "two continuations of one session", "one version that continues the other")
+        if _IS_SESSION.fullmatch(conversation) is not None:
+            return TwoContinuations()
+        return Fault(conversation, "two continuations", "one version that continues the other")
+
+    def forked(self, conversation: str, content: bytes) -> tuple[str, bytes]:
+        """Return a continuation of a session as the program's own fork makes it."""
+        from reconcile.formats.claude_code.forks import forked  # here: hardly any run needs it
+
+        session, new = forked(conversation.removesuffix(_LINES), content)
+        return session + _LINES, new
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
         """Tell whether a version doesn't continue another one: the program only appends to files of lines."""

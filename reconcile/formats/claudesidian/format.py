@@ -23,7 +23,7 @@ from reconcile.model.snapshot import Fault
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.model.format import DerivedRepair
+    from reconcile.model.format import DerivedRepair, Merge
     from reconcile.model.snapshot import Metadata
     from reconcile.model.transcript import Transcript
 
@@ -94,7 +94,7 @@ class ClaudesidianFormat(FixedPlaces):
 
         return transcript(conversation, contents)
 
-    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> Merge:
         """Merge both sides' events, or both versions of a record; the decision table handles everything else.
 
         An index is derived from the records, so the newer one will do: `mend` corrects it.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
     from reconcile.formats.leslie.union import Merged
-    from reconcile.model.format import DerivedRepair
+    from reconcile.model.format import DerivedRepair, Merge
     from reconcile.model.snapshot import Metadata
     from reconcile.model.transcript import Transcript
 
@@ -120,7 +120,7 @@ class LeslieFormat(FixedPlaces):
 
         return transcript(conversation, contents)
 
-    def merge(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> Merge:
         """Merge both sides' control files or logs. The decision table handles all other records that are not empty."""
         if conversation == RELATIONS:
             return merge_relations_files(workspace, store)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, IntentKind
-from reconcile.model.format import Summary
+from reconcile.model.format import Summary, TwoContinuations
 from reconcile.model.options import Diverged, Missing, OnConflict, Prefer, StreamRule, Take
 from reconcile.model.reasons import Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault, Side
@@ -380,7 +380,7 @@ def _merged_metadata(
         return _merged_keys(view, case, baseline, policy) if case == 15 else None
     lost = case in (11, 13) and not store_is_newest and _loses(view, places, case)
     judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
-    return _merged_record(view, places, case, lost=lost) if lost or judged else None
+    return _merged_record(view, places, case, policy, lost=lost) if lost or judged else None
 
 
 def _merged_keys(view: View, case: int | None, baseline: Baseline, policy: Policy) -> Verdict | None:
@@ -409,7 +409,7 @@ def _merged_keys(view: View, case: int | None, baseline: Baseline, policy: Polic
     )
 
 
-def _merged_record(view: View, places: Places, case: int, *, lost: bool) -> Verdict | None:
+def _merged_record(view: View, places: Places, case: int, policy: Policy, *, lost: bool) -> Verdict | None:
     """Merge two versions of a record, if the format can; a version that contains the other wins, whatever the mtimes.
 
     ``lost``: the only edit has lost data. If that can't be restored, a person decides.
@@ -419,6 +419,11 @@ def _merged_record(view: View, places: Places, case: int, *, lost: bool) -> Verd
     if merged is None:
         words = "an edit removed entries that the other side has, and the two versions can't be merged"
         return Verdict(METADATA, case, Outcome.HELD, Reason.LOSING, words=words) if lost else None
+    if isinstance(merged, TwoContinuations):
+        if policy.diverged is Diverged.HOLD:
+            return Verdict(METADATA, case, Outcome.HELD, Reason.DIVERGED_HELD, conflict=True)
+        winner, _ = judge(view, METADATA, policy.prefer)
+        return _won_by(winner, METADATA, case, Reason.DIVERGED, forks=winner.other)
     if isinstance(merged, Fault):
         words = merged.words
         return Verdict(METADATA, case, Outcome.HELD, Reason.CONTRADICTING, words=words)

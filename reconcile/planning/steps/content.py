@@ -33,6 +33,7 @@ from reconcile.planning.rules.tree import states
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from reconcile.model.format import Places
     from reconcile.model.snapshot import Copy, Digest
     from reconcile.model.units import Unit
     from reconcile.planning.context import PlanningContext
@@ -55,7 +56,9 @@ def save(context: PlanningContext, view: View) -> None:
     for verdict in verdicts.values():
         after = []
         loser = view.side(verdict.forks).units[verdict.unit] if verdict.forks is not None else None
-        if loser is not None and not is_forked(context, view, loser.raw):
+        if loser is not None and view.format.places is not None:
+            after += _fork_record(context, view, loser, view.format.places)
+        elif loser is not None and not is_forked(context, view, loser.raw):
             after.append(_fork(context, view, loser))
         if verdict.outcome is Outcome.TO_STORE:
             _copy(context, view, view.workspace.units[verdict.unit], verdict, after)
@@ -180,6 +183,30 @@ def _fork(context: PlanningContext, view: View, loser: Unit) -> int:
     puts = [Put(file, origin) for file in loser.files]
     case = context.verdicts[view.id][STREAM].case
     return fork_continuation(context, view, metadata, puts, loser.stream.count, case)
+
+
+def _fork_record(context: PlanningContext, view: View, loser: Unit, places: Places) -> list[int]:
+    """Create a record from a losing continuation on both sides, where its program shows it; return the steps.
+
+    A run that was interrupted has made it in the store only.
+    """
+    metadata = loser.copy.metadata
+    assert isinstance(metadata, Metadata)  # noqa: S101 - only valid versions are compared
+    new, content = places.forked(view.id, metadata.content)
+    there = context.views.get(new)
+    if there is not None and there.workspace.main is not None:
+        return []
+    case, steps = context.verdicts[view.id][METADATA].case, []
+    home = context.homes.get(new)
+    if home is None:
+        home = context.homes[new] = Node(Side.STORE, None, "", new)
+        file = File("", len(content), loser.mtime_ns, context.rules.digest(content))
+        step = Step(kind=Kind.FORK, conversation=new, title=view.title, reason=Reason.DIVERGED, case=case)
+        steps.append(context.builder.create(step, home, [Put(file, content=content)]))
+    node = context.present[new] = Node(Side.WORKSPACE, None, "", new)
+    step = Step(kind=Kind.PROJECT, conversation=new, title=view.title, reason=Reason.DIVERGED, case=case)
+    steps.append(context.builder.create(step, node, [Put(home.files[""], home)]))
+    return steps
 
 
 def fork_continuation(

@@ -23,7 +23,7 @@ from reconcile.formats.claudesidian.vault import (
     with_written,
 )
 from reconcile.formats.json import javascript
-from reconcile.model.format import DerivedRepair, Entry
+from reconcile.model.format import DerivedRepair, Entry, TwoContinuations
 from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.support.formats.claudesidian import (
     CORPUS,
@@ -158,6 +158,7 @@ def joined(path: str, one: bytes, other: bytes) -> bytes | Fault | None:
     if isinstance(both, bytes):
         for each in (one, other):
             assert VAULT.merge(path, both, each) == both
+    assert not isinstance(both, TwoContinuations)
     return both
 
 
