@@ -25,7 +25,7 @@ from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import Ailment
 
 from ..command import PLANS, Command
-from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
+from ..context import find_ids, find_roots, fixed_format, open_session, policy_of, settings_of
 from ..options import IDS, command_line, options_of
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
@@ -86,7 +86,7 @@ def doctor(
         _run(context, partial(_request_repairs, frozenset(mend)))
     if repair:
         _run(context)
-    if not quarantine and (here := format_here(options_of(context))) is not None:
+    if not quarantine and (here := fixed_format(options_of(context))) is not None:
         _run_checks(context, here)
     if quarantine:
 

@@ -269,7 +269,26 @@ def _leslie(start: str, now_ns: int) -> tuple[CheckFinding, ...]:
     )
 
 
-CHECKERS: Mapping[str, Checker] = {"claudesidian": _claudesidian, "leslie": _leslie}
+def _claude_code(start: str, now_ns: int) -> tuple[CheckFinding, ...]:
+    from reconcile.inspect.session_checks import check_sessions
+
+    never = {"repairable": False, "on_request": False}
+    return tuple(
+        CheckFinding(
+            f"{finding.kind}:{finding.place}",
+            finding.kind,
+            finding.severity,
+            finding.place,
+            finding.words,
+            finding.matters,
+            (finding.mend,),
+            **never,
+        )
+        for finding in check_sessions(start, now_ns)
+    )
+
+
+CHECKERS: Mapping[str, Checker] = {"claude-code": _claude_code, "claudesidian": _claudesidian, "leslie": _leslie}
 """By format: a function from a directory and a time (ns) to the findings of the workspace there. It writes nothing."""
 
 

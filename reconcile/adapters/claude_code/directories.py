@@ -57,7 +57,7 @@ def _belongs(place: str, project: str) -> bool:
 
     A session that was moved here was begun in a path with another name, or in one that is gone.
     """
-    begun = list(islice(_begun_in(place), _SESSIONS))
+    begun = list(islice(begun_in(place), _SESSIONS))
     others = [each for each in begun if directory_name(each) == os.path.basename(place) and is_directory(each)]
     return len(others) < len(begun) or not begun or any(map(partial(_is_same, project), others))
 
@@ -66,7 +66,7 @@ def _is_same(project: str, other: str) -> bool:
     return os.path.realpath(project) == os.path.realpath(other)
 
 
-def _begun_in(place: str) -> Iterator[str]:
+def begun_in(place: str) -> Iterator[str]:
     """Yield the directory in which each session was begun, the newest session first."""
     with os.scandir(place) as entries:
         files = [entry for entry in entries if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)]

@@ -1,0 +1,150 @@
+"""The checks of `reconcile doctor` for sessions of Claude Code: what its next sweep deletes, and what it can't resume.
+
+Nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.adapters.claude_code.directories import begun_in, home_of, locate_claude_code
+from reconcile.adapters.roots import Request
+from reconcile.formats.claude_code.lines import parsed
+from reconcile.fs.paths import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.adapters.roots import Roots
+
+DEFAULT_DAYS = 30
+"""Days after which the program deletes a session, unless `cleanupPeriodDays` says otherwise."""
+_DAY_NS = 86_400 * 10**9
+_NEAR = 0.75
+"""The share of these days after which a session without a copy is a warning."""
+_TAIL = 1 << 20
+_LIMIT = 1 << 20
+_CHILD = "CLAUDE_CODE_CHILD_SESSION"
+
+
+class SessionFinding(NamedTuple):
+    """A finding in words. ``severity`` is warning or note; ``mend`` is a command, or the step before one."""
+
+    kind: str
+    severity: str
+    place: str
+    words: str
+    matters: str
+    mend: str
+
+
+def check_sessions(start: str, now_ns: int) -> tuple[SessionFinding, ...]:
+    """Return the findings of the project around ``start``, and of the program's home. Raises `OSError`."""
+    request = Request(start, None, os.getcwd(), os.environ, sys.platform)
+    home, roots = home_of(request), locate_claude_code(request)
+    return (
+        *_sweep(home, roots, now_ns),
+        *_torn(roots.workspace),
+        *_elsewhere(os.path.join(home, "projects"), roots.workspace),
+        *_environment(),
+    )
+
+
+def _sweep(home: str, roots: Roots, now_ns: int) -> Iterator[SessionFinding]:
+    places = [
+        os.path.join(home, "settings.json"),
+        os.path.join(roots.project, ".claude", "settings.json"),
+        os.path.join(roots.project, ".claude", "settings.local.json"),
+    ]
+    days, source = DEFAULT_DAYS, "its default"
+    for place in places:
+        try:
+            chosen = _days_in(place)
+        except (OSError, ValueError, RecursionError) as error:
+            words = f"can't be read ({error})"
+            matters = "Claude Code pauses its sweep while it can't read a setting."
+            yield SessionFinding("settings", "warning", place, words, matters, "repair the file")
+            continue
+        if chosen is not None:
+            days, source = chosen, place
+    words = f"Claude Code deletes sessions after {days} days ({source})"
+    yield SessionFinding(
+        "expiry", "note", roots.workspace, words, "The store keeps them.", "keep them: reconcile watch"
+    )
+    for name, status in _sessions(roots.workspace):
+        age = (now_ns - status.st_mtime_ns) / _DAY_NS
+        if age >= days * _NEAR and _size(os.path.join(roots.store, name)) != status.st_size:
+            words = f"unused for {age:.0f} days, and the store lacks its newest lines"
+            yield SessionFinding("near-expiry", "warning", name, words, "The next sweep can delete it.", "reconcile")
+
+
+def _days_in(place: str) -> int | None:
+    try:
+        with open_regular(place) as file:
+            value = json.loads(file.read(_LIMIT))
+    except FileNotFoundError:
+        return None
+    days = value.get("cleanupPeriodDays") if isinstance(value, dict) else None
+    return days if isinstance(days, int) and not isinstance(days, bool) and days > 0 else None
+
+
+def _torn(workspace: str) -> Iterator[SessionFinding]:
+    for name, status in _sessions(workspace):
+        path = os.path.join(workspace, name)
+        with open_regular(path) as file:
+            file.seek(max(0, status.st_size - _TAIL))
+            last = file.read(_TAIL).rpartition(b"\n")[2]
+        if last.strip() and parsed(last) is None:
+            matters = "Claude Code before 2.1.330 appends to it, and loses both lines."
+            mend = f"if no process has it open: printf '\\n' >> {shlex.quote(path)}"
+            yield SessionFinding("torn-line", "note", name, "the last line was cut short", matters, mend)
+
+
+def _elsewhere(projects: str, own: str) -> Iterator[SessionFinding]:
+    """Yield what the directories of other projects have: paths that are gone, and sessions that are there twice."""
+    homes: dict[str, list[str]] = {}
+    for directory in _names(projects):
+        place = os.path.join(projects, directory)
+        for name, _ in _sessions(place):
+            homes.setdefault(name, []).append(directory)
+        begun = next(begun_in(place), None)
+        if place != own and begun is not None and not os.path.lexists(begun):
+            words = f"its project {begun} is gone"
+            mend = f"in the project's new place: reconcile recover --from {shlex.quote(begun)}"
+            yield SessionFinding(
+                "orphan", "note", place, words, "`claude --continue` no longer finds its sessions.", mend
+            )
+    for name, directories in homes.items():
+        if len(directories) > 1:
+            words = f"it is in {' and '.join(directories)}"
+            matters = "`claude --resume` finds none of them from another project."
+            yield SessionFinding("twice", "warning", name, words, matters, "remove all but the newest one")
+
+
+def _environment() -> Iterator[SessionFinding]:
+    if os.environ.get(_CHILD):
+        matters = "A session that is started here belongs to another one."
+        yield SessionFinding("child-session", "note", _CHILD, "it is set", matters, f"unset {_CHILD}")
+
+
+def _sessions(directory: str) -> list[tuple[str, os.stat_result]]:
+    names = [name for name in _names(directory) if name.endswith(".jsonl")]
+    return [(name, os.lstat(os.path.join(directory, name))) for name in names]
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return None
