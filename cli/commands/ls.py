@@ -13,12 +13,12 @@ from msgspec import to_builtins
 from reconcile.inspect import listing
 
 from ..command import Command
-from ..context import find_roots, format_here, open_session, policy_of, settings_of
+from ..context import find_roots, fixed_format, format_here, open_session, policy_of, settings_of
 from ..options import FILES, IDS, options_of
 from ..output.errors import ExitCode
 from ..output.screen import show_paged
 from ..output.tables import Column, table
-from ..output.text import MAX_COLUMNS, Style, clean, format_time, shorten, show
+from ..output.text import MAX_COLUMNS, Style, clean, format_time, shorten, show, size
 from ..output.words import state_word
 from ..run import opened, selected, top_of
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from reconcile.inspect.listing import Row
     from reconcile.inspect.record_listing import RecordRow
+    from reconcile.inspect.session_listing import SessionRow
     from reconcile.inspect.thread_listing import ThreadRow
 
 
@@ -75,6 +76,8 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
         _list_threads(context, tree=tree, other=archived or root is not None)
     if here == "claudesidian" and html is None:
         _list_records(context, other=tree or archived or root is not None)
+    if html is None and fixed_format(options) == "claude-code":
+        _list_sessions(context, tree=tree, other=archived or root is not None)
     if html is not None:
         if not tree or archived or root == "" or options.json:
             raise click.UsageError("--html is for ls --tree, without --json, --archived, and --root alone")
@@ -112,7 +115,7 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
     _show(rows, states, Style.choose(options.color), after, with_root=not is_tree and root is None and not archived)
 
 
-def _json(row: Row | ThreadRow) -> dict[str, object]:
+def _json(row: Row | ThreadRow | SessionRow) -> dict[str, object]:
     document: dict[str, object] = to_builtins(row)
     del document["branch"]
     return document
@@ -228,6 +231,47 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
         )
         show_paged(table(columns, list(map(_cells, rows)), style), style)
     context.exit(ExitCode.DONE)
+
+
+def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
+    """Print the sessions of Claude Code, and end the command. ``other``: an option was given that it doesn't have."""
+    from reconcile.inspect.session_checks import expiry
+    from reconcile.inspect.session_listing import list_sessions
+
+    options = options_of(context)
+    given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
+    if other or given:
+        raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {', '.join(given) or '--root'}")
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    days, _, _ = expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)
+    with open_session(roots, settings, readonly=True) as session:
+        views = session.planning_context(session.scan(), policy_of(options, settings)).views
+        rows = list_sessions(views.values(), days, session.now_ns(), tree=tree)
+    if options.json:
+        document = {"format": "reconcile.sessions/1", "sessions": [_json(row) for row in rows]}
+        click.echo(json.dumps(document, indent=2))
+    elif not rows:
+        click.echo("no sessions")
+    else:
+        style = Style.choose(options.color)
+        columns = (
+            Column("Title", shrinks=True),
+            Column("Id"),
+            Column("Size", right=True, drops=True),
+            Column("Last used", drops=True),
+            Column("Where"),
+            Column("Deleted in", drops=True),
+        )
+        show_paged(table(columns, list(map(_session_cells, rows)), style), style)
+    context.exit(ExitCode.DONE)
+
+
+def _session_cells(row: SessionRow) -> tuple[str, ...]:
+    title = row.branch + shorten(clean(row.title or UNTITLED), MAX_COLUMNS)
+    left = "" if row.days_left is None else f"{row.days_left} day{'' if row.days_left == 1 else 's'}"
+    name = row.record.rpartition("/")[2].removesuffix(".jsonl")
+    return (title, clean(name), size(row.bytes), format_time(row.last_ns), row.where, left)
 
 
 def _cells(row: RecordRow) -> tuple[str, ...]:

@@ -55,31 +55,37 @@ def check_sessions(start: str, now_ns: int) -> tuple[SessionFinding, ...]:
 
 
 def _sweep(home: str, roots: Roots, now_ns: int) -> Iterator[SessionFinding]:
-    places = [
-        os.path.join(home, "settings.json"),
-        os.path.join(roots.project, ".claude", "settings.json"),
-        os.path.join(roots.project, ".claude", "settings.local.json"),
-    ]
-    days, source = DEFAULT_DAYS, "its default"
-    for place in places:
-        try:
-            chosen = _days_in(place)
-        except (OSError, ValueError, RecursionError) as error:
-            words = f"can't be read ({error})"
-            matters = "Claude Code pauses its sweep while it can't read a setting."
-            yield SessionFinding("settings", "warning", place, words, matters, "repair the file")
-            continue
-        if chosen is not None:
-            days, source = chosen, place
+    days, source, unread = expiry(home, roots.project)
+    for place, words in unread.items():
+        matters = "Claude Code pauses its sweep while it can't read a setting."
+        yield SessionFinding("settings", "warning", place, words, matters, "repair the file")
     words = f"Claude Code deletes sessions after {days} days ({source})"
-    yield SessionFinding(
-        "expiry", "note", roots.workspace, words, "The store keeps them.", "keep them: reconcile watch"
-    )
+    keep = "keep them: reconcile watch"
+    yield SessionFinding("expiry", "note", roots.workspace, words, "The store keeps them.", keep)
     for name, status in _sessions(roots.workspace):
         age = (now_ns - status.st_mtime_ns) / _DAY_NS
         if age >= days * _NEAR and _size(os.path.join(roots.store, name)) != status.st_size:
             words = f"unused for {age:.0f} days, and the store lacks its newest lines"
             yield SessionFinding("near-expiry", "warning", name, words, "The next sweep can delete it.", "reconcile")
+
+
+def expiry(home: str, project: str) -> tuple[int, str, dict[str, str]]:
+    """Return the days after which the program deletes a session, and the file that says so.
+
+    The third value has the files that can't be read, each with the reason.
+    """
+    own = os.path.join(project, ".claude")
+    days, source, unread = DEFAULT_DAYS, "its default", dict[str, str]()
+    for directory, name in ((home, "settings.json"), (own, "settings.json"), (own, "settings.local.json")):
+        place = os.path.join(directory, name)
+        try:
+            chosen = _days_in(place)
+        except (OSError, ValueError, RecursionError) as error:
+            unread[place] = f"can't be read ({error})"
+            continue
+        if chosen is not None:
+            days, source = chosen, place
+    return days, source, unread
 
 
 def _days_in(place: str) -> int | None:

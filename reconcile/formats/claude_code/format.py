@@ -27,7 +27,6 @@ _AT_THE_TOP = re.compile(rf"(?:{_UUID}|agent-[0-9A-Za-z-]+)\.jsonl")
 """A session, or a subagent of an older version, which is beside the sessions."""
 _DIRECTORY = re.compile(rf"memory|{_UUID}")
 _SESSION = re.compile(rf"(?P<id>{_UUID})(?:\.jsonl|/.*)", re.DOTALL)
-_IS_SESSION = re.compile(rf"{_UUID}\.jsonl")
 
 
 _LONGEST = 200
@@ -55,6 +54,12 @@ def _base36(number: int) -> str:
         number, rest = divmod(number, 36)
         digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
     return digits
+
+
+def owner_of(conversation: str) -> str | None:
+    """Return the record of the session that a record belongs to, itself for a session; None for notes."""
+    match = _SESSION.fullmatch(conversation)
+    return None if match is None else match["id"] + _LINES
 
 
 _DAY_NS = 86_400 * 10**9
@@ -90,6 +95,10 @@ class ClaudeCodeFormat(FixedPlaces):
         if is_odd(path):
             return Entry.FOREIGN
         return Entry.ENTER if directory else Entry.RECORD
+
+    def parse_id(self, text: str) -> str | None:
+        """Return the record of a session that is named by its id alone, as the program names it."""
+        return owner_of(text + _LINES) if "/" not in text else None
 
     def is_log(self, conversation: str) -> bool:
         """Tell whether a record is a file of lines: a session, or one of its subagents."""
@@ -132,7 +141,7 @@ class ClaudeCodeFormat(FixedPlaces):
         for longer, shorter in ((store, workspace), (workspace, store)):
             if _continues(longer, shorter):
                 return longer
-        if _IS_SESSION.fullmatch(conversation) is not None:
+        if owner_of(conversation) == conversation:
             return TwoContinuations()
         return Fault(conversation, "two continuations", "one version that continues the other")
 
@@ -155,9 +164,9 @@ class ClaudeCodeFormat(FixedPlaces):
 
     def is_busy(self, conversation: str, inputs: object) -> bool:
         """Tell whether a record belongs to a session that a process has open."""
-        match = _SESSION.fullmatch(conversation)
+        owner = owner_of(conversation)
         live: AbstractSet[str] = inputs if isinstance(inputs, LiveSessions) else frozenset()
-        return match is not None and match["id"] in live
+        return owner is not None and owner.removesuffix(_LINES) in live
 
     def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:
         """Return a session for people to read; any other file as one text."""
