@@ -1,4 +1,4 @@
-"""The listing of Claude Code's sessions for ``ls``: the title, the size, the last use, and the day of the next sweep."""
+"""The listing of Claude Code's sessions for ``ls``: title, size, last use, and the days until the next sweep."""
 
 from __future__ import annotations
 

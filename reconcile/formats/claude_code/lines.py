@@ -70,7 +70,7 @@ class Titles:
     """Finds the title among the lines of a session: a person's, the program's, or the first prompt."""
 
     def __init__(self) -> None:
-        self._custom = self._generated = self._summary = self._prompt = ""
+        self._custom = self._generated = self._summary = self._prompt = self._task = ""
 
     def add(self, line: Line) -> None:
         """Take in the next line. Of titles, the last one counts; of prompts, the first one."""
@@ -81,6 +81,8 @@ class Titles:
                 self._generated = _text(line.ai_title) or self._generated
             case "summary":
                 self._summary = _text(line.summary) or self._summary
+            case "user" if line.is_sidechain and not self._task:
+                self._task = prompt_of(line)
             case "user" if not (self._prompt or line.is_meta or line.is_sidechain):
                 self._prompt = prompt_of(line)
             case _:
@@ -88,8 +90,8 @@ class Titles:
 
     @property
     def title(self) -> str | None:
-        """The title; None if the session has no prompt yet."""
-        return self._custom or self._generated or self._summary or self._prompt or None
+        """The title; None if the session has no prompt yet. A subagent has that of its task."""
+        return self._custom or self._generated or self._summary or self._prompt or self._task or None
 
 
 def prompt_of(line: Line) -> str:
