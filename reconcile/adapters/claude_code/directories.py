@@ -14,9 +14,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.adapters.claude_code.stores import FORMAT, StorePlace, store_place
-from reconcile.adapters.roots import LocateError, Roots, store_of
+from reconcile.adapters.roots import LocateError, Roots, store_of, within
 from reconcile.formats.claude_code.format import LiveSessions, directory_name
 from reconcile.formats.claude_code.lines import parsed, raw_lines
+from reconcile.fs.git_state import checkout_top
 from reconcile.fs.hashing import chunks_of, digest
 from reconcile.fs.mutations import Root
 from reconcile.fs.paths import directory_identity, is_directory, open_regular, with_parents
@@ -113,9 +114,12 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
 
 
 def project_at(request: Request) -> str | None:
-    """Return the nearest directory, from the start upwards, that has sessions or a store; None without any."""
+    """Return the nearest directory, from the start up to the top of its checkout, that has sessions or a store.
+
+    None without any. Without git, only the start counts: a home directory may have sessions of its own.
+    """
     home, start = home_of(request), request.path(request.workspace or "")
-    above = with_parents(start)
+    above = _inside_checkout(start)
     for at in above:
         if sessions_directory(home, at) is not None:
             return at
@@ -131,6 +135,18 @@ class Orphans(NamedTuple):
     projects: str
     entries: tuple[str, ...]
     left: tuple[str, ...] = ()
+
+
+def _inside_checkout(start: str) -> list[str]:
+    """Return a directory and its parents up to the top of its checkout; without git, the directory alone."""
+    try:
+        top = checkout_top(start)
+    except OSError:
+        top = None
+    if top is None:
+        return [start]
+    top = os.path.realpath(top)
+    return [at for at in with_parents(start) if (real := os.path.realpath(at)) == top or within(real, top)]
 
 
 def orphans(roots: Roots, gone: Iterable[str]) -> Orphans:
