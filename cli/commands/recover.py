@@ -156,11 +156,14 @@ def _prepared(options: Options, roots: Roots, source: str | None) -> Settings:
 
 
 def _bring_home(options: Options, roots: Roots, settings: Settings, source: str | None) -> None:
-    from reconcile.adapters.claude_code.directories import move_home, orphans  # here: for sessions in the home alone
+    from reconcile.adapters.claude_code.directories import (  # here: for sessions in the home alone
+        find_orphans,
+        move_home,
+    )
 
     with open_session(roots, settings, readonly=True) as session:
         gone = [os.path.join(os.getcwd(), source)] if source is not None else list(session.gone())
-    found = orphans(roots, gone)
+    found = find_orphans(roots, gone)
     if not (found.entries or found.left):
         return
     places = " and ".join(sorted({path.partition("/")[0] for path in (*found.entries, *found.left)}))

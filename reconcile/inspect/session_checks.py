@@ -47,14 +47,14 @@ def check_sessions(start: str, now_ns: int) -> tuple[SessionFinding, ...]:
     request = Request(start, None, os.getcwd(), os.environ, sys.platform)
     home, roots = home_of(request), locate_claude_code(request)
     return (
-        *_sweep(home, roots, now_ns),
-        *_torn(roots.workspace),
+        *_near_expiry(home, roots, now_ns),
+        *_truncated(roots.workspace),
         *_elsewhere(os.path.join(home, "projects"), roots.workspace),
         *_environment(),
     )
 
 
-def _sweep(home: str, roots: Roots, now_ns: int) -> Iterator[SessionFinding]:
+def _near_expiry(home: str, roots: Roots, now_ns: int) -> Iterator[SessionFinding]:
     days, source, unread = expiry(home, roots.project)
     for place, words in unread.items():
         matters = "Claude Code pauses its sweep while it can't read a setting."
@@ -98,7 +98,7 @@ def _days_in(place: str) -> int | None:
     return days if isinstance(days, int) and not isinstance(days, bool) and days > 0 else None
 
 
-def _torn(workspace: str) -> Iterator[SessionFinding]:
+def _truncated(workspace: str) -> Iterator[SessionFinding]:
     for name, status in _sessions(workspace):
         path = os.path.join(workspace, name)
         with open_regular(path) as file:

@@ -50,8 +50,8 @@ def list_sessions(views: Iterable[View], days: int, now_ns: int, *, tree: bool) 
     for owner, view in sorted(sessions.items(), key=lambda pair: (-_file(pair[1])[1], pair[0])):
         below = beside.get(owner, [])
         rows.append(_row(view, "", len(below), days, now_ns))
-        agents = [each for each in below if each.id.endswith(".jsonl")] if tree else []
-        for number, agent in enumerate(sorted(agents, key=lambda each: (_file(each)[1], each.id)), 1):
+        agents = [view for view in below if view.id.endswith(".jsonl")] if tree else []
+        for number, agent in enumerate(sorted(agents, key=lambda agent: (_file(agent)[1], agent.id)), 1):
             branch = "└── " if number == len(agents) else "├── "
             rows.append(_row(agent, branch, 0, None, now_ns))
     return tuple(rows)

@@ -36,7 +36,8 @@ def by_word(table: dict[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def test_every_verb_is_in_the_glossary() -> None:
-    assert glossary("Verbs") == by_word(words.VERBS) | {words.RENAME: ("move",), words.PUBLISH: ("project",)}
+    others = {words.RENAME: ("move",), words.PUBLISH: ("project",), words.RESTORE: ("project",)}
+    assert glossary("Verbs") == by_word(words.VERBS) | others
     assert words.VERBS.keys() == {kind.value for kind in Kind}
 
 
@@ -86,8 +87,9 @@ def test_every_kind_has_a_verb_a_phrase_and_a_state(kind: str) -> None:
     assert words.state_word(f"to-{kind}") == f"to {words.VERBS[kind]}"
     for whole in (True, False):
         for renames in (True, False):
-            phrase = words.phrase_of(kind, "store", whole=whole, renames=renames)
-            assert words.counted(phrase, 1, done=True) != words.counted(phrase, 1, done=False)
+            for reason in ("asked", "recovered"):
+                phrase = words.phrase_of(kind, "store", reason, whole=whole, renames=renames)
+                assert words.counted(phrase, 1, done=True) != words.counted(phrase, 1, done=False)
 
 
 def test_a_summary_counts_conversations() -> None:

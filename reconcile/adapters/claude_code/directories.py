@@ -149,7 +149,7 @@ def _inside_checkout(start: str) -> list[str]:
     return [at for at in with_parents(start) if (real := os.path.realpath(at)) == top or within(real, top)]
 
 
-def orphans(roots: Roots, gone: Iterable[str]) -> Orphans:
+def find_orphans(roots: Roots, gone: Iterable[str]) -> Orphans:
     """Return what the program has of projects that are gone and the present project lacks.
 
     Raises `OSError` if this is unknown.
@@ -168,18 +168,18 @@ def orphans(roots: Roots, gone: Iterable[str]) -> Orphans:
     return Orphans(projects, tuple(entries), tuple(left))
 
 
-def move_home(found: Orphans, workspace: str) -> None:
+def move_home(orphans: Orphans, workspace: str) -> None:
     """Move entries into the directory of the present project. Nothing is copied: a session has one home at any moment.
 
     An entry whose name is taken there meanwhile stays. A directory that is empty then is removed. Raises `OSError`.
     """
     target = os.path.basename(workspace)
-    with closing(Root(found.projects)) as root:
+    with closing(Root(orphans.projects)) as root:
         root.make_directories(target)
-        for path in found.entries:
+        for path in orphans.entries:
             with suppress(FileExistsError, FileNotFoundError):
                 root.rename_new(path, f"{target}/{path.partition('/')[2]}")
-        for place in {path.partition("/")[0] for path in found.entries}:
+        for place in {path.partition("/")[0] for path in orphans.entries}:
             root.remove_if_empty(place)
 
 
@@ -188,14 +188,14 @@ def live_sessions(home: str) -> LiveSessions:
 
     See docs/design/formats/claude-code.md#processes-that-run. A process that was killed leaves its file.
     """
-    found = set()
+    live = set()
     for name in _names(os.path.join(home, "sessions")):
         with suppress(OSError, ValueError, RecursionError):
             with open_regular(os.path.join(home, "sessions", name)) as file:
                 value = json.loads(file.read(_LIMIT))
             if isinstance(value, dict) and isinstance(value.get("sessionId"), str) and _runs(value):
-                found.add(value["sessionId"])
-    return LiveSessions(found)
+                live.add(value["sessionId"])
+    return LiveSessions(live)
 
 
 def _names(directory: str) -> list[str]:
