@@ -299,12 +299,12 @@ def _counted(context: PlanningContext, actions: Sequence[Action]) -> dict[str, s
 
 def _outline(context: PlanningContext, actions: Sequence[Action]) -> tuple[Heading, ...]:
     """Return the conversations that the plan mentions, under their ancestors, and a fork after its source."""
-    forks: dict[str, list[Action]] = {}
+    forks: dict[str, dict[str, str | None]] = {}
     spoken = {item.conversation for item in context.held + context.aside}
     for action in actions:
         spoken.add(context.forks.get(action.conversation, action.conversation))
         if action.conversation in context.forks:
-            forks.setdefault(context.forks[action.conversation], []).append(action)
+            forks.setdefault(context.forks[action.conversation], {})[action.conversation] = action.title
     if not spoken:
         return ()
     shown = set(spoken)
@@ -316,7 +316,7 @@ def _outline(context: PlanningContext, actions: Sequence[Action]) -> tuple[Headi
         depth = context.tree.depths.get(conversation, 0)
         if conversation in shown:
             outline.append(Heading(conversation, context.views[conversation].title, depth))
-        outline += [Heading(fork.conversation, fork.title, depth + 1) for fork in forks.get(conversation, ())]
+        outline += [Heading(fork, title, depth + 1) for fork, title in forks.get(conversation, {}).items()]
     alone = sorted(
         conversation for conversation in spoken if conversation is not None and conversation not in context.views
     )

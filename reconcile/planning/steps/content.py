@@ -196,6 +196,7 @@ def _fork_record(context: PlanningContext, view: View, loser: Unit, places: Plac
     there = context.views.get(new)
     if there is not None and there.workspace.main is not None:
         return []
+    context.forks[new] = view.id
     case, steps = context.verdicts[view.id][METADATA].case, []
     home = context.homes.get(new)
     if home is None:
