@@ -5,6 +5,7 @@ See docs/design/formats/claude-code.md#lines. Lines are only read here, never wr
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from msgspec import DecodeError, Raw, Struct
@@ -38,6 +39,8 @@ class _Message(Struct, frozen=True):
 
 
 _LINE, _MESSAGE = Decoder(Line), Decoder(_Message)
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)", re.DOTALL)
+"""An escape in a text: a whole pair of surrogates, half of one, or any other."""
 
 
 def raw_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
@@ -59,11 +62,13 @@ def raw_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def parsed(line: bytes) -> Line | None:
-    """Return a line; None if it is no JSON object."""
+    """Return a line; None if it is no JSON object. Half of a pair of surrogates is read as U+FFFD."""
     try:
         return _LINE.decode(line)
     except (DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+        # The program cuts texts between the two halves; msgspec refuses the line then.
+        whole = _ESCAPE.sub(lambda match: b"\\ufffd" if match["half"] else match[0], line)
+        return parsed(whole) if whole != line else None
 
 
 class Titles:
