@@ -96,7 +96,7 @@ class Roots(NamedTuple):
         else:
             from reconcile.formats.claude_code.format import directory_name  # here: other formats need no name
 
-            workspace = os.path.join(os.path.dirname(self.workspace), directory_name(project))
+            workspace = os.path.join(os.path.dirname(self.workspace), directory_name(os.path.realpath(project)))
         return self._replace(workspace=workspace, project=project, workspace_identity="")
 
     @property

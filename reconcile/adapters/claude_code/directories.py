@@ -9,7 +9,6 @@ import json
 import os
 import re
 from contextlib import closing, suppress
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 _READ_OF_A_SESSION = 256
 """Lines in which the directory of a session is looked for; the first turn has it."""
-_SESSIONS = 3
-"""Sessions of a directory that are asked for theirs."""
 _LIMIT = 1 << 16
 """Bytes that are read of the file of a process."""
 
@@ -49,8 +46,13 @@ def sessions_directory(home: str, project: str) -> str | None:
 
     The records decide: a session names its directory as ``cwd``. Raises `OSError` if this is unknown.
     """
-    place = os.path.join(home, "projects", directory_name(project))
+    place = _place(home, project)
     return place if is_directory(place) and _belongs(place, project) else None
+
+
+def _place(home: str, project: str) -> str:
+    """Return the place of the sessions of a project. The program knows its path without links."""
+    return os.path.join(home, "projects", directory_name(os.path.realpath(project)))
 
 
 def _belongs(place: str, project: str) -> bool:
@@ -58,25 +60,35 @@ def _belongs(place: str, project: str) -> bool:
 
     A session that was moved here was begun in a path with another name, or in one that is gone.
     """
-    begun = list(islice(begun_in(place), _SESSIONS))
-    others = [each for each in begun if directory_name(each) == os.path.basename(place) and is_directory(each)]
-    return len(others) < len(begun) or not begun or any(map(partial(_is_same, project), others))
-
-
-def _is_same(project: str, other: str) -> bool:
-    return os.path.realpath(project) == os.path.realpath(other)
+    own, others = os.path.realpath(project), set[str]()
+    for cwd in begun_in(place):
+        if cwd not in others:
+            real = os.path.realpath(cwd)
+            if real == own or directory_name(real) != os.path.basename(place) or not is_directory(real):
+                return True
+            others.add(cwd)
+    return not others
 
 
 def begun_in(place: str) -> Iterator[str]:
     """Yield the directory in which each session was begun, the newest session first."""
+    times: dict[str, int] = {}
     with os.scandir(place) as entries:
-        files = [entry for entry in entries if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)]
-    for entry in sorted(files, key=lambda entry: -entry.stat(follow_symlinks=False).st_mtime_ns):
-        with open_regular(entry.path) as file:
+        for entry in entries:
+            if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):  # the program deletes old sessions, here and below
+                    times[entry.path] = entry.stat(follow_symlinks=False).st_mtime_ns
+    for path in sorted(times, key=times.__getitem__, reverse=True):
+        cwd = None
+        with suppress(FileNotFoundError), open_regular(path) as file:
             lines = (parsed(raw) for raw, _ in islice(raw_lines(chunks_of(file.fileno())), _READ_OF_A_SESSION))
-            cwd = next((line.cwd for line in lines if line is not None and isinstance(line.cwd, str)), None)
+            cwd = next((line.cwd for line in lines if line is not None and _is_path(line.cwd)), None)
         if cwd is not None:
             yield cwd
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and os.path.isabs(value) and "\0" not in value
 
 
 def locate_claude_code(request: Request, source: str | None = None) -> Roots:
@@ -101,7 +113,7 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
         place = StorePlace(request.path(request.store))
     return Roots(
         format=FORMAT,
-        workspace=os.path.join(home, "projects", directory_name(project)),
+        workspace=_place(home, project),
         project=project,
         store=place.path,
         store_exists=is_directory(place.path),
