@@ -92,6 +92,11 @@ def test_a_record_is_its_file_and_has_one_home() -> None:
     assert logs == [True, True, True, False, False, False]
 
 
+def test_the_id_of_the_program_is_its_session() -> None:
+    assert CLAUDE.parse_id(ID) == SESSION
+    assert [CLAUDE.parse_id(text) for text in (ID[:8], ID + "\n", ID.upper(), "memory", "")] == [None] * 5
+
+
 # Names of directories.
 
 NAMES = [
@@ -232,6 +237,22 @@ def test_other_files_follow_the_table_of_decisions(path: str) -> None:
     assert (CLAUDE.merge(path, b"", b"one"), CLAUDE.merge(path, b"one", b"\0")) == (b"one", b"one")
     losses = [CLAUDE.loses(path, b"one", after) for after in (b"", b" \0", b"two")]
     assert losses == [True, True, False]
+
+
+# The time of what comes back.
+
+NOW, DAY = 1_800_000_000 * 10**9, 86_400 * 10**9
+
+
+def test_a_time_of_the_last_day_stays() -> None:
+    assert [CLAUDE.time_here(NOW - ago, NOW) for ago in (0, DAY, -DAY)] == [NOW, NOW - DAY, NOW + DAY]
+
+
+@given(st.lists(st.integers(0, NOW), min_size=2, max_size=5))
+def test_an_older_time_is_spared_by_the_next_sweep_in_the_same_order(times: list[int]) -> None:
+    made = [CLAUDE.time_here(each, NOW) for each in sorted(times)]
+    assert made == sorted(made)
+    assert all(NOW - 5 * DAY < each <= NOW for each in made)
 
 
 # Sessions in use.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from tests.support.formats import claude_code_project
     from tests.support.formats.leslie_project import Sides
     from tests.support.projects.world import World
 
@@ -50,7 +51,7 @@ class Watching:
 
     def __init__(
         self,
-        world: World | Sides,
+        world: World | Sides | claude_code_project.Sides,
         *args: str,
         prefix: tuple[str, ...] = (),
         ready: bool = True,

@@ -1,0 +1,517 @@
+"""Claude Code through the whole engine: recorded sessions in the user's home, and their durable store."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.agents.program import VERSIONS
+from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.projects.git_world import git
+from tests.support.projects.watcher import Watching, until
+from tests.support.projects.world import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+LINE = b'{"type":"mode","mode":"%s"}\n'
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+DAY = 24 * 3600
+
+PEAK = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], capture_output=True, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)
+"""
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    version: str = request.param
+    return version
+
+
+@pytest.fixture
+def sides(tmp_path: Path, run: Run) -> Sides:
+    return Sides(tmp_path / "project", run).private()
+
+
+@pytest.fixture
+def whole(sides: Sides, version: str) -> Sides:
+    """A session, and a fork of it with a subagent, a long result and notes; in sync."""
+    sides.play(version, "continued").play(version, "subagent")
+    notes = sides.live / "memory" / "MEMORY.md"
+    notes.parent.mkdir()
+    notes.write_text("Remember the milk.\n")
+    sides.reconcile()
+    assert sides.in_sync()
+    return sides
+
+
+def first(sides: Sides) -> Path:
+    """The session without files beside it."""
+    (path,) = (path for path in sides.live.glob("*.jsonl") if not path.with_suffix("").exists())
+    return path
+
+
+def fork(sides: Sides) -> Path:
+    """The session with a subagent."""
+    (path,) = (path for path in sides.live.glob("*.jsonl") if path.with_suffix("").exists())
+    return path
+
+
+def add(path: Path, *contents: bytes) -> bytes:
+    """Append to a file as the program does; return its content."""
+    with path.open("ab") as file:
+        file.writelines(contents)
+    return path.read_bytes()
+
+
+def sweep(session: Path) -> None:
+    """Delete an old session with the files beside it, as the program does."""
+    session.unlink()
+    if session.with_suffix("").exists():
+        shutil.rmtree(session.with_suffix(""))
+
+
+# Saving.
+
+
+def test_the_first_run_saves_every_file_as_it_is(sides: Sides, version: str) -> None:
+    sides.play(version, "continued").play(version, "subagent")
+    before = carried(sides.live)
+    assert len(before) == 5
+    assert sides.dry() == [f"copy store:{path}" for path in sorted(before)]
+    sides.reconcile()
+    assert carried(sides.store) == carried(sides.live) == before
+    assert "Nothing to do" in sides.read()
+
+
+def test_a_turn_is_appended(sides: Sides, version: str) -> None:
+    sides.play(version, "plain").reconcile()
+    path = first(sides.play(version, "continued"))
+    assert sides.dry() == [f"copy store:{path.name}"]
+    sides.reconcile()
+    assert sides.in_sync()
+
+
+@pytest.mark.parametrize("how", ["completed", "newline first", "appended to", "newline of another program"])
+def test_a_torn_line_is_saved_and_continued(sides: Sides, version: str, how: str) -> None:
+    path = first(sides.play(version, "torn"))
+    sides.reconcile()
+    assert sides.in_sync()
+    if how == "completed":
+        sides.play(version, "continued")
+    else:
+        add(path, b"" if how == "appended to" else b"\n", LINE % b"normal")
+    sides.reconcile()
+    assert sides.in_sync()
+
+
+def test_a_store_with_a_torn_line_follows_a_session_without_it(sides: Sides, version: str) -> None:
+    """A crash of the system can cut the live file shorter than the store's."""
+    path = first(sides.play(version, "torn"))
+    sides.reconcile()
+    content = path.read_bytes()
+    path.write_bytes(content[: content.rindex(b"\n") + 1])
+    add(path, LINE % b"a mode that is longer than the torn line was, which is needed to show the longer version" * 20)
+    sides.reconcile()
+    assert sides.in_sync()
+
+
+def test_lines_that_are_no_object_are_kept(whole: Sides) -> None:
+    added = add(first(whole), b"no object\n", b"\0" * 100 + b"\n", b"[1]\n\n", LINE % b"plan", b"\xff")
+    whole.reconcile()
+    assert carried(whole.store)[first(whole).name] == added
+    assert whole.read("show", first(whole).stem).count("no JSON object") == 4
+
+
+def test_a_file_without_an_object_is_held_with_one_line(whole: Sides) -> None:
+    before, session = carried(whole.store), first(whole)
+    odd = whole.live / f"{UNKNOWN}.jsonl"
+    odd.write_text("<a new format>\nno object\n" * 100)
+    content = add(session, LINE % b"plan")
+    held = whole.reconcile(code=4)
+    lines = [line for line in held.output.splitlines() if "no line with a JSON object" in line]
+    assert len(lines) == 1
+    assert carried(whole.store) == before | {session.name: content}
+    odd.unlink()
+    whole.reconcile()
+
+
+def test_a_session_in_another_format_does_not_replace_the_stores(whole: Sides) -> None:
+    before = carried(whole.store)
+    first(whole).write_text("<a new format>\n" * 1000)
+    whole.reconcile(code=4)
+    assert carried(whole.store) == before
+
+
+def test_files_that_are_no_sessions_are_left_alone(whole: Sides) -> None:
+    before = carried(whole.store)
+    for name in ("sessions-index.json", "notes.txt", f"{UNKNOWN}.jsonl.bak", "other/a.jsonl"):
+        (whole.live / name).parent.mkdir(exist_ok=True)
+        (whole.live / name).write_text("{}\n")
+    assert "Nothing to do" in whole.read()
+    assert carried(whole.store) == before
+
+
+def test_the_directory_of_the_program_can_be_chosen(
+    sides: Sides, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides.play(version, "continued")
+    before, config = carried(sides.live), tmp_path / "config"
+    shutil.move(sides.config, config)
+    live = config / "projects" / sides.live.name
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config))
+    assert sides.run("-w", sides.project).exit_code == 0
+    assert carried(sides.store) == before
+    shutil.rmtree(live)
+    assert sides.run("recover", "--yes", "-w", sides.project).exit_code == 0
+    assert carried(live) == before
+    assert not sides.config.exists()
+
+
+# What the program deletes.
+
+
+def test_what_was_swept_stays_in_the_store_and_comes_back(whole: Sides) -> None:
+    before = carried(whole.live)
+    session = fork(whole)
+    sweep(session)
+    result = whole.reconcile()
+    assert "deleted from the workspace, still in the store" in result.output
+    assert carried(whole.store) == before
+    states = {each["conversation"]: each["state"] for each in json.loads(whole.read("ls", "--json"))["conversations"]}
+    assert (states[session.name], states[first(whole).name]) == ("removed", "in-sync")
+    whole.reconcile("recover", "--yes")
+    assert carried(whole.live) == carried(whole.store) == before
+
+
+def test_what_comes_back_is_older_than_what_was_used_since_and_spared_by_the_next_sweep(
+    sides: Sides, version: str
+) -> None:
+    """`--continue` takes the newest session; the next sweep takes those that are older than 30 days."""
+    used = first(sides.play(version, "plain"))
+    swept = [used.with_stem(f"{UNKNOWN[:-1]}{number}") for number in range(3)]
+    for days, path in zip((40, 400, 31), swept, strict=True):
+        shutil.copy(used, path)
+        os.utime(path, (time.time() - days * DAY,) * 2)
+    before = carried(sides.live)
+    sides.reconcile()
+    for path in swept:
+        sweep(path)
+    sides.reconcile()
+    sides.reconcile("recover", "--yes")
+    assert carried(sides.live) == before
+    by_age = sorted((used, *swept), key=lambda path: -path.stat().st_mtime_ns)
+    assert by_age == [used, swept[2], swept[0], swept[1]]
+    assert time.time() - by_age[-1].stat().st_mtime < 2 * DAY
+
+
+def test_everything_that_was_swept_comes_back(whole: Sides) -> None:
+    before = carried(whole.live)
+    for session in (fork(whole), first(whole)):
+        sweep(session)
+    whole.reconcile()
+    assert carried(whole.store) == before
+    whole.reconcile("recover", "--yes")
+    assert carried(whole.live) == before
+
+
+def test_a_lost_home_comes_back(whole: Sides) -> None:
+    before = carried(whole.live)
+    whole.lose()
+    held = whole.run("-w", whole.project)
+    assert (held.exit_code, whole.config.exists()) == (4, False), held.output
+    assert "reconcile recover" in held.output
+    result = whole.run("recover", "--yes", "-w", whole.project)
+    assert result.exit_code == 0, result.output
+    assert carried(whole.live) == carried(whole.store) == before
+    assert [path.name for path in whole.config.iterdir()] == ["projects"]
+    assert [path.name for path in whole.live.parent.iterdir()] == [whole.live.name]
+    assert "Nothing to do" in whole.read()
+
+
+def test_a_lost_home_with_a_new_session_comes_back(whole: Sides, version: str) -> None:
+    """The program has begun anew before anyone noticed."""
+    before = carried(whole.live)
+    whole.lose()
+    whole.live.mkdir(parents=True)
+    new = whole.live / f"{UNKNOWN}.jsonl"
+    new.write_bytes(json.dumps({"type": "user", "cwd": str(whole.project), "version": version}).encode() + b"\n")
+    whole.run("-w", whole.project)
+    assert carried(whole.store).items() >= before.items()
+    whole.reconcile("recover", "--yes")
+    assert carried(whole.live) == before | {new.name: new.read_bytes()}
+
+
+def test_a_session_that_was_cut_short_is_restored(whole: Sides) -> None:
+    before = carried(whole.live)
+    for content in (before[first(whole).name][:1000], b"", b"\0" * 500):
+        first(whole).write_bytes(content)
+        whole.reconcile()
+        assert carried(whole.live) == carried(whole.store) == before
+
+
+def test_notes_that_were_deleted_or_emptied_stay_in_the_store(whole: Sides) -> None:
+    note = whole.live / "memory" / "MEMORY.md"
+    before = carried(whole.store)
+    note.write_bytes(b"")
+    whole.reconcile()
+    assert carried(whole.store) == before
+    note.unlink()
+    whole.reconcile()
+    assert carried(whole.store) == before
+    note.write_text("New notes.\n")
+    whole.reconcile()
+    assert whole.in_sync()
+
+
+# Two checkouts of one repository.
+
+
+@pytest.fixture(params=["worktree", "clone"])
+def two(tmp_path: Path, run: Run, version: str, request: pytest.FixtureRequest) -> tuple[Sides, Sides]:
+    """Two checkouts of one repository, each with a session of its own; both are saved."""
+    one, other = Sides(tmp_path / "first", run), Sides(tmp_path / "second", run)
+    one.project.mkdir()
+    git(one.project, "init", "--quiet")
+    (one.project / "file").write_text("x")
+    git(one.project, "add", "file")
+    git(one.project, "commit", "--quiet", "--message", "x")
+    if request.param == "worktree":
+        git(one.project, "worktree", "add", "--quiet", "../second")
+    else:
+        git(tmp_path, "clone", "--quiet", "first", "second")
+    one.play(version, "plain").reconcile()
+    other.play(VERSIONS[VERSIONS.index(version) - 1], "plain").reconcile()
+    return one, other
+
+
+def test_two_checkouts_share_a_store_and_no_session_moves_unasked(two: tuple[Sides, Sides], version: str) -> None:
+    one, other = two
+    assert os.path.realpath(one.store) == os.path.realpath(other.store)
+    before = carried(one.live), carried(other.live)
+    for sides in (*two, *two):
+        sides.reconcile()
+    assert (carried(one.live), carried(other.live)) == before
+    assert carried(one.store) == before[0] | before[1]
+    one.play(version, "continued").reconcile()
+    other.reconcile()
+    assert carried(other.live) == before[1]
+    assert carried(one.store) == carried(one.live) | before[1]
+
+
+def test_what_was_swept_here_does_not_come_back_there(two: tuple[Sides, Sides]) -> None:
+    one, other = two
+    before = carried(one.live), carried(other.live)
+    sweep(first(one))
+    one.run("-w", one.project)
+    other.reconcile()
+    assert carried(other.live) == before[1]
+    other.reconcile("recover", "--yes")
+    assert carried(other.live) == before[1]
+    one.reconcile("recover", "--yes")
+    assert (carried(one.live), carried(other.live)) == before
+
+
+def test_a_session_is_copied_on_request_and_followed_then(two: tuple[Sides, Sides], version: str) -> None:
+    one, other = two
+    session = first(one)
+    own = carried(other.live)
+    other.reconcile("project", session.stem)
+    assert carried(other.live) == own | carried(one.live)
+    one.play(version, "continued").reconcile()
+    other.reconcile()
+    assert carried(other.live) == own | carried(one.live)
+
+
+@pytest.mark.parametrize("taken", ["store", "workspace"])
+def test_two_continuations_wait_for_a_person(two: tuple[Sides, Sides], taken: str) -> None:
+    one, other = two
+    session = first(one)
+    other.reconcile("project", session.stem)
+    copy = other.live / session.name
+    contents = {"store": add(session, LINE % b"one"), "workspace": add(copy, LINE % b"other")}
+    one.reconcile()
+    before = carried(other.live), carried(other.store)
+    held = other.reconcile(code=4)
+    assert "two continuations of one session" in held.output
+    assert (carried(other.live), carried(other.store)) == before
+    other.reconcile("resolve", session.stem, "--take", taken)
+    one.reconcile()
+    assert copy.read_bytes() == session.read_bytes() == contents[taken]
+    assert carried(one.store)[session.name] == contents[taken]
+
+
+# Processes that run.
+
+
+def test_a_session_in_use_is_read_and_never_replaced(whole: Sides) -> None:
+    session, agent = fork(whole), next(fork(whole).with_suffix("").glob("subagents/*.jsonl"))
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    whole.open_in(child.pid, session.stem)
+    add(session, LINE % b"in use")
+    whole.reconcile()
+    assert whole.in_sync()
+    ahead = {path: add(whole.store / path.relative_to(whole.live), LINE % b"ahead") for path in (session, agent)}
+    add(whole.store / first(whole).name, LINE % b"ahead")
+    before = {path: (path.stat().st_ino, path.read_bytes()) for path in ahead}
+    held = whole.reconcile(code=4)
+    assert "Claude Code has it open; 2 changes wait" in held.output
+    assert {path: (path.stat().st_ino, path.read_bytes()) for path in ahead} == before
+    assert first(whole).read_bytes().endswith(LINE % b"ahead"), "no process has this one open"
+    child.communicate(b"\n")
+    whole.reconcile()
+    assert {path: path.read_bytes() for path in ahead} == ahead
+
+
+@pytest.mark.parametrize("how", ["ended", "another process", "damaged"])
+def test_a_file_that_a_process_left_holds_nothing(whole: Sides, how: str) -> None:
+    session = fork(whole)
+    file = whole.open_in(os.getpid(), session.stem)
+    if how == "ended":
+        child = subprocess.Popen([sys.executable, "-c", ""])
+        child.wait()
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"pid": child.pid}))
+    elif how == "another process":
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"procStart": "1"}))
+    else:
+        file.write_text(file.read_text()[:-3])
+    content = add(whole.store / session.name, LINE % b"ahead")
+    whole.reconcile()
+    assert session.read_bytes() == content
+
+
+def test_no_session_in_use_is_restored_over(whole: Sides) -> None:
+    """The program was resumed after the sweep, and writes the file anew."""
+    session = fork(whole)
+    whole.open_in(os.getpid(), session.stem)
+    content = session.read_bytes()
+    session.write_bytes(content[:2000])
+    whole.reconcile(code=4)
+    assert session.read_bytes() == content[:2000]
+    assert carried(whole.store)[session.name] == content
+
+
+# Commands.
+
+
+def test_reading(whole: Sides) -> None:
+    session = fork(whole)
+    shown = whole.read("show", session.stem)
+    assert shown.startswith("# The first prompt.\n")
+    assert "This is reply 3." in shown
+    assert "Calls the tool `Bash`." in shown
+    for path in carried(whole.live):
+        assert whole.read("show", path)
+    listed = whole.read("ls")
+    assert all(path in listed for path in carried(whole.live))
+    matches = json.loads(whole.read("find", "--json", "reply 3"))
+    assert session.name in json.dumps(matches)
+    assert first(whole).name not in json.dumps(matches)
+    assert "memory/MEMORY.md" in whole.read("find", "the milk")
+    assert "No problems found." in whole.read("doctor")
+    assert "up to date" in whole.read("status")
+
+
+def test_reading_what_was_swept(whole: Sides) -> None:
+    session = fork(whole)
+    sweep(session)
+    whole.reconcile()
+    assert "This is reply 3." in whole.read("show", session.stem)
+    assert session.name in whole.read("find", "reply 3")
+
+
+def test_the_difference_is_the_turns_that_were_added(sides: Sides, version: str) -> None:
+    sides.play(version, "plain").reconcile()
+    path = first(sides.play(version, "continued"))
+    shown = sides.read("diff", path.stem)
+    assert "Continued." in shown
+    assert "The first prompt." not in shown.replace("The first prompt.  " + path.name, "")
+
+
+def test_removing_a_session_and_taking_it_back(whole: Sides) -> None:
+    before = carried(whole.live)
+    session = first(whole)
+    whole.reconcile("rm", session.stem, "--yes")
+    assert carried(whole.live) == carried(whole.store)
+    assert carried(whole.live) == {path: content for path, content in before.items() if path != session.name}
+    whole.reconcile("undo")
+    assert carried(whole.live) == carried(whole.store) == before
+
+
+def test_undo_of_an_append_waits_for_the_next_line(sides: Sides, version: str) -> None:
+    sides.play(version, "plain").reconcile()
+    before = carried(sides.store)
+    path = first(sides.play(version, "continued"))
+    content = path.read_bytes()
+    sides.reconcile()
+    sides.reconcile("undo")
+    assert carried(sides.store) == before
+    assert path.read_bytes() == content
+    add(path, LINE % b"plan")
+    sides.reconcile()
+    assert sides.in_sync()
+
+
+def test_undo_of_the_first_run(sides: Sides, version: str) -> None:
+    sides.play(version, "plain")
+    before = carried(sides.live)
+    sides.reconcile()
+    sides.reconcile("undo", "--allow-bulk-removal")
+    assert (carried(sides.live), carried(sides.store)) == (before, {})
+
+
+def test_a_saved_plan_is_carried_out(sides: Sides, version: str, tmp_path: Path) -> None:
+    sides.play(version, "subagent")
+    plan = tmp_path / "plan.json"
+    sides.read("--out", plan)
+    sides.reconcile("apply", plan)
+    assert sides.in_sync()
+
+
+def test_watching(sides: Sides, version: str) -> None:
+    sides.play(version, "plain").reconcile()
+    with Watching(sides) as watching:
+        path = first(sides.play(version, "continued"))
+        until(sides.in_sync, "the turn is saved")
+        until(lambda: ("copy", path.name, "metadata") in watching.done(), "the turn is told of")
+        sides.play(version, "subagent")
+        until(sides.in_sync, "new files are saved")
+        assert watching.stop(signal.SIGTERM) == 0
+    assert "Nothing to do" in sides.read()
+
+
+# Large sessions.
+
+
+def peak(sides: Sides, *args: str) -> int:
+    """Run the command in a process of its own; return the bytes of memory that it needed at most."""
+    watched = [sys.executable, "-c", PEAK, *command(*args, "-w", sides.project)]
+    return int(subprocess.run(watched, capture_output=True, text=True, check=True).stdout)
+
+
+def test_a_large_session_needs_no_more_memory_than_a_small_one(sides: Sides) -> None:
+    """30 MB were 34 to 36 MB of memory, and a small session 29."""
+    path = first(sides.play(VERSIONS[-1], "plain"))
+    small = peak(sides)
+    large = path.with_stem(UNKNOWN)
+    prompt = json.dumps({"type": "user", "message": {"role": "user", "content": "x" * 3000}}).encode() + b"\n"
+    large.write_bytes(path.read_bytes() + prompt * (30 * 2**20 // len(prompt)))
+    peaks = {"saved": peak(sides), "nothing to do": peak(sides)}
+    assert sides.in_sync()
+    large.unlink()
+    peaks["restored"] = peak(sides, "recover", "--yes")
+    assert sides.in_sync()
+    assert max(peaks.values()) < small + 15 * 2**20, peaks
