@@ -23,6 +23,7 @@ from reconcile.adapters.locate import locate
 from reconcile.adapters.roots import LocateError, Request, Roots, store_of
 from reconcile.formats.claude_code.format import directory_name
 from reconcile.fs.paths import open_regular
+from tests.support.projects.git_world import git
 
 ID = "83fbb9a0-7f21-4118-8828-{:012}"
 HOUR_NS = 3600 * 10**9
@@ -105,6 +106,9 @@ def test_from_below_the_nearest_project_is_used(place: Path, tmp_path: Path) -> 
     outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
     deep = made(inner / "src" / "deep")
     begun(place, outer, outer)
+    begun(place, tmp_path, tmp_path, number=2)
+    assert "has no sessions" in refused(deep), "a home directory may have sessions of its own"
+    git(outer, "init", "--quiet")
     assert located(deep).project == str(outer)
     begun(place, inner, inner)
     assert located(deep).project == str(inner)
@@ -113,12 +117,13 @@ def test_from_below_the_nearest_project_is_used(place: Path, tmp_path: Path) -> 
 
 def test_a_link_to_a_project_is_the_project(place: Path, tmp_path: Path) -> None:
     """The program names a directory by the path without links."""
-    project, link = made(tmp_path / "project"), tmp_path / "link"
+    project, link = made(tmp_path / "project" / "src").parent, tmp_path / "link"
     link.symlink_to(project)
+    git(project, "init", "--quiet")
     directory = begun(place, project, project)
-    roots = located(tmp_path, workspace=link)
-    assert (roots.workspace, roots.store) == (str(directory), located(project).store)
-    assert located(tmp_path, workspace=made(project / "src")).workspace == str(directory)
+    for named in (link, link / "src"):
+        roots = located(tmp_path, workspace=named)
+        assert (roots.workspace, roots.store) == (str(directory), located(project).store)
 
 
 def test_no_sessions_are_refused(place: Path, tmp_path: Path) -> None:
@@ -198,6 +203,7 @@ def test_a_path_with_the_same_name_that_is_gone_leaves_its_sessions(place: Path,
 
 def test_a_lost_directory_is_located_by_the_store(place: Path, tmp_path: Path) -> None:
     project = made(tmp_path / "project")
+    git(project, "init", "--quiet")
     directory = begun(place, project, project)
     store = made(Path(located(project).store))
     for lost in (directory, place.parent):
@@ -233,6 +239,7 @@ def test_a_directory_that_can_not_be_read_is_no_absence(
 ) -> None:
     """Else a project further up would be used."""
     outer, inner = tmp_path / "outer", made(tmp_path / "outer" / "inner")
+    git(outer, "init", "--quiet")
     begun(place, outer, outer)
     directory = begun(place, inner, inner)
     scanning = os.scandir

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconcile.formats import get_format
 from reconcile.formats.claude_code.format import ClaudeCodeFormat, LiveSessions, directory_name
-from reconcile.model.format import Entry
+from reconcile.model.format import Entry, TwoContinuations
 from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.agents.program import directory_name as name_by_the_program
 from tests.agents.record import RECORDED
@@ -211,19 +211,19 @@ def test_the_shorter_gives_way_to_the_longer(shorter: bytes, longer: bytes) -> N
 
 
 @pytest.mark.parametrize(("one", "other"), TWO)
-def test_a_person_decides_on_two_continuations(one: bytes, other: bytes) -> None:
+def test_two_continuations_of_a_session_both_stay(one: bytes, other: bytes) -> None:
     for store, workspace in ((one, other), (other, one)):
-        merged = CLAUDE.merge(SESSION, store, workspace)
-        assert isinstance(merged, Fault)
-        assert (merged.file, merged.incomplete) == (SESSION, False)
-        assert merged.found == "two continuations of one session"
+        assert CLAUDE.merge(SESSION, store, workspace) == TwoContinuations()
+        merged = CLAUDE.merge(AGENT, store, workspace)
+        assert isinstance(merged, Fault), "a subagent is no session of its own"
+        assert (merged.file, merged.found, merged.incomplete) == (AGENT, "two continuations", False)
         assert CLAUDE.loses(SESSION, store, workspace)
 
 
 @given(*[st.lists(st.sampled_from([A, B, C, TORN, b"\n", b" ", b"\0"]), max_size=5).map(b"".join)] * 2)
 def test_no_whole_line_is_lost_by_a_merge(one: bytes, other: bytes) -> None:
     merged = CLAUDE.merge(SESSION, one, other)
-    assert isinstance(merged, Fault) is isinstance(CLAUDE.merge(SESSION, other, one), Fault)
+    assert isinstance(merged, bytes) is isinstance(CLAUDE.merge(SESSION, other, one), bytes)
     if isinstance(merged, bytes):
         assert merged in (one, other)
         for version in (one, other):

@@ -82,7 +82,7 @@ def test_tools_and_a_subagent(recorded: Path) -> None:
     assert all(turn.text.startswith("The tool returned:") for turn in results)
     (agent,) = recorded.glob("subagent/*/subagents/*.jsonl")
     assert next(iter(read(agent).turns)).text == "Count to three."
-    assert read(agent).title is None
+    assert read(agent).title == "Count to three."
 
 
 def test_other_files_are_texts(recorded: Path) -> None:
