@@ -63,7 +63,7 @@ def test_commands_and_options(project: Path, complete: Callable[[str], dict[str,
     assert complete("undo --dr") == {"--dry-run": "Show the plan, and write nothing."}
     assert "--dry-run" not in complete("log --"), "an option that the command refuses"
     assert complete("resolve --take ").keys() == {"store", "workspace", "both"}
-    assert complete("--format ").keys() == {"jp", "plain", "leslie", "claudesidian"}
+    assert complete("--format ").keys() == {"jp", "plain", "leslie", "claudesidian", "claude-code"}
     described = "jp, plain (needs --store), leslie, claudesidian or claude-code (default: the one found)."
     assert complete("--form") == {"--format": described}, "a description isn't cut at its first comma"
 
