@@ -37,7 +37,7 @@ from .output.interaction import (
     waiting_callback,
 )
 from .output.plan_text import exit_code, report
-from .output.text import Style, show
+from .output.text import Style, short_path, show
 from .unchanged import Opening, Start
 
 if TYPE_CHECKING:
@@ -387,7 +387,7 @@ def top_of(engine: Engine, text: str, survey: Survey) -> str:
 def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> None:
     """Name `recover` where a plain run finds a new ``.jp`` in the place of one that had conversations.
 
-    Where a run could go on from the last one, this is no new one.
+    Where a run could go on from the last one, this is no new one. A project in the user's home may have been moved.
     """
     if options.quiet or policy.request is not None or engine.full_scan is None:
         return
@@ -396,6 +396,10 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
         engine.session.messages.append(
             f"this .jp is new; {which} in the previous one can be restored: reconcile recover"
         )
+    elif not engine.session.roots.is_in_project and not engine.full_scan.baseline.agreed:
+        places = " and ".join(short_path(project) for project in engine.session.gone())
+        if places:
+            engine.session.messages.append(f"{places} is gone; if this project was there: reconcile recover")
 
 
 def announce_new_store(options: Options, roots: Roots, how: str) -> None:

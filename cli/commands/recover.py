@@ -71,7 +71,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     """Restore conversations that the workspace has lost.
 
     For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. At a terminal, shows the plan
-    and asks once for each run after which conversations were missing. Without a terminal, --yes restores those of the
+    and asks about the conversations of each run that missed some. Without a terminal, --yes restores those of the
     last run.
     Local ones are never restored to the workspace. Also restores .jp/.id.
     """
@@ -150,22 +150,20 @@ def restore_lost(
 def _prepared(options: Options, roots: Roots, source: str | None) -> Settings:
     """Return the settings; of a project in the user's home, first move the sessions that an earlier path of it has."""
     settings = settings_of(roots)
-    if not roots.is_in_project:
-        _bring_home(options, roots, settings, source)
+    if not roots.is_in_project and _bring_home(options, roots, settings, source) and not options.yes:
+        raise click.exceptions.Exit  # a question that follows could be answered with no, as if nothing was changed
     return settings
 
 
-def _bring_home(options: Options, roots: Roots, settings: Settings, source: str | None) -> None:
-    from reconcile.adapters.claude_code.directories import (  # here: for sessions in the home alone
-        find_orphans,
-        move_home,
-    )
+def _bring_home(options: Options, roots: Roots, settings: Settings, source: str | None) -> bool:
+    """Move the sessions of this project from the directories of its earlier paths; tell whether there are any."""
+    from reconcile.adapters.claude_code.directories import find_orphans, move_home  # here: for sessions in the home
 
     with open_session(roots, settings, readonly=True) as session:
         gone = [os.path.join(os.getcwd(), source)] if source is not None else list(session.gone())
     found = find_orphans(roots, gone)
     if not (found.entries or found.left):
-        return
+        return False
     places = " and ".join(sorted({path.partition("/")[0] for path in (*found.entries, *found.left)}))
     if found.left:
         print_message(options, f"{len(found.left)} stay in {places}: Claude Code has them open", trouble=True)
@@ -173,12 +171,13 @@ def _bring_home(options: Options, roots: Roots, settings: Settings, source: str 
     words = f"{count} of {places} to {os.path.basename(roots.workspace)}, as the project was there before"
     if options.is_dry or not found.entries:
         print_message(options, f"would move {words}")
-        return
+        return bool(found.entries)
     confirm_or_exit(options, f"Move {words}?")
     move_home(found, roots.workspace)
     if roots.link:
         link_store(roots)  # nothing else may be left to do, and a later run must find the store
-    print_message(options, f"moved {words}")
+    print_message(options, f"moved {words}; undo doesn't move them back. For what else is missing: reconcile recover")
+    return True
 
 
 def _print_lost(options: Options, session: Session, world: WorldState) -> None:

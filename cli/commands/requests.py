@@ -187,7 +187,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile resolve jp-c17780300000 --take workspace", "Keep the version of the workspace on both sides."),
-        ("reconcile resolve --all --take both", "Keep both versions of everything: the older one in a fork."),
+        ("reconcile resolve --all --take both", "Keep all newer versions, and each older one as a fork."),
     ),
 )
 @click.argument("ids", nargs=-1, metavar="ID...", shell_complete=IDS)
@@ -195,7 +195,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 @click.option(
     "--take",
     type=click.Choice(["store", "workspace", "both"]),
-    help="The version to keep; both: the newer one, and a fork of the other; a title has one value: the newer.",
+    help="The version to keep; both: the newer one, and the other as a fork; of a title, the newer.",
 )
 @click.option("--keep", is_flag=True, help="Leave both sides alone until one changes.")
 @click.option("--allow-secrets", is_flag=True, help="Publish it with the secrets that were found in it.")
@@ -296,8 +296,8 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
     """Remove conversations from both sides.
 
     Asks first. The vault keeps what is removed, and `reconcile undo` restores it. A conversation with children needs
-    --cascade or --promote. With --yes, takes no part of a title. Of a conversation that was lost with its store,
-    removes the entry.
+    --cascade or --promote. With --yes, takes no part of a title. Also removes a conversation that was lost with its
+    store from the list of lost ones.
     """
     from reconcile.engine.versions import lost_with_store
 
