@@ -3,93 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
-import uuid
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agents.program import VERSIONS, Program, UnavailableError, install, records
-from tests.agents.stub import LONG_OUTPUT, REPLY, SUBAGENT, Stub
+from tests.agents.program import records
+from tests.agents.sessions import FIRST, NEW, OLD, age, carry, fork_by_hand, has_history
+from tests.agents.stub import LONG_OUTPUT, REPLY, SUBAGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.agents.program import Turn
+    from tests.agents.program import Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-OLD, NEW = "2.1.197", "2.1.330"
-FIRST = "The first prompt."
-DAY = 24 * 3600
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    version: str = request.param
-    return version
-
-
-@pytest.fixture(scope="module")
-def installed(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    try:
-        path = install(version)
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    directory = tmp_path_factory.mktemp("installed")
-    with Stub(directory / "log") as stub:
-        yield Program(path, directory / "home", stub)
-
-
-@pytest.fixture(scope="module")
-def written(installed: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A session of one turn, in another home and another project."""
-    project = tmp_path_factory.mktemp("written")
-    assert REPLY in installed.say(FIRST, cwd=project).output
-    (session,) = installed.sessions(project)
-    return session
-
-
-@pytest.fixture
-def program(installed: Program, tmp_path: Path) -> Program:
-    return replace(installed, home=tmp_path / "home")
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return tmp_path / "project"
-
-
-@pytest.fixture
-def session(written: Path, program: Program, project: Path) -> Path:
-    """The session carried to this home and this project, byte for byte."""
-    return carry(written, program.directory(project))
-
-
-def carry(session: Path, directory: Path) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    return shutil.copyfile(session, directory / session.name)
-
-
-def fork_by_hand(session: Path) -> Path:
-    """A copy under a new id: in its name, and as the `sessionId` of each record."""
-    other = session.with_stem(str(uuid.uuid4()))
-    lines = [json.dumps(record | {"sessionId": other.stem}) for record in records(session)]
-    other.write_text("\n".join(lines) + "\n")
-    return other
-
-
-def age(session: Path, days: float) -> None:
-    then = time.time() - days * DAY
-    os.utime(session, (then, then))
-
-
-def has_history(turn: Turn) -> bool:
-    return turn.status == 0 and turn.sent[0] == FIRST and turn.sent[1].startswith(REPLY)
 
 
 def test_a_resumed_session_only_grows(program: Program, project: Path, session: Path) -> None:

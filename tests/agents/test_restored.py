@@ -1,0 +1,143 @@
+"""Sessions that the program deleted or lost, and that reconcile brings back: the program goes on with them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.agents.sessions import FIRST, age, fork_by_hand, has_history
+from tests.agents.stub import LONG_OUTPUT, REPLY, SUBAGENT
+from tests.support.formats.claude_code_project import Sides, carried
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.agents.program import Program
+    from tests.conftest import Run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def sides(program: Program, project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Sides:
+    """The program's home as the user's, and the store of the project."""
+    monkeypatch.setenv("HOME", str(program.home))
+    project.mkdir()
+    return Sides(project, run)
+
+
+def sweep(session: Path) -> None:
+    """Delete an old session with the files beside it, as the program does."""
+    session.unlink()
+    shutil.rmtree(session.with_suffix(""), ignore_errors=True)
+
+
+def written_by_now(session: Path) -> bytes:
+    """Return the content of a session after a second without a new line: the program writes a moment later."""
+    content = b""
+    while content != (content := session.read_bytes()):
+        time.sleep(1)
+    return content
+
+
+@pytest.mark.parametrize("lost", ["swept", "the whole home"])
+def test_a_session_that_comes_back_is_resumed(
+    program: Program, project: Path, session: Path, sides: Sides, lost: str
+) -> None:
+    for prompt in (LONG_OUTPUT, SUBAGENT):
+        program.say(prompt, cwd=project, resume=session.stem)
+    age(session, 40)
+    sides.reconcile()
+    before = carried(sides.live)
+    if lost == "swept":
+        sweep(session)
+    else:
+        shutil.rmtree(program.home)
+    sides.run("-w", project)
+    assert not session.exists()
+    sides.run("recover", "--yes", "-w", project)
+    assert carried(sides.live) == before
+    turn = program.say("Resumed.", cwd=project, resume=session.stem)
+    assert has_history(turn)
+    assert turn.sent[-1] == "Resumed."
+    assert program.say("Continued.", cwd=project, cont=True).sent[-2:] == [turn.output.strip(), "Continued."]
+    assert session.read_bytes().startswith(before[session.name])
+    sides.reconcile()
+    assert carried(sides.store) == carried(sides.live)
+
+
+def test_continue_takes_what_was_used_last_before_the_sweep(
+    program: Program, project: Path, session: Path, sides: Sides
+) -> None:
+    other = fork_by_hand(session)
+    program.say("The older one.", cwd=project, resume=other.stem)
+    age(session, 40)
+    age(other, 50)
+    sides.reconcile()
+    shutil.rmtree(program.config)
+    sides.run("recover", "--yes", "-w", project)
+    assert session.stat().st_mtime - other.stat().st_mtime > 1
+    turn = program.say("Continued.", cwd=project, cont=True)
+    assert has_history(turn)
+    assert "The older one." not in turn.sent
+    assert "Continued." in session.read_text()
+
+
+def test_continue_takes_what_was_used_since_the_sweep(
+    program: Program, project: Path, session: Path, sides: Sides
+) -> None:
+    age(session, 31)
+    sides.reconcile()
+    sweep(session)
+    assert program.say("Begun anew.", cwd=project, cont=True).sent == ["Begun anew."]
+    sides.reconcile()
+    sides.reconcile("recover", "--yes")
+    assert program.say("Continued.", cwd=project, cont=True).sent[0] == "Begun anew."
+    assert has_history(program.say("Resumed.", cwd=project, resume=session.stem))
+    assert program.say("Continued.", cwd=project, cont=True).sent[0] == FIRST
+
+
+def test_a_session_in_use_waits_until_the_program_ends(
+    program: Program, project: Path, session: Path, sides: Sides
+) -> None:
+    sides.reconcile()
+    before = len(program.stub.requests())
+    with program.stub.silent():
+        process = program.start("Wait.", cwd=project, resume=session.stem)
+        while len(program.stub.requests()) == before:
+            assert process.poll() is None
+        content, inode = written_by_now(session), session.stat().st_ino
+        ahead = content + b'{"type":"mode","mode":"from elsewhere"}\n'
+        (sides.store / session.name).write_bytes(ahead)
+        held = sides.run("-w", project)
+        assert held.exit_code == 4, held.output
+        assert "Claude Code has it open" in held.output
+        assert (session.read_bytes(), session.stat().st_ino) == (content, inode)
+    process.communicate()
+    sides.reconcile()
+    assert session.read_bytes().startswith(content)
+    assert has_history(program.say("Resumed.", cwd=project, resume=session.stem))
+    assert any(b"from elsewhere" in each for each in carried(sides.store).values())
+
+
+def test_both_of_two_continuations_are_resumed(
+    program: Program, project: Path, tmp_path: Path, session: Path, sides: Sides
+) -> None:
+    sides.reconcile()
+    base = session.read_bytes()
+    program.say("Here.", cwd=project, resume=session.stem)
+    here = session.read_bytes()
+    session.write_bytes(base)
+    program.say("There.", cwd=project, resume=session.stem)
+    (sides.store / session.name).write_bytes(here)
+    sides.reconcile()
+    prompts = set()
+    for path in program.sessions(project):
+        turn = program.say("Resumed.", cwd=project, resume=path.stem)
+        assert has_history(turn)
+        assert turn.sent[3].startswith(REPLY)
+        prompts.add(turn.sent[2])
+    assert prompts == {"Here.", "There."}
