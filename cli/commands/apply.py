@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from reconcile.apply.executor import Outcome
 from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
+from reconcile.model.format import Entry
 from reconcile.model.reasons import Reason
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 
@@ -230,7 +231,16 @@ def check_ids(plan: Plan, form: Format, file: str) -> None:
     from reconcile.serialization.plan_file import PlanFileError
 
     for action in plan.actions:
-        invalid = [id_ for id_ in action.touches if form.parse_id(id_) != id_]
+        invalid = [id_ for id_ in action.touches if not _is_id(form, id_)]
         if invalid or action.conversation not in action.touches:
             wrong = (invalid or [action.conversation])[0]
             raise PlanFileError(f"{file}: action {action.id}: {wrong!r} is not a conversation id")
+
+
+def _is_id(form: Format, text: str) -> bool:
+    """Tell whether a text is an id; that of a record with a fixed place is its path."""
+    if form.places is None:
+        return form.parse_id(text) == text
+    if not {"", ".", ".."}.isdisjoint(text.split("/")):
+        return False
+    return Entry.RECORD in (form.places.entry(text, directory=directory) for directory in (False, True))

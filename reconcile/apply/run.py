@@ -101,6 +101,11 @@ class Site(Struct, frozen=True, kw_only=True):
         assert self.checkout is not None  # noqa: S101 - see above
         return self.checkout
 
+    @property
+    def is_private(self) -> bool:
+        """Whether both sides are in the user's home, so that new files are for their owner alone."""
+        return not self.where.is_in_project
+
     def conversations(self, side: Side) -> str:
         """Return the directory of a side's conversations."""
         return self.where.store_conversations if side is Side.STORE else self.where.workspace_conversations
@@ -108,7 +113,9 @@ class Site(Struct, frozen=True, kw_only=True):
     def open_sides(self, stack: ExitStack) -> dict[Side, Root]:
         """Open the existing sides. Raises `OSError` if the system can't tell."""
         paths = {side: path for side in Side if is_directory(path := self.conversations(side))}
-        return {side: stack.enter_context(closing(Root(path))) for side, path in paths.items()}
+        return {
+            side: stack.enter_context(closing(Root(path, is_private=self.is_private))) for side, path in paths.items()
+        }
 
     def open_scanned(self, stack: ExitStack, world: WorldState, *, wanted: Collection[Side]) -> dict[Side, Root]:
         """Open the sides that were scanned, and make those ``wanted`` that did not exist.
@@ -124,7 +131,9 @@ class Site(Struct, frozen=True, kw_only=True):
             if not snapshot.exists and side not in wanted:
                 continue
             try:
-                roots[side] = stack.enter_context(closing(Root(path, make=not snapshot.exists)))
+                roots[side] = stack.enter_context(
+                    closing(Root(path, make=not snapshot.exists, is_private=self.is_private))
+                )
             except (FileNotFoundError, NotADirectoryError):
                 problem = "replaced by a symbolic link" if os.path.islink(path) else "deleted or moved"
                 raise MovedError(f"{path}: {problem} during this run", _AGAIN) from None

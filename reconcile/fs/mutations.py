@@ -10,13 +10,16 @@ import contextlib
 import errno
 import os
 import stat
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.fs.files import fingerprint_of
 from reconcile.fs.hashing import digest_file
 from reconcile.fs.paths import directory_identity
 from reconcile.fs.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
-from reconcile.fs.private_files import write_all
+from reconcile.fs.private_files import DIRECTORY_MODE as PRIVATE_DIRECTORY
+from reconcile.fs.private_files import FILE_MODE as PRIVATE_FILE
+from reconcile.fs.private_files import make_private_directory, write_all
 from reconcile.model.names import CHILDREN
 
 if TYPE_CHECKING:
@@ -50,15 +53,19 @@ class Root:
     A symbolic link in its place is followed only if the path ends with a separator. Below it, none is followed.
     """
 
-    __slots__ = ("_fd", "_pinned", "_prefix", "path")
+    __slots__ = ("_fd", "_modes", "_pinned", "_prefix", "path")
 
-    def __init__(self, path: str, *, make: bool = False) -> None:
-        """Open the directory. With ``make``, a missing one is made."""
+    def __init__(self, path: str, *, make: bool = False, is_private: bool = False) -> None:
+        """Open the directory. With ``make``, a missing one is made.
+
+        ``is_private``: new files and directories are for their owner alone.
+        """
         self.path = path
+        self._modes = (PRIVATE_FILE, PRIVATE_DIRECTORY) if is_private else (FILE_MODE, DIRECTORY_MODE)
         self._prefix = os.path.join(path, "")
         self._pinned: dict[str, int] = {}
         if make:
-            os.makedirs(path, exist_ok=True)
+            (make_private_directory if is_private else partial(os.makedirs, exist_ok=True))(path)
         self._fd = os.open(path, _DIRECTORY)
 
     @property
@@ -154,7 +161,7 @@ class Root:
 
         state = xxh3_128()
         with self._parent(path) as (fd, name):
-            file = os.open(name, _CREATE, FILE_MODE, dir_fd=fd)
+            file = os.open(name, _CREATE, self._modes[0], dir_fd=fd)
         try:
             for chunk in chunks:
                 state.update(chunk)
@@ -167,7 +174,7 @@ class Root:
     def make_directory(self, path: str) -> None:
         """Make a directory. Raises `FileExistsError`."""
         with self._parent(path) as (fd, name):
-            os.mkdir(name, DIRECTORY_MODE, dir_fd=fd)
+            os.mkdir(name, self._modes[1], dir_fd=fd)
 
     def make_directories(self, path: str) -> list[str]:
         """Make a directory and its missing parents; return the new ones, the outermost first."""
@@ -179,7 +186,7 @@ class Root:
         missing.reverse()
         for directory in missing:
             with self._parent(directory) as (fd, name), contextlib.suppress(FileExistsError):
-                os.mkdir(name, DIRECTORY_MODE, dir_fd=fd)
+                os.mkdir(name, self._modes[1], dir_fd=fd)
         return missing
 
     def rename(self, source: str, target: str) -> None:

@@ -176,8 +176,12 @@ def _claudesidian(root: str, now_ns: int) -> object:
 
 def _claude_code(root: str, _now_ns: int) -> object:
     from reconcile.adapters.claude_code.directories import live_sessions
+    from reconcile.formats.claude_code.format import ANY, LiveSessions
 
-    return live_sessions(os.path.dirname(os.path.dirname(root)))
+    try:
+        return live_sessions(os.path.dirname(os.path.dirname(root)))
+    except OSError:
+        return LiveSessions({ANY})  # one of them may be open
 
 
 _READERS: Mapping[str, Callable[[str, int], object]] = {

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -523,3 +524,35 @@ def test_a_large_session_needs_no_more_memory_than_a_small_one(sides: Sides) -> 
     peaks["restored"] = peak(sides, "recover", "--yes")
     assert sides.in_sync()
     assert max(peaks.values()) < small + 15 * 2**20, peaks
+
+
+def test_a_saved_plan_is_carried_out(sides: Sides, version: str, tmp_path: Path) -> None:
+    sides.play(version, "subagent")
+    plan = tmp_path / "plan.json"
+    sides.read("--out", plan)
+    sides.reconcile("apply", plan)
+    assert sides.in_sync()
+
+
+def test_what_a_run_makes_is_for_its_owner_alone(sides: Sides, version: str) -> None:
+    sides.play(version, "subagent")
+    sides.reconcile()
+    shutil.rmtree(sides.live)
+    sides.reconcile("recover", "--yes")
+    for top in (sides.store, sides.live):
+        assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in (top, *top.rglob("*"))} == {0}
+
+
+def test_without_the_list_of_processes_every_session_counts_as_open(whole: Sides) -> None:
+    session = first(whole)
+    whole.reconcile()
+    before = session.read_bytes()
+    ahead = add(whole.store / session.name, LINE % b"ahead")
+    listed = whole.config / "sessions"
+    shutil.rmtree(listed, ignore_errors=True)
+    listed.write_bytes(b"")
+    held = whole.reconcile(code=4)
+    assert ("Claude Code has it open" in held.output, session.read_bytes()) == (True, before)
+    listed.unlink()
+    whole.reconcile()
+    assert session.read_bytes() == ahead

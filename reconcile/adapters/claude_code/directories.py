@@ -186,7 +186,7 @@ def move_home(orphans: Orphans, workspace: str) -> None:
     An entry whose name is taken there meanwhile stays. A directory that is empty then is removed. Raises `OSError`.
     """
     target = os.path.basename(workspace)
-    with closing(Root(orphans.projects)) as root:
+    with closing(Root(orphans.projects, is_private=True)) as root:
         root.make_directories(target)
         for path in orphans.entries:
             with suppress(FileExistsError, FileNotFoundError):

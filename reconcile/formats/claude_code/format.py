@@ -71,6 +71,10 @@ class LiveSessions(frozenset[str]):
     """The ids of the sessions that a running process has open: the inputs of `Places.is_busy`."""
 
 
+ANY = "*"
+"""Stands for all ids where the list of processes can't be read."""
+
+
 class ClaudeCodeFormat(FixedPlaces):
     """The rules of the directory of one project."""
 
@@ -166,7 +170,7 @@ class ClaudeCodeFormat(FixedPlaces):
         """Tell whether a record belongs to a session that a process has open."""
         owner = owner_of(conversation)
         live: AbstractSet[str] = inputs if isinstance(inputs, LiveSessions) else frozenset()
-        return owner is not None and owner.removesuffix(_LINES) in live
+        return owner is not None and (owner.removesuffix(_LINES) in live or ANY in live)
 
     def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:
         """Return a session for people to read; any other file as one text."""
