@@ -270,7 +270,7 @@ def _counted(offer: Offer, place: str) -> str:
     count = len(offer.conversations)
     kind, was = ("conversation", "was") if count == 1 else ("conversations", "were")
     if not offer.known:
-        why = f"of the store that {was} never here, as far as reconcile knows"
+        why = "of the store, which no run has seen here"
     elif offer.run is None:
         why = f"that {was} {place} at the end of {'the' if place == 'here' else 'its'} last run"
     elif offer.run == UNDATED:

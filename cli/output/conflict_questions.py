@@ -94,7 +94,7 @@ def _other_version(conflict: Conflict, policy: Policy) -> str:
         return "Both are kept: the version that is not taken becomes a child conversation."
     if policy.diverged is Diverged.NEWEST:
         return "The version that is not taken is saved, and can be restored; [b]oth makes it a child conversation."
-    return "The version not taken is saved. If both have new events, it becomes a child; [b]oth always makes it one."
+    return "The version not taken is saved. It becomes a child if both sides have new events, or with [b]oth."
 
 
 def is_undecided(conflict: Conflict, policy: Policy) -> bool:

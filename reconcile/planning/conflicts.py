@@ -146,7 +146,7 @@ def _digits(first: int, second: int) -> int:
 
 def _version(rival: Rival, digits: int) -> str:
     last = f", last {rival.last[:19]}" if rival.last else ""
-    only = f", {rival.only} only here" if rival.only is not None else ""
+    only = f", {rival.only} only on this side" if rival.only is not None else ""
     count = "" if rival.events is None else f" ({rival.events} event{'' if rival.events == 1 else 's'}{only}{last})"
     return f"{time_text(rival.mtime_ns, digits)}{count}"
 

@@ -230,7 +230,7 @@ def test_without_any_record_nothing_is_published_but_by_name(known: World, run: 
     shutil.rmtree(state)
     assert "no checkout here is known" in run("recover", "--yes").stderr
     result = recover(known, "--store", silo, "--yes")
-    assert "that were never here, as far as reconcile knows" in result.stderr
+    assert "of the store, which no run has seen here" in result.stderr
     assert "Nothing to do" in result.stdout
     assert not listing(known.workspace)
     recover(known, "--store", silo, "--all", "--yes")
