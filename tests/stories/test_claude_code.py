@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.formats.claude_code.forks import forked
 from tests.agents.program import VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.projects.git_world import git
@@ -556,3 +557,31 @@ def test_without_the_list_of_processes_every_session_counts_as_open(whole: Sides
     listed.unlink()
     whole.reconcile()
     assert session.read_bytes() == ahead
+
+
+def diverged(sides: Sides) -> tuple[Path, bytes]:
+    """Both sides continue a session, the workspace later; return it, and the store's version."""
+    session = first(sides)
+    sides.reconcile()
+    older = add(sides.store / session.name, LINE % b"store")
+    os.utime(sides.store / session.name, (0, 0))
+    add(session, LINE % b"workspace")
+    return session, older
+
+
+def test_a_run_that_was_cut_short_between_the_copies_of_a_fork_is_finished(whole: Sides) -> None:
+    session, older = diverged(whole)
+    new, content = forked(session.stem, older)
+    (whole.store / f"{new}.jsonl").write_bytes(content)
+    whole.reconcile()
+    assert whole.in_sync()
+    assert (whole.live / f"{new}.jsonl").read_bytes() == content
+    assert session.read_bytes().endswith(LINE % b"workspace")
+
+
+def test_two_continuations_can_be_left_to_a_person(whole: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, older = diverged(whole)
+    monkeypatch.setenv("RECONCILE_DIVERGED", "hold")
+    known = set(carried(whole.store))
+    whole.reconcile(code=4)
+    assert (set(carried(whole.store)), (whole.store / session.name).read_bytes()) == (known, older)
