@@ -71,7 +71,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     """Restore conversations that the workspace has lost.
 
     For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. At a terminal, shows the plan
-    and asks about the conversations of each run that missed some. Without a terminal, --yes restores those of the
+    and asks once for each run that noticed missing conversations. Without a terminal, --yes restores those of the
     last run.
     Local ones are never restored to the workspace. Also restores .jp/.id.
     """

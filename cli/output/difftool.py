@@ -10,6 +10,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
+from reconcile.fs.posix import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,15 +62,5 @@ def _remove_left(directory: str) -> None:
     """Remove the files of a process that was killed while its tool was open."""
     for name in os.listdir(directory):
         pid = name.removeprefix(_PREFIX).partition("-")[0]
-        if name.startswith(_PREFIX) and pid.isdecimal() and not _is_alive(int(pid)):
+        if name.startswith(_PREFIX) and pid.isdecimal() and not is_alive(int(pid)):
             shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

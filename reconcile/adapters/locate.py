@@ -131,9 +131,7 @@ def locate(
             "choose one with --format",
         )
     roots = FINDERS[name](request)
-    refuse_link(roots.workspace_conversations)
-    _refuse_overlap(roots)
-    return _with_link_followed(roots)
+    return _checked(roots)
 
 
 def locate_lost(
@@ -158,9 +156,7 @@ def locate_lost(
             f"{roots.workspace}: {kind} is in the place of the workspace directory",
             "move it away, then run again: reconcile recover",
         )
-    refuse_link(roots.workspace_conversations)
-    _refuse_overlap(roots)
-    return _with_link_followed(roots)
+    return _checked(roots)
 
 
 def _detect_format(request: Request) -> str:
@@ -210,6 +206,13 @@ def _refuse_encoding() -> None:
             f"Python uses {encoding} for file names, but reconcile needs UTF-8",
             "set PYTHONUTF8=1 in the environment",
         )
+
+
+def _checked(roots: Roots) -> Roots:
+    """Return two sides that can be used, with the store's link resolved. Raises `LocateError`."""
+    refuse_link(roots.workspace_conversations)
+    _refuse_overlap(roots)
+    return _with_link_followed(roots)
 
 
 def _with_link_followed(roots: Roots) -> Roots:
@@ -294,9 +297,7 @@ def locate_moved(
     known = source is not None and is_directory(store_place(request.path(source), request).path)
     if not known and project_at(request) is None:
         return None
-    roots = locate_claude_code(request, source)
-    _refuse_overlap(roots)
-    return _with_link_followed(roots)
+    return _checked(locate_claude_code(request, source))
 
 
 def _claude_code(request: Request) -> Roots:

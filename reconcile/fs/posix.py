@@ -168,3 +168,14 @@ def network_type_of(table: str, path: str) -> str | None:
         if above and len(point) >= longest:
             mounted, longest = kind, len(point)
     return mounted if mounted.startswith(_NETWORK) else None
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether there is a process with this number, whoever owns it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

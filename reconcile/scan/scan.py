@@ -143,11 +143,11 @@ def with_logs(snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Coll
     places, wanted = fmt.places, frozenset(ids)
     assert places is not None  # noqa: S101 - no other format has logs
 
-    def loaded(root: Directory, copy: Copy) -> Copy:
+    def loaded(copy: Copy) -> Copy:
         (file,) = copy.files
         above, _, name = copy.path.rpartition("/")
         try:
-            with root.below(above) as level:
+            with Directory.open_root(conversations_dir) as root, root.below(above) as level:
                 result = read_record(level, name, places, copy.conversation)
         except OSError:
             result = Fault("", CHANGED, "")
@@ -155,11 +155,10 @@ def with_logs(snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Coll
             return replace(copy, metadata=Unreadable("", CHANGED, "the content that was scanned"))
         return replace(copy, metadata=result[0])
 
-    with Directory.open_root(conversations_dir) as root:
-        copies = tuple(
-            loaded(root, copy) if copy.conversation in wanted and isinstance(copy.metadata, Metadata) else copy
-            for copy in snapshot.copies
-        )
+    copies = tuple(
+        loaded(copy) if copy.conversation in wanted and isinstance(copy.metadata, Metadata) else copy
+        for copy in snapshot.copies
+    )
     return replace(snapshot, copies=copies)
 
 

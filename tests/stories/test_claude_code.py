@@ -585,3 +585,15 @@ def test_two_continuations_can_be_left_to_a_person(whole: Sides, monkeypatch: py
     known = set(carried(whole.store))
     whole.reconcile(code=4)
     assert (set(carried(whole.store)), (whole.store / session.name).read_bytes()) == (known, older)
+
+
+def test_a_link_in_the_place_of_the_live_directory_is_never_followed(whole: Sides) -> None:
+    whole.reconcile()
+    first(whole).unlink()
+    whole.reconcile()
+    elsewhere = whole.live.with_name("elsewhere")
+    whole.live.rename(elsewhere)
+    whole.live.symlink_to(elsewhere)
+    before = set(carried(elsewhere))
+    refused = whole.read("recover", "--yes", code=2)
+    assert ("a symbolic link" in refused, set(carried(elsewhere))) == (True, before)

@@ -1,6 +1,6 @@
 """Finds the directory in which Claude Code keeps the sessions of a project, and the sessions that processes have open.
 
-See docs/design/formats/claude-code.md#layout. Nothing is written.
+See docs/design/formats/claude-code.md#layout. Only `move_home` writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconcile.fs.git_state import checkout_top
 from reconcile.fs.hashing import chunks_of, digest
 from reconcile.fs.mutations import Root
 from reconcile.fs.paths import directory_identity, is_directory, open_regular, with_parents
-from reconcile.fs.posix import MOST_PID
+from reconcile.fs.posix import MOST_PID, is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -141,14 +141,6 @@ def project_at(request: Request) -> str | None:
     return start if is_directory(store_place(start, request).path) else None
 
 
-class Orphans(NamedTuple):
-    """Entries of directories whose project is gone, by their paths below ``projects``. ``left`` are open, and stay."""
-
-    projects: str
-    entries: tuple[str, ...]
-    left: tuple[str, ...] = ()
-
-
 def _inside_checkout(start: str) -> list[str]:
     """Return a directory and its parents up to the top of its checkout; without git, the directory alone."""
     try:
@@ -159,6 +151,14 @@ def _inside_checkout(start: str) -> list[str]:
         return [start]
     top = os.path.realpath(top)
     return [at for at in with_parents(start) if (real := os.path.realpath(at)) == top or within(real, top)]
+
+
+class Orphans(NamedTuple):
+    """Entries of directories whose project is gone, by their paths below ``projects``. ``left`` are open, and stay."""
+
+    projects: str
+    entries: tuple[str, ...]
+    left: tuple[str, ...] = ()
 
 
 def find_orphans(roots: Roots, gone: Iterable[str]) -> Orphans:
@@ -229,10 +229,4 @@ def _runs(value: dict[str, object]) -> bool:
     except FileNotFoundError:
         if os.path.isdir("/proc/self"):
             return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    return is_alive(pid)
