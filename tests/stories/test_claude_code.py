@@ -361,8 +361,10 @@ def test_a_session_in_use_is_not_replaced_by_another_continuation(two: tuple[Sid
     one, other = two
     session = first(one)
     other.reconcile("project", session.stem)
-    add(session, LINE % b"one")
     content = add(other.live / session.name, LINE % b"other")
+    add(session, LINE % b"one")
+    later = (other.live / session.name).stat().st_mtime + 60
+    os.utime(session, (later, later))  # the older continuation gives way: the one that is open
     one.reconcile()
     file = other.open_in(os.getpid(), session.stem)
     other.reconcile(code=4)
