@@ -33,7 +33,7 @@ from ..output.interaction import (
     wrapped_question,
 )
 from ..output.plan_text import exit_code, report
-from ..output.text import short_path
+from ..output.text import format_time, short_path
 from ..run import apply_pass, save_plan
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.requests.recover import Offers
+    from reconcile.state.database import Checkout
 
     from ..arguments import Options
 
@@ -109,7 +110,7 @@ def restore_lost(
             offered = offers(planning, memories)
             left_out = offered.left_out
         _print_left_out(options, planning, left_out)
-        _print_lost(options, session, world)
+        _print_lost(options, session, world, records)
 
         def planned(conversations: tuple[str, ...]) -> Plan:
             policy = _policy(options, settings, conversations, tuple(record.id for record in records))
@@ -180,12 +181,21 @@ def _bring_home(options: Options, roots: Roots, settings: Settings, source: str 
     return True
 
 
-def _print_lost(options: Options, session: Session, world: WorldState) -> None:
-    """Print what was lost with a store, and the command that restores what is left of it."""
+def _print_lost(options: Options, session: Session, world: WorldState, records: Sequence[Checkout]) -> None:
+    """Print what was lost with a store, and the command that restores what is left of it.
+
+    Also print the time of the last run in the lost workspace of these records: later changes were lost with it.
+    """
     there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
     for lost in lost_with_store(session, there):
         way = f": {lost.command}" if lost.command else ""
         print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
+    if any(session.state_of(record) not in ("gone", "replaced") for record in records):
+        return
+    known = {record.id for record in records}
+    times = [run.finished_ns or run.started_ns for run in session.state.journal.runs() if run.checkout in known]
+    if times:
+        print_message(options, f"the last run there was at {format_time(max(times))}; later changes were not saved")
 
 
 def _requested(plan: Plan) -> tuple[str, ...]:

@@ -338,6 +338,18 @@ def test_a_session_is_copied_on_request_and_followed_then(two: tuple[Sides, Side
     assert carried(other.live) == own | carried(one.live)
 
 
+def test_every_run_names_the_same_store(tmp_path: Path, run: Run) -> None:
+    """The first run in a repository makes the link by which the next ones find the store."""
+    sides = Sides(tmp_path / "first", run)
+    sides.project.mkdir()
+    git(sides.project, "init", "--quiet")
+    git(sides.project, "commit", "--quiet", "--allow-empty", "--message", "x")
+    first_line, again = (sides.play(VERSIONS[0], "plain").run("-w", sides.project).stdout for _ in range(2))
+    store = first_line.splitlines()[1]
+    assert "/git-" in store
+    assert store in again
+
+
 def test_two_continuations_both_stay(two: tuple[Sides, Sides]) -> None:
     one, other = two
     session = first(one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -132,6 +133,16 @@ def test_a_part_that_went_and_was_noticed_comes_back_run_by_run(known: World) ->
     recover(known, "--yes")
     assert (known.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it").is_dir()
     known.check_settled()
+
+
+def test_the_time_of_the_last_run_is_named_only_if_the_workspace_was_lost(known: World) -> None:
+    age = re.compile(r"the last run there was at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; later changes were not saved")
+    shutil.rmtree(known.workspace / f"{FIRST}-it")
+    assert not age.search(recover(known, "--dry-run").stderr), "the workspace is the one of the last run"
+    shutil.rmtree(known.project / ".jp")
+    assert age.search(recover(known, "--dry-run").stderr)
+    recover(known, "--yes")
+    assert not age.search(recover(known, "--dry-run").stderr)
 
 
 def test_a_worktree_elsewhere_takes_the_record_of_the_one_that_is_gone(

@@ -34,7 +34,7 @@ def store_place(project: str, request: Request) -> StorePlace:
     """Return the place of the store of a project, which may not exist. Nothing is written."""
     by_path = store_of(FORMAT, project, request)
     if is_directory(by_path):
-        return StorePlace(by_path)
+        return StorePlace(_target(by_path) if os.path.islink(by_path) else by_path)
     try:
         top = checkout_top(project)
         oldest = None if top is None or shallow_commits(project) else Git(top).oldest_commit()
@@ -45,3 +45,8 @@ def store_place(project: str, request: Request) -> StorePlace:
     inside = os.path.relpath(os.path.realpath(project), os.path.realpath(top))
     name = digest(os.fsencode(f"{oldest}/{inside}"))[:_LENGTH]
     return StorePlace(os.path.join(os.path.dirname(by_path), f"git-{name}"), by_path)
+
+
+def _target(link: str) -> str:
+    """Return the target of a link to a store: every run names the same directory, also the one that made the link."""
+    return os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from enum import StrEnum
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -192,7 +191,7 @@ def _raw(digest: str | None) -> bytes | None:
 
 
 def _add_checkouts(result: Places, session: Session) -> None:
-    """Add the workspaces of other checkouts that are there."""
+    """Add the workspaces of other checkouts that are there; one that can't be read is noted."""
     roots, seen = session.roots, {session.project}
     for checkout in session.state.checkouts():
         project = checkout.project
@@ -200,10 +199,10 @@ def _add_checkouts(result: Places, session: Session) -> None:
             continue
         seen.add(project)
         state = session.state_of(checkout)
-        if state in ("gone", "unreadable"):
-            way = f"; to forget it: reconcile checkouts --forget {shlex.quote(project)}" if state == "gone" else ""
-            words = "is gone" if way else "can't be read"
-            result.notes.append(f"{project}: {words}; skipped{way}")
+        if state == "gone":  # a removed worktree is no news: the store has what its runs have saved
+            continue
+        if state == "unreadable":
+            result.notes.append(f"{project}: can't be read; skipped")
             continue
         known = IndexFile(session.directory, checkout.identity).load_indexes()[1][1]
         root = roots.in_checkout(project).workspace_conversations.rstrip(os.sep)
