@@ -33,7 +33,7 @@ from reconcile.model.units import Rules
 from reconcile.planning.decide import decide
 from reconcile.planning.planner import needs_contents, needs_events, needs_logs
 from reconcile.planning.rules.commit_order import doubts_of, split_archives
-from reconcile.scan.scan import CHANGED, inspect, with_logs
+from reconcile.scan.scan import CHANGED, inspect
 from reconcile.scan.scanner import Scanner
 from reconcile.state.baseline_table import BaselineUpdate
 from reconcile.state.database import State
@@ -177,10 +177,10 @@ class Session:
             world = self._inspected(world, differ)
             world = self._inspected(world, needs_contents(world.store, world.workspace), contents=True)
         if logs := needs_logs(world.store, world.workspace, self.rules):
-            store, workspace = (
-                with_logs(snapshot, self.site.conversations(snapshot.side), self.format, logs)
-                for snapshot in (world.store, world.workspace)
-            )
+            from reconcile.scan.logs import with_logs  # here: most formats have none
+
+            places = {side: self.site.conversations(side) for side in Side}
+            store, workspace = with_logs((world.store, world.workspace), places, logs)
             world = WorldState(store, workspace, world.baseline)
         return replace(world, baseline=self._with_facts_in_doubt(world.store, world.workspace, world.baseline))
 

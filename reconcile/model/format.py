@@ -117,8 +117,8 @@ class Places(Protocol):
     def is_log(self, conversation: str) -> bool:
         """Return whether a record is a file of any size that its program only appends to.
 
-        Its content is not kept in memory: the scan reads it with `read_log`, and loads it only if both sides have
-        different versions.
+        Its content is not kept in memory: the scan reads it with `read_log`. If the sides have different versions, they
+        are loaded: whole, or only the bytes around the end of a version that the other one continues.
         """
 
     def read_log(self, conversation: str, chunks: Iterable[bytes]) -> Metadata | Fault:

@@ -377,7 +377,7 @@ def _adopt(
             changes.known_clean.add(conversation)
         if run.baseline.parents.get(conversation) != agreed.parent:
             changes.parents[conversation] = agreed.parent
-        metadata = stored[0].metadata
+        metadata = stored[0].metadata if rules.format.places is None else None
         if isinstance(metadata, Metadata) and len(metadata.content) <= LARGEST_KEPT:
             changes.contents[conversation, agreed.units[METADATA]] = metadata.content
         for unit, digest in agreed.units.items():

@@ -311,11 +311,7 @@ def read_record(
     if isinstance(result, Fault):
         return result
     content, known = result[name]
-    if not places.is_log(conversation):
-        return places.read_record(conversation, content), digest_of(content), known
-    record = places.read_log(conversation, [content])
-    record = record if isinstance(record, Fault) else replace(record, content=content)
-    return record, digest_of(content), known
+    return places.read_record(conversation, content), digest_of(content), known
 
 
 def _read_log(

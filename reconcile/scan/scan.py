@@ -31,7 +31,6 @@ from reconcile.model.snapshot import (
     STREAM,
     Copy,
     Fault,
-    Metadata,
     Partition,
     Problem,
     Side,
@@ -39,7 +38,7 @@ from reconcile.model.snapshot import (
     Stream,
     Unreadable,
 )
-from reconcile.scan.reader import read_record, read_stream
+from reconcile.scan.reader import read_stream
 from reconcile.scan.walker import FixedWalk, Walk
 
 if TYPE_CHECKING:
@@ -132,33 +131,6 @@ def inspect(
     finally:
         if root is not None:
             root.close()
-    return replace(snapshot, copies=copies)
-
-
-def with_logs(snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Collection[str]) -> Snapshot:
-    """Return the snapshot with the content of these logs (`Places.is_log`), the same that was scanned.
-
-    A log that has changed since the scan becomes a `Fault`, as in `inspect`.
-    """
-    places, wanted = fmt.places, frozenset(ids)
-    assert places is not None  # noqa: S101 - no other format has logs
-
-    def loaded(copy: Copy) -> Copy:
-        (file,) = copy.files
-        above, _, name = copy.path.rpartition("/")
-        try:
-            with Directory.open_root(conversations_dir) as root, root.below(above) as level:
-                result = read_record(level, name, places, copy.conversation)
-        except OSError:
-            result = Fault("", CHANGED, "")
-        if isinstance(result, Fault) or result[1] != file.digest:
-            return replace(copy, metadata=Unreadable("", CHANGED, "the content that was scanned"))
-        return replace(copy, metadata=result[0])
-
-    copies = tuple(
-        loaded(copy) if copy.conversation in wanted and isinstance(copy.metadata, Metadata) else copy
-        for copy in snapshot.copies
-    )
     return replace(snapshot, copies=copies)
 
 

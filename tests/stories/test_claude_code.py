@@ -535,6 +535,9 @@ def test_a_large_session_needs_no_more_memory_than_a_small_one(sides: Sides) -> 
     large.write_bytes(path.read_bytes() + prompt * (30 * 2**20 // len(prompt)))
     peaks = {"saved": peak(sides), "nothing to do": peak(sides)}
     assert sides.in_sync()
+    add(large, prompt)
+    peaks["appended"] = peak(sides)
+    assert sides.in_sync()
     large.unlink()
     peaks["restored"] = peak(sides, "recover", "--yes")
     assert sides.in_sync()
