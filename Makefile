@@ -43,14 +43,13 @@ endif
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test disks generated worlds stories git-stories soak walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
+.PHONY: help demo test long worlds stories git-stories soak walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      a small store and workspace: dry run, apply, and the second run with nothing to do'
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
-	@echo 'make disks     the scenarios on a fake disk (pyfakefs) and on a real one that make test leaves out'
-	@echo 'make generated pages, pictures and tables that the program writes itself are up to date'
+	@echo 'make long      tests that make test leaves out: most scenarios on a fake disk (pyfakefs) and on a real one, some under faults, hooks, pipes, hostile files, generated pages'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
 	@echo 'make walk      through the history of a clone of JP (RECONCILE_JP_MIRROR=DIR), WALK_STEPS=500 steps from WALK_SEED=1'
@@ -79,11 +78,8 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
-disks: $(VENV)/.installed-dev
-	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m slow tests/scenarios/test_scenarios.py $(ARGS)
-
-generated: $(VENV)/.installed-dev
-	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m slow tests/docs tests/bench $(ARGS)
+long: $(VENV)/.installed-dev
+	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m long $(ARGS)
 
 worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)
@@ -113,7 +109,7 @@ COVERING := tests/cli tests/engine tests/index tests/inspect tests/model tests/p
 	tests/stories/test_git_merges.py tests/stories/test_recover.py tests/stories/test_recovery.py tests/stories/test_undo.py
 coverage: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal --cov=reconcile.model --cov=reconcile.planning --cov-report= \
-		-k 'not fake and not real' $(COVERING)
+		-m 'not slow' -k 'not fake and not real' $(COVERING)
 	$(BIN)/coverage report --include='reconcile/model/*,reconcile/planning/*' --fail-under=100
 
 # The library: RACE_EVENTS events of each of eight processes to each of three conversations, and kills.

@@ -66,7 +66,7 @@ def test_the_rules_are_measured_beside_another_checkout() -> None:
     assert all(float(figure) > 0 for line in lines for figure in line[26:].split())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_question_is_asked_and_kept(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     words = ("--sizes", "10", "--rounds", "1", "--dir", tmp_path, "--save", kept)
@@ -93,7 +93,7 @@ def test_a_command_is_judged_by_its_ratio_to_a_run_with_nothing_to_do() -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_growth_and_every_command_are_measured_with_small_files(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     said = bench("--growth", "--sizes", "10", "--rounds", "1", "--dir", tmp_path, "--save", kept)

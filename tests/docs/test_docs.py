@@ -59,7 +59,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Documents]:
         yield Documents()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", [*Documents().paths(), SCHEMA], ids=lambda path: str(path.relative_to(DOCS.parent)))
 def test_generated_parts_are_up_to_date(path: Path, documents: Documents) -> None:

@@ -37,7 +37,7 @@ def columns_of(line: str) -> int:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)  # it runs every command
 def test_the_screens_are_up_to_date() -> None:
     found = present_files()
@@ -103,6 +103,7 @@ def test_an_interrupt_leaves_the_line_that_a_program_is_writing_as_it_is(tmp_pat
     assert shown == "the half of a line\n"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_no_line_is_wider_than_a_terminal(columns: int, tmp_path: Path) -> None:

@@ -116,7 +116,9 @@ def equal(project: Path, count: int, run: Run) -> World:
     return world
 
 
-@pytest.mark.parametrize(("few", "many"), [(FEW, MANY), (420, 520)], ids=["one process", "two processes"])
+@pytest.mark.parametrize(
+    ("few", "many"), [(FEW, MANY), pytest.param(420, 520, marks=pytest.mark.long)], ids=["one process", "two processes"]
+)
 def test_a_first_run_reads_each_file_once(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, few: int, many: int
 ) -> None:
@@ -147,7 +149,9 @@ def made(project: Path, count: int, run: Run) -> World:
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "looks"), [(40, 140, 84), (300, 400, 86)], ids=["one process", "two processes"]
+    ("few", "many", "looks"),
+    [(40, 140, 84), pytest.param(300, 400, 86, marks=pytest.mark.long)],
+    ids=["one process", "two processes"],
 )
 def test_a_projection_costs_what_it_writes_and_two_readings(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, few: int, many: int, looks: int

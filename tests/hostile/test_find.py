@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 MB = 1 << 20
 ROOM = 150 * MB
 """Address space for the program, and a few times the size of what it holds in memory."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"
 EVENT = '{"timestamp": "2026-01-01T00:00:00Z", "type": "x", "bomb": %s}'

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 MB = 1 << 20
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 NUMBER = 17500000001
 TITLES = {
     "escape": "\x1b[2J\x1b]0;owned\x07red",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 
 def a_socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 PROJECT = Path(__file__).parents[2]
 PROC_LOCKS = Path("/proc/locks")
 

@@ -58,6 +58,8 @@ ENDS_OTHERWISE = {
 STRIDE = 53
 SHARE = 5
 """One in so many scenarios is in the sample; a new scenario changes nothing for the others."""
+USUALLY = 4
+"""The default suite plays one in so many of the sample, and `make long` the rest."""
 
 STRACED = (
     "cases/02-external",
@@ -112,7 +114,12 @@ def play_under(
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in BY_NAME if crc32(each.encode()) % SHARE == 0 and each not in ENDS_OTHERWISE]
+    "name",
+    [
+        pytest.param(each, marks=[pytest.mark.long] if crc32(each.encode()) % (SHARE * USUALLY) else [])
+        for each in BY_NAME
+        if crc32(each.encode()) % SHARE == 0 and each not in ENDS_OTHERWISE
+    ],
 )
 def test_some_steps(name: str, play_under: Play) -> None:
     """A few of the steps of some scenarios, and one of the ways to fail; which ones, only the name says."""
@@ -123,6 +130,8 @@ def test_some_steps(name: str, play_under: Play) -> None:
     play_under(BY_NAME[name], injector)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "mode"),
     [

@@ -30,9 +30,9 @@ def name(scenario: Scenario) -> str:
     return str(scenario.path.relative_to(FIXTURES).with_suffix(""))
 
 
-SHARES = {"pure": 1, "fake": 5, "real": 2}
+SHARES = {"pure": 1, "fake": 8, "real": 6}
 """The default suite plays one in so many scenarios of each level; a new scenario changes nothing for the others.
-`make disks` plays the rest: together they cost more than half of all other tests.
+`make long` plays the rest.
 """
 
 
@@ -40,7 +40,7 @@ def marks_of(scenario: Scenario, level: str) -> list[pytest.MarkDecorator]:
     """Give long ones their time, and leave many to a command of their own."""
     marks = [pytest.mark.timeout(600)] if "killed at every step" in scenario.source else []
     if crc32(name(scenario).encode()) % SHARES[level]:
-        marks.append(pytest.mark.slow)
+        marks.append(pytest.mark.long)
     return marks
 
 

@@ -35,7 +35,7 @@ from tests.support.projects.world import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("git") is None, reason="no git")]
 
 NAMES = ("pre-commit", "post-checkout", "post-merge", "post-rewrite")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.support.projects.world import World
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("git") is None, reason="no git")]
 
 QUIET = 1.0
 """Seconds in which a watcher would have done what it has to wait with."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def ten(world: World) -> World:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 FIRST = 17500000000
 TITLES = ("One thing", "Another thing", "A third thing")
 
