@@ -324,7 +324,7 @@ def with_sides(command: str, sides: str) -> str:
 def detail(action: Action, *, verbose: bool = False) -> str:
     """Return the object of an action in words, without its verb and reason: direction, unit, size, events."""
     kind = action.kind.value
-    unit = "all files" if action.unit == WHOLE else clean(unit_text(action.unit))
+    unit = _unit_word(action)
     if kind in PLACES and action.source is not None:
         return f"{_direction(action)}  {_movement(action.source.path, action.target)}"
     if action.kind is Kind.AGE:
@@ -340,6 +340,13 @@ def detail(action: Action, *, verbose: bool = False) -> str:
             unit = publication_word(action.reason.value)
         return f"{pad(unit, 9)}  {pad(parts[0], 8)}  {''.join(parts[1:])}".rstrip()
     return "  ".join((_direction(action), *([] if action.unit == WHOLE else [unit]), *parts))
+
+
+def _unit_word(action: Action) -> str:
+    """Return the unit in words; a record that is a single file has only one."""
+    if action.target.path == action.conversation and any(write.target == action.target for write in action.writes):
+        return "file"
+    return "all files" if action.unit == WHOLE else clean(unit_text(action.unit))
 
 
 def _direction(action: Action) -> str:

@@ -544,6 +544,14 @@ def test_a_large_session_needs_no_more_memory_than_a_small_one(sides: Sides) -> 
     assert max(peaks.values()) < small + 15 * 2**20, peaks
 
 
+def test_a_session_is_one_file_on_the_screen(sides: Sides, version: str) -> None:
+    path = first(sides.play(version, "plain"))
+    outputs = [sides.reconcile().output]
+    add(path, LINE % b"more")
+    outputs.append(sides.reconcile().output)
+    assert all("  -> store      file " in output and "metadata" not in output for output in outputs)
+
+
 def test_a_saved_plan_is_carried_out(sides: Sides, version: str, tmp_path: Path) -> None:
     sides.play(version, "subagent")
     plan = tmp_path / "plan.json"
