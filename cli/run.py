@@ -397,9 +397,11 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
             f"this .jp is new; {which} in the previous one can be restored: reconcile recover"
         )
     elif not engine.session.roots.is_in_project and not engine.full_scan.baseline.agreed:
-        places = " and ".join(short_path(project) for project in engine.session.gone())
-        if places:
-            engine.session.messages.append(f"{places} is gone; if this project was there: reconcile recover")
+        here = {copy.conversation for copy in engine.full_scan.workspace.copies}
+        gone = [short_path(project) for project, had in engine.session.gone().items() if not had <= here]
+        if gone:
+            which = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
+            engine.session.messages.append(f"{which}; if this project was there: reconcile recover")
 
 
 def announce_new_store(options: Options, roots: Roots, how: str) -> None:

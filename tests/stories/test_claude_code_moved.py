@@ -1,0 +1,89 @@
+"""Sessions of a project that was renamed, and of a worktree that was removed: `recover` moves them, and copies none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.agents.program import VERSIONS
+from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.projects.git_world import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+HINT = "if this project was there: reconcile recover"
+
+
+@pytest.fixture
+def saved(tmp_path: Path, run: Run) -> Sides:
+    """A repository with a session and a subagent's, all in the store."""
+    sides = Sides(tmp_path / "project", run).private()
+    sides.project.mkdir()
+    git(sides.project, "init", "--quiet")
+    git(sides.project, "commit", "--quiet", "--allow-empty", "--message", "x")
+    sides.play(VERSIONS[-1], "continued").play(VERSIONS[-1], "subagent").reconcile()
+    return sides
+
+
+def moved(sides: Sides, to: Path) -> Sides:
+    sides.project.rename(to)
+    return Sides(to, sides.run)
+
+
+def times(sides: Sides) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in sides.live.rglob("*.jsonl")}
+
+
+def test_a_renamed_project_keeps_its_sessions(saved: Sides, tmp_path: Path) -> None:
+    before, modified = carried(saved.live), times(saved)
+    here = moved(saved, tmp_path / "renamed")
+    assert HINT in here.read()
+    assert "would move" in here.read("recover", "--dry-run")
+    here.run("recover", "--yes", "-w", here.project)
+    assert (carried(here.live), times(here)) == (before, modified)
+    assert not saved.live.exists()
+    assert HINT not in here.reconcile().output
+    assert here.in_sync()
+
+
+def test_the_sessions_of_a_removed_worktree_move_to_the_one_that_recovers(saved: Sides, tmp_path: Path) -> None:
+    tree = Sides(tmp_path / "tree", saved.run)
+    git(saved.project, "worktree", "add", "--quiet", str(tree.project))
+    tree.play(VERSIONS[0], "plain").reconcile()
+    both = carried(saved.live) | carried(tree.live)
+    git(saved.project, "worktree", "remove", "--force", str(tree.project))
+    saved.reconcile()
+    assert carried(saved.live) != both, "none moves unasked"
+    saved.run("recover", "--yes", "-w", saved.project)
+    assert carried(saved.live) == both == carried(saved.store)
+    assert not tree.live.exists()
+
+
+def test_a_session_that_is_open_moves_when_it_is_closed(saved: Sides, tmp_path: Path) -> None:
+    before = carried(saved.live)
+    session = min(path.stem for path in saved.live.glob("*.jsonl"))
+    here = moved(saved, tmp_path / "renamed")
+    file = here.open_in(os.getpid(), session)
+    told = here.run("recover", "--yes", "-w", here.project).output
+    assert "Claude Code has them open" in told
+    assert (saved.live / f"{session}.jsonl").exists()
+    file.unlink()
+    here.run("recover", "--yes", "-w", here.project)
+    assert carried(here.live) == before
+
+
+def test_what_has_the_same_name_here_stays_there(saved: Sides, tmp_path: Path) -> None:
+    name = min(path.name for path in saved.live.glob("*.jsonl"))
+    there = (saved.live / name).read_bytes()
+    here = moved(saved, tmp_path / "renamed")
+    here.live.mkdir()
+    (here.live / name).write_bytes(b'{"type":"user"}\n')
+    here.run("recover", "--yes", "-w", here.project)
+    assert (saved.live / name).read_bytes() == there
+    assert (here.live / name).read_bytes() == b'{"type":"user"}\n'
