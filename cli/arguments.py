@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from reconcile.adapters.roots import Roots
+    from reconcile.model.plan import Plan
 
 
 class Options:
@@ -38,8 +41,21 @@ class Options:
     printed = frozenset[str]()  # nor is this
     """The messages that this command has printed beside a plan; each is printed once, though the plan may be again."""
 
+    nothing = "nothing"  # nor is this, nor the next
+    """The words for what is not changed if a question ends the command."""
+
+    is_cancelled = False
+    """Whether a person has ended the command at a question."""
+
     given = frozenset[str]()  # no annotation: it is none of `NAMES`
     """The names of those that were given."""
+
+    def in_format(self, name: str) -> Options:
+        """Return the same options with this format, which suggested commands repeat."""
+        options = Options()
+        options.__dict__.update(vars(self))
+        options.format = name
+        return options
 
     @property
     def is_dry(self) -> bool:
@@ -65,6 +81,20 @@ class Options:
             if name not in _UNSAID and (value := getattr(self, name)) != getattr(Options, name):
                 words += worded(f"--{name.replace('_', '-')}", value)
         return words
+
+
+class Turn(Options):
+    """The options of a command in the turn of one format, where it does several formats one after the other.
+
+    ``documents`` and ``plans`` collect what it prints with ``--json`` and saves with ``--out``: each is one for all.
+    """
+
+    def __init__(self, options: Options, name: str) -> None:
+        """Copy the options, with this format."""
+        self.__dict__.update(vars(options.in_format(name)))
+        self.nothing = f"nothing of {name}"
+        self.documents: list[Mapping[str, Any]] = []
+        self.plans: list[tuple[Roots, Plan]] = []
 
 
 def worded(name: str, value: Any) -> list[str]:

@@ -5,6 +5,7 @@ The program's own class is `reconcile_cli.app.Program`. Both print wrong usage w
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,11 +15,29 @@ from .options import EVERYWHERE, options_of, shared_options, spelling
 from .output.errors import ExitCode, print_error
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from .arguments import Options
+
+
+class Several(Enum):
+    """The format that a command takes in a project with several, unless ``--format`` or a name chooses one."""
+
+    EACH = "each"
+    """All of them, one after the other."""
+    FIRST = "first"
+    """The first, and a message names the others: what is asked for can only be of one, or removes for good."""
+    NEWEST = "newest"
+    """The one with the newest run."""
+    OWN = "own"
+    """The command chooses itself, or concerns no format."""
+
 
 PLANS = ("dry_run", "out", "check", "json", "verbose", "quiet")
 """The shared options of a command that plans a run."""
 _IN_FULL = "reconcile.in_full"
+_UNSET = (None, False, (), "")
+"""Values of options that were not given, or without the value that they may have."""
 
 
 class Command(click.Command):
@@ -28,6 +47,10 @@ class Command(click.Command):
     those that only that option gives a meaning. ``means`` has the help of a shared option that means something of its
     own here. ``examples`` are pairs of a command line and its meaning.
     ``extra_hint`` is the hint for a word too many.
+
+    In a project with several formats, ``names`` has the parameters that name things, with the kind (`known_names`): the
+    format that knows them is taken. Otherwise ``several`` decides, and `Several.FIRST` with an option of ``of_first``.
+    ``prints_sides``: it names the two sides. ``searches``: it exits with 1 if there is no result.
     """
 
     def __init__(
@@ -38,6 +61,11 @@ class Command(click.Command):
         means: Mapping[str, str] | None = None,
         examples: Iterable[tuple[str, str]] = (),
         extra_hint: str | None = None,
+        names: Mapping[str, str] | None = None,
+        several: Several = Several.EACH,
+        of_first: Collection[str] = (),
+        prints_sides: bool = True,
+        searches: bool = False,
         **settings: Any,
     ) -> None:
         """Create the command, and add the shared options to its own."""
@@ -46,6 +74,11 @@ class Command(click.Command):
         self.accepts_with = {name: frozenset(shared) for name, shared in (accepts_with or {}).items()}
         self.examples = tuple(examples)
         self.extra_hint = extra_hint
+        self.names = dict(names or {})
+        self.several = several
+        self.of_first = of_first
+        self.prints_sides = prints_sides
+        self.searches = searches
         self.own = tuple(self.params)
         taken = {name for parameter in self.own for name in parameter.opts}
         self.shared = tuple(shared_options(self.accepts.union(*self.accepts_with.values()), taken))
@@ -69,9 +102,53 @@ class Command(click.Command):
             raise Misuse(message, self.extra_hint or f"{ctx.command_path} --help", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, unless an option was given that means nothing to it."""
+        """Run the command, unless an option was given that means nothing to it; in the formats that it concerns."""
         self._refuse_meaningless(ctx)
+        options = options_of(ctx)
+        formats = () if self.several is Several.OWN else self.formats_of(ctx, options)
+        return self._in_formats(ctx, options, formats) if formats else super().invoke(ctx)
+
+    def formats_of(self, ctx: click.Context, options: Options) -> tuple[str, ...]:  # noqa: ARG002 - for `recover`
+        """Return the formats of the project, if it has several and the options choose none of them."""
+        from .context import formats_here  # here: the help needs nothing of a project
+
+        return formats_here(options)
+
+    def _in_formats(self, ctx: click.Context, options: Options, formats: tuple[str, ...]) -> Any:
+        from .several_formats import first_alone, format_of, run_each, with_newest  # here: most projects have one
+
+        given, root = ctx.params, ctx.find_root()
+
+        def run(turn: Options) -> int:
+            root.obj, ctx.params = turn, dict(given)
+            try:
+                super(Command, self).invoke(ctx)
+            except click.exceptions.Exit as ended:
+                return ended.exit_code
+            return ExitCode.DONE
+
+        several = Several.FIRST if any(given[name] not in _UNSET for name in self.of_first) else self.several
+        if named := list(self._named(ctx, options)):
+            root.obj = format_of(options, formats, named)
+        elif several is Several.FIRST:
+            root.obj = first_alone(options, formats)
+        elif several is Several.NEWEST:
+            root.obj = with_newest(options, formats, redoes=self.name == "redo")
+        else:
+            try:
+                code = run_each(options, formats, run, prints_sides=self.prints_sides, searches=self.searches)
+            finally:
+                root.obj = options
+            ctx.exit(code)
         return super().invoke(ctx)
+
+    def _named(self, ctx: click.Context, options: Options) -> Iterator[tuple[str, str]]:
+        """Yield the names that were typed, each with its kind."""
+        for parameter, kind in self.names.items():
+            value = ctx.params[parameter]
+            texts = value if isinstance(value, tuple) else () if value in _UNSET else (value,)
+            yield from ((kind, text) for text in texts)
+        yield from (("ids", text) for text in (*options.only, *options.below))
 
     def _refuse_meaningless(self, context: click.Context) -> None:
         given = sorted(options_of(context).given - self.accepts)
@@ -89,7 +166,7 @@ class Command(click.Command):
                 context,
             )
         for name, with_ in conditional.items():
-            if not any(context.params[own] not in (None, False, ()) for own in with_):
+            if not any(context.params[own] not in _UNSET for own in with_):
                 needed = " or ".join(self._spelled(own) for own in with_)
                 raise Misuse(
                     f"{context.command_path}: {spelling(name)} needs {needed}",

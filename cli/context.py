@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.locate import MARKS, format_at, locate, unmarked_format
+from reconcile.adapters.locate import MARKS, format_at, formats_at, locate, unmarked_format
 from reconcile.adapters.roots import Request, refuse_state_inside
 from reconcile.config import Settings, load_settings
 from reconcile.model.options import Layout, Prefer
@@ -36,6 +36,14 @@ def find_roots(options: Options) -> Roots:
     """Locate the two sides."""
     cwd = os.getcwd()
     return locate(options.format, options.workspace, options.store, cwd, os.environ, sys.platform)
+
+
+def formats_here(options: Options, *, source: str | None = None, recovers: bool = False) -> tuple[str, ...]:
+    """Return the formats of a project that has several, if the options choose none of them; empty otherwise.
+
+    ``source`` and ``recovers`` as in `formats_at`.
+    """
+    return () if options.format is not None else formats_at(_request(options), source=source, recovers=recovers)
 
 
 def format_here(options: Options) -> str | None:
@@ -104,12 +112,16 @@ def find_ids(engine: Engine, texts: Iterable[str]) -> list[str]:
     return [_find_id(engine, text) for text in texts]
 
 
+def fitting(engine: Engine, text: str) -> list[str]:
+    """Return the conversations that a text fits, as `find_ids` says."""
+    full = engine.session.format.parse_id(text)
+    if full is not None and full in engine.known:
+        return [full]
+    return ids_that_begin(engine, text) or find_titles(engine, text)
+
+
 def _find_id(engine: Engine, text: str) -> str:
-    known, fmt = engine.known, engine.session.format
-    full = fmt.parse_id(text)
-    if full is not None and full in known:
-        return full
-    matches = ids_that_begin(engine, text) or find_titles(engine, text)
+    matches = fitting(engine, text)
     if len(matches) == 1:
         return matches[0]
     from .misuse import Misuse  # here: most runs name no conversation

@@ -100,11 +100,11 @@ def _passes(options: Options, projects: Sequence[str], top: str) -> int:
 
 
 def _pass(options: Options, project: str) -> int:
-    from .plain import run_plain  # here: the process that waits doesn't need it
+    from .plain import run_format  # here: the process that waits doesn't need it
 
     options.workspace = project
     try:
-        return run_plain(options)
+        return run_format(options)
     except ReconcileError as error:
         return error.exit_code
     except OSError:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.signals import Uninterrupted
 
+from .context import formats_here
 from .unchanged import Opening, Start, print_unchanged
 
 if TYPE_CHECKING:
@@ -15,7 +16,22 @@ if TYPE_CHECKING:
 
 
 def run_plain(options: Options) -> int:
-    """Run the command without a name, and return its exit code. Raises `ReconcileError`, `OSError`."""
+    """Run the command without a name on each format of the project, and return its exit code.
+
+    Raises `ReconcileError`, `OSError`.
+    """
+    formats = formats_here(options)
+    if not formats:
+        return run_format(options)
+    from .several_formats import format_of, run_each  # here: most projects have one format
+
+    if named := [("ids", text) for text in (*options.only, *options.below)]:
+        return run_format(format_of(options, formats, named))
+    return run_each(options, formats, run_format)
+
+
+def run_format(options: Options) -> int:
+    """Run the command without a name on one format, and return its exit code. Raises `ReconcileError`, `OSError`."""
     opening = Opening(_open_engine)
     try:
         start = Start.of(options, opening.begin)

@@ -23,6 +23,7 @@ from reconcile.model.policy import UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.state.database import StateError
 
+from .arguments import Turn
 from .context import find_ids, open_session, policy_of
 from .output.errors import print_error, report_nothing_changed
 from .output.interaction import (
@@ -419,8 +420,11 @@ def lacks_store(options: Options, roots: Roots) -> bool:
 
 
 def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
-    """Save the plan; a file that is no plan isn't overwritten."""
+    """Save the plan, or collect it in the turn of a format. A file that is no plan isn't overwritten."""
     if options.out is None:
+        return
+    if isinstance(options, Turn):
+        options.plans.append((roots, plan))
         return
     if os.path.exists(options.out) and not _is_plan(options.out):
         import click  # here: most runs save no plan

@@ -18,8 +18,8 @@ from reconcile.model.format import Entry
 from reconcile.model.reasons import Reason
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 
-from ..command import Command
-from ..context import find_roots, open_session, settings_of
+from ..command import Command, Several
+from ..context import find_roots, formats_here, open_session, settings_of
 from ..options import command_line, options_of
 from ..output.interaction import Progress, print_message, waiting_callback
 from ..output.plan_text import exit_code, report
@@ -76,6 +76,7 @@ def read_saved(options: Options, file: str) -> tuple[Plan, Roots]:
 @click.command(
     "apply",
     cls=Command,
+    several=Several.OWN,
     accepts=("dry_run", "check", "json", "verbose", "quiet"),
     examples=(
         ("reconcile --out plan.json", "Save the plan of a run; nothing else is written."),
@@ -148,10 +149,14 @@ def _find_sides(options: Options, workspace: str, store: str, file: str) -> Root
     Raises:
         PlanElsewhereError: the options name other sides.
     """
-    with suppress(ReconcileError):
-        roots = find_roots(options)
-        if (roots.workspace, roots.store) == (workspace, store):
-            return roots
+    chosen = options.format
+    for name in formats_here(options) or (options.format,):
+        with suppress(ReconcileError):
+            options.format = name
+            roots = find_roots(options)
+            if (roots.workspace, roots.store) == (workspace, store):
+                return roots
+    options.format = chosen
     options.workspace = options.workspace or workspace
     # The store may not exist yet, if this plan is the first to fill it; the search finds the same one as then.
     options.store = options.store or (store if os.path.isdir(store) else None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..command import Command
+from ..command import Command, Several
 from ..options import options_of
 from ..output.text import Style, clean, format_time
 
@@ -23,6 +23,7 @@ _FAR_MS = 10**15
 @click.command(
     "brief",
     cls=Command,
+    several=Several.OWN,
     accepts=("json", "verbose"),
     examples=(
         ("reconcile brief Thesis", "Print the workspace with this name."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..misuse import unknown_checkout
 from ..options import command_line, options_of
+from ..output.documents import print_document
 from ..output.interaction import waiting_callback
 from ..output.screen import show_paged, wrap
 from ..output.tables import Column, natural_width, table
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.state.database import Checkout
 
+    from ..arguments import Options
+
 _REPLACED = "replaced (an earlier directory here)"
 """The state of a record whose path has another directory now, which may be a record of its own."""
 
@@ -28,6 +30,7 @@ _REPLACED = "replaced (an earlier directory here)"
 @click.command(
     "checkouts",
     cls=Command,
+    prints_sides=False,
     accepts=("json",),
     accepts_with={"forget": ("dry_run", "quiet")},
     examples=(
@@ -50,7 +53,7 @@ def checkouts(context: click.Context, forget: str | None) -> None:
     if forget is None or options.is_dry:
         with open_session(roots, settings, readonly=True) as session:
             known = _named(session, forget)
-            _show(session, known, json_wanted=options.json, style=Style.choose(options.color))
+            _show(options, session, known)
         if forget is not None and not options.json:
             click.echo(f"would forget {_counted(known)} of {clean(forget)}")
         return
@@ -60,7 +63,7 @@ def checkouts(context: click.Context, forget: str | None) -> None:
     ):
         chosen = _named(session, forget)
         if options.json:
-            _show(session, chosen, json_wanted=True, style=Style.choose(options.color))
+            _show(options, session, chosen)
         waiting = [request for checkout in chosen for request in session.state.load(checkout.id).waiting]
         for checkout in chosen:
             session.state.forget_checkout(checkout.id)
@@ -85,11 +88,11 @@ def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:
     return named
 
 
-def _show(session: Session, checkouts: tuple[Checkout, ...], *, json_wanted: bool, style: Style) -> None:
+def _show(options: Options, session: Session, checkouts: tuple[Checkout, ...]) -> None:
     rows = [
         (checkout, session.state_of(checkout), len(session.state.load(checkout.id).agreed)) for checkout in checkouts
     ]
-    if json_wanted:
+    if options.json:
         listed = [
             {
                 "project": checkout.project,
@@ -101,8 +104,9 @@ def _show(session: Session, checkouts: tuple[Checkout, ...], *, json_wanted: boo
             }
             for checkout, state, count in rows
         ]
-        show((json.dumps({"format": "reconcile.checkouts/1", "checkouts": listed}, indent=2),))
+        print_document(options, {"format": "reconcile.checkouts/1", "checkouts": listed})
         return
+    style = Style.choose(options.color)
     if not rows:
         show(wrap("No checkout of this store is known yet: the first run in a checkout adds it.", style.columns))
         return

@@ -14,9 +14,10 @@ from reconcile.adapters.roots import LocateError
 from reconcile.config import Settings, config_path, setting_places
 from reconcile.state.directory import state_directory
 
-from ..command import Command
+from ..command import Command, Several
 from ..context import find_roots, with_layout
 from ..options import options_of
+from ..output.documents import print_document
 from ..output.tables import Column, table
 from ..output.text import Style, clean, short_path, show
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @click.command(
     "config",
     cls=Command,
+    several=Several.OWN,
     accepts=("json",),
     examples=(
         ("reconcile config", "Print the settings for this workspace."),
@@ -56,7 +58,7 @@ def config(context: click.Context) -> None:
             {"name": name, "value": value, "source": source, "place": place} for name, value, source, place in rows
         ]
         document = {"format": "reconcile.config/1", "file": path, "exists": os.path.exists(path)}
-        click.echo(json.dumps({**document, "directories": directories or None, "settings": listed}, indent=2))
+        print_document(options, {**document, "directories": directories or None, "settings": listed})
         return
     style = Style.choose(options.color)
     room, absent = None if style.columns is None else style.columns - 11, "" if os.path.exists(path) else " (absent)"

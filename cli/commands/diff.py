@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +22,7 @@ from ..options import SOURCES, options_of
 from ..output.diff_text import diff_lines
 from ..output.differences import differences_of_sides
 from ..output.difftool import open_difftool
+from ..output.documents import print_document
 from ..output.screen import fit, show_paged
 from ..output.text import Style, clean, pad, terminal_columns, title_and_id
 from ..reading import opened_for_reading
@@ -44,6 +44,7 @@ _MOST = 2
 @click.command(
     "diff",
     cls=Command,
+    names={"sources": "sources"},
     accepts=("dry_run", "json", "verbose"),
     means={"dry_run": "Leave the notice of a conflict unread."},
     examples=(
@@ -86,7 +87,7 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
             mark_seen(writing, [view.id])
     if options.json:
         found = _as_json(differences, decided) if view is not None else _versions_as_json(differences)
-        click.echo(json.dumps(found, indent=2))
+        print_document(options, found)
         return
     if tool is not None:
         _open(session, differences, tool)

@@ -5,7 +5,6 @@ The formats with derived data have checks of their own (`reconcile.inspect.docto
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import time
@@ -27,6 +26,7 @@ from reconcile.planning.diagnosis import Ailment
 from ..command import PLANS, Command
 from ..context import find_ids, find_roots, fixed_format, open_session, policy_of, settings_of
 from ..options import IDS, command_line, options_of
+from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
 from ..output.screen import fit, show_paged
@@ -53,6 +53,7 @@ _RUN = (*PLANS, "only", "below", "prefer", "allow_bulk_removal", "yes")
 @click.command(
     "doctor",
     cls=Command,
+    names={"quarantine": "ids"},
     accepts=("json", "verbose"),
     accepts_with={"repair": _RUN, "quarantine": _RUN, "mend": _RUN},
     examples=(
@@ -125,7 +126,7 @@ def _report(
     """Print findings, and end the command with the exit code that they need."""
     options = options_of(context)
     if options.json:
-        _print_json(seen, [_as_json(finding) for finding in findings])
+        _print_json(options, seen, [_as_json(finding) for finding in findings])
     else:
         style = Style.choose(options.color)
         _print_checked(seen, style)
@@ -133,9 +134,9 @@ def _report(
     context.exit(ExitCode.HELD if any(finding.ailment.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
-def _print_json(seen: Checked, findings: list[dict[str, object]]) -> None:
+def _print_json(options: Options, seen: Checked, findings: list[dict[str, object]]) -> None:
     document = {"format": "reconcile.doctor/1", "checked": to_builtins(seen), "findings": findings}
-    click.echo(json.dumps(document, indent=2))
+    print_document(options, document)
 
 
 def _print_checked(seen: Checked, style: Style) -> None:
@@ -231,7 +232,7 @@ def _run_checks(context: click.Context, name: str) -> NoReturn:
         findings = (*(_unwritable(obstacle) for obstacle in obstacles_of(session)), *findings)
         seen = checked(session, None, (None, None), os.environ)
     if options.json:
-        _print_json(seen, [_check_as_json(finding) for finding in findings])
+        _print_json(options, seen, [_check_as_json(finding) for finding in findings])
     else:
         style = Style.choose(options.color)
         _print_checked(seen, style)

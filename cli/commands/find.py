@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from reconcile.model.snapshot import Partition
 from ..command import Command
 from ..misuse import Misuse
 from ..options import options_of
+from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.screen import command_lines, show_paged, wrap
 from ..output.text import MAX_COLUMNS, Style, clean, short_path, shorten, title_and_id, width
@@ -39,6 +39,8 @@ NOTHING = ExitCode.FAILED
 @click.command(
     "find",
     cls=Command,
+    prints_sides=False,
+    searches=True,
     accepts=("json", "verbose"),
     examples=(
         ("reconcile find draft", "List the conversations with this word, and the places that have them."),
@@ -62,7 +64,7 @@ def find(context: click.Context, words: tuple[str, ...]) -> None:
         result = search(engine, wanted)
         project = engine.session.project
     if options.json:
-        click.echo(json.dumps(_json(result, words, project), indent=2))
+        print_document(options, _json(result, words, project))
     else:
         style = Style.choose(options.color)
         show_paged(_lines(result, wanted, style, SHOWN if not options.verbose else None), style)

@@ -26,7 +26,7 @@ from reconcile.model.units import Rules
 from reconcile.planning.file_merge import FileMerge, Versions, merge_events, merge_metadata
 
 from ..arguments import Options
-from ..command import Command
+from ..command import Command, Several
 from ..context import find_roots, settings_of
 from ..options import FILES
 from ..output.errors import ExitCode, print_error
@@ -52,6 +52,7 @@ class _Place(NamedTuple):
 @click.command(
     "merge-driver",
     cls=Command,
+    several=Several.OWN,
     examples=(
         ("reconcile hooks install --merge-driver", "Let git call it for every merge."),
         ("reconcile merge-driver %O %A %B %P", "The command line in git's configuration."),
@@ -93,6 +94,7 @@ def merge_driver(context: click.Context, base: str, ours: str, others: str, path
 @click.command(
     "textconv",
     cls=Command,
+    several=Several.OWN,
     examples=(
         ("reconcile hooks install --merge-driver", "Let git call it for `git diff` and `git log -p`."),
         ("reconcile textconv .jp/conversations/17780300000-release-notes/events.json", "Print events as text."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -13,10 +12,11 @@ import click
 from reconcile.fs.git_hooks import HookError, Repository, State
 from reconcile.fs.hook_files import HOOKS
 
-from ..command import Command
+from ..command import Command, Several
 from ..context import find_roots
 from ..hook import run_hook
 from ..options import options_of
+from ..output.documents import print_document
 from ..output.tables import Column, table
 from ..output.text import Style, clean, short_path, show
 
@@ -31,6 +31,7 @@ _OPTIONAL = ("attributes", "merge driver")
 @click.command(
     "hooks",
     cls=Command,
+    several=Several.OWN,
     accepts=("json",),
     examples=(
         ("reconcile hooks install", "Install the hooks in this repository."),
@@ -93,7 +94,7 @@ def _report(options: Options, repository: Repository) -> None:
         listed = [
             {"name": part.name, "state": part.state.value, "path": part.path, "note": part.note} for part in parts
         ]
-        click.echo(json.dumps({"format": "reconcile.hooks/1", "parts": listed}, indent=2))
+        print_document(options, {"format": "reconcile.hooks/1", "parts": listed})
         return
     style = Style.choose(options.color)
     cells = [

@@ -16,6 +16,7 @@ from reconcile.model.units import unit_text
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..options import RUNS, options_of
+from ..output.documents import print_document
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, pad, show, size, width
 from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, summed, verb_of
@@ -35,6 +36,8 @@ _ENDING_COLOR = "yellow"
 @click.command(
     "log",
     cls=Command,
+    names={"run": "runs"},
+    prints_sides=False,
     accepts=("json", "verbose"),
     examples=(
         ("reconcile log", "List the newest 20 runs."),
@@ -62,7 +65,7 @@ def log(context: click.Context, run: str | None, last: int | None) -> None:
         if options.json:
             chains = _chains(session)
             listed = [_as_json(session, entry, chains[entry.id], steps=run is not None) for entry in wanted]
-            show((json.dumps({"format": "reconcile.log/1", "runs": listed}, indent=2),))
+            print_document(options, {"format": "reconcile.log/1", "runs": listed})
         elif run is not None:
             show_paged(_one(session, runs[0], style), style)
         elif not runs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from typing import TYPE_CHECKING, NoReturn
@@ -15,6 +14,7 @@ from reconcile.inspect import listing
 from ..command import Command
 from ..context import find_roots, fixed_format, format_here, open_session, policy_of, settings_of
 from ..options import FILES, IDS, options_of
+from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.screen import show_paged
 from ..output.tables import Column, table
@@ -40,6 +40,9 @@ _FAR_MS = 1e14
 @click.command(
     "ls",
     cls=Command,
+    names={"root": "ids"},
+    of_first=("html",),
+    prints_sides=False,
     accepts=("only", "below", "json"),
     examples=(
         ("reconcile ls --tree", "Draw all conversations as a tree."),
@@ -103,11 +106,8 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
         if wanted is not None and not is_tree:
             rows = tuple(row for row in rows if row.conversation in wanted)
     if options.json:
-        click.echo(
-            json.dumps(
-                {"format": "reconcile.ls/1", "conversations": [_with_state(row, states) for row in rows]}, indent=2
-            )
-        )
+        listed = [_with_state(row, states) for row in rows]
+        print_document(options, {"format": "reconcile.ls/1", "conversations": listed})
         return
     part = archived or root or wanted is not None
     hidden = 0 if part else sum(entry.archived for entry in known.entries.values())
@@ -166,7 +166,7 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
         raise click.UsageError(f"ls lists all leslie threads, flat or with --tree: leave out {unknown}")
     rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     if options.json:
-        click.echo(json.dumps({"format": "reconcile.threads/1", "threads": [_json(row) for row in rows]}, indent=2))
+        print_document(options, {"format": "reconcile.threads/1", "threads": [_json(row) for row in rows]})
     elif not rows:
         click.echo("no threads")
     else:
@@ -217,7 +217,7 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     with open_session(roots, settings, readonly=True) as session:
         rows = list_records(session.planning_context(session.scan(), policy_of(options, settings)).views.values())
     if options.json:
-        click.echo(json.dumps({"format": "reconcile.records/1", "records": to_builtins(rows)}, indent=2))
+        print_document(options, {"format": "reconcile.records/1", "records": to_builtins(rows)})
     elif not rows:
         click.echo("no records")
     else:
@@ -249,8 +249,7 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
         views = session.planning_context(session.scan(), policy_of(options, settings)).views
         rows = list_sessions(views.values(), days, session.now_ns(), tree=tree)
     if options.json:
-        document = {"format": "reconcile.sessions/1", "sessions": [_json(row) for row in rows]}
-        click.echo(json.dumps(document, indent=2))
+        print_document(options, {"format": "reconcile.sessions/1", "sessions": [_json(row) for row in rows]})
     elif not rows:
         click.echo("no sessions")
     else:

@@ -21,7 +21,7 @@ from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, 
 from reconcile.planning.requests.visibility import behind, outdated
 
 from ..command import PLANS, Command
-from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
+from ..context import find_roots, fixed_format, formats_here, open_session, policy_of, settings_of
 from ..misuse import unknown_checkout
 from ..options import command_line, options_of
 from ..output.interaction import (
@@ -55,9 +55,17 @@ if TYPE_CHECKING:
     _Entry = TypeVar("_Entry", Action, Item, Note)
 
 
+class _Recover(Command):
+    """`recover`: the only command that asks git for the store of a project that was moved."""
+
+    def formats_of(self, ctx: click.Context, options: Options) -> tuple[str, ...]:
+        """Return the formats, also one whose sessions have to be moved here first."""
+        return formats_here(options, source=ctx.params["source"], recovers=True)
+
+
 @click.command(
     "recover",
-    cls=Command,
+    cls=_Recover,
     accepts=(*PLANS, "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile recover --dry-run", "Show what would be restored."),

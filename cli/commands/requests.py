@@ -28,12 +28,12 @@ from reconcile.model.policy import (
 )
 from reconcile.model.snapshot import Side
 
-from ..command import PLANS, Command
+from ..command import PLANS, Command, Several
 from ..context import find_ids, parts_of_titles
 from ..misuse import Misuse
 from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
-from ..output.interaction import confirm_or_exit, is_interactive, print_message
+from ..output.interaction import confirm_or_exit, is_interactive, may_reach_back, print_message
 from ..output.plan_text import report
 from ..output.text import format_time
 from ..run import run as run_command
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 @click.command(
     "fork",
     cls=Command,
+    names={"conversation": "ids"},
     accepts=PLANS,
     examples=(
         ("reconcile fork jp-c17780300000 --last 1", "Create a child with the last turn of a conversation."),
@@ -120,6 +121,7 @@ def gc(context: click.Context) -> None:
 @click.command(
     "local",
     cls=Command,
+    names={"ids": "ids"},
     accepts=(*PLANS, "only", "below", "prefer", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile local jp-c17780300000 --dry-run", "Show what would be removed from the workspace."),
@@ -149,6 +151,8 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
 @click.command(
     "project",
     cls=Command,
+    names={"ids": "ids"},
+    several=Several.FIRST,
     accepts=(*PLANS, "only", "below", "prefer", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile project jp-c17780500000", "Publish a conversation of the store."),
@@ -184,6 +188,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 @click.command(
     "resolve",
     cls=Command,
+    names={"ids": "ids"},
     accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile resolve jp-c17780300000 --take workspace", "Keep the version of the workspace on both sides."),
@@ -253,6 +258,7 @@ def _name_decided(
 @click.command(
     "restore",
     cls=Command,
+    names={"version": "versions"},
     accepts=PLANS,
     examples=(
         ("reconcile restore jp-c17780300000@20260515-100000-00 --dry-run", "Show what would be restored."),
@@ -282,6 +288,7 @@ def restore(context: click.Context, version: str) -> None:
 @click.command(
     "rm",
     cls=Command,
+    names={"ids": "ids"},
     accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile rm jp-c17779500000 --cascade --dry-run", "Show what would be removed with a conversation."),
@@ -340,6 +347,7 @@ def _refuse_parts_of_titles(context: click.Context, engine: Engine, texts: list[
 @click.command(
     "set-parent",
     cls=Command,
+    names={"conversation": "ids", "parent": "ids"},
     accepts=PLANS,
     examples=(
         ("reconcile set-parent jp-c17780300000 jp-c17779500000", "Move a conversation below another."),
@@ -369,6 +377,8 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
 @click.command(
     "undo",
     cls=Command,
+    names={"run": "runs"},
+    several=Several.NEWEST,
     accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile undo --dry-run", "Show what undoing the last run would do."),
@@ -397,7 +407,7 @@ def undo(context: click.Context, run: str | None) -> None:
             newest_run(session.state, session.project) if run is None else RunToUndo(find_run(session.state, run), None)
         )
         if (last := found.after) is not None:
-            if not _may_reach_back(options):
+            if not may_reach_back(options):
                 raise found.older_run_error()
             message = f"the last run, {last.id}, is an undo of {last.undoes} (`reconcile redo` repeats that one)"
             print_message(options, f"{message}; this undo reaches further back, to an older run")
@@ -411,6 +421,8 @@ def undo(context: click.Context, run: str | None) -> None:
 @click.command(
     "redo",
     cls=Command,
+    names={"run": "runs"},
+    several=Several.NEWEST,
     accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile undo", "Undo the last run."),
@@ -438,7 +450,7 @@ def redo(context: click.Context, run: str | None) -> None:
         found = newest_undo(state, session.project) if run is None else UndoToRedo(find_undo(state, run), "")
         undone = found.run
         if found.after:
-            if not _may_reach_back(options):
+            if not may_reach_back(options):
                 raise found.older_run_error()
             print_message(options, f"{found.after}; this redo reaches further back, to an older undo, {undone.id}")
         origin, _ = origin_of(undone, {each.id: each for each in state.journal.runs()})
@@ -446,11 +458,6 @@ def redo(context: click.Context, run: str | None) -> None:
         return replace(policy, request=UndoRequest(undone.id))
 
     _run(context, adjust, "Redo this run?" if is_interactive(options) else "")
-
-
-def _may_reach_back(options: Options) -> bool:
-    """Tell whether an undo or a redo may go further back than the last run: someone confirms it."""
-    return options.yes or is_interactive(options)
 
 
 def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> None:

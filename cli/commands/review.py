@@ -14,7 +14,7 @@ from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 from reconcile.fs.locks import LockedError
 
-from ..command import PLANS, Command
+from ..command import PLANS, Command, Several
 from ..context import open_session, policy_of, settings_of
 from ..options import RUNS, command_line, options_of
 from ..output.errors import ExitCode
@@ -57,6 +57,8 @@ class NoTextualError(ReconcileError):
 @click.command(
     "review",
     cls=Command,
+    names={"undo": "runs", "run": "runs"},
+    several=Several.FIRST,
     accepts=(*PLANS, "only", "below", "prefer", "allow_bulk_removal"),
     examples=(
         ("reconcile review", "Walk through the plan of a run, decide conflicts, and apply it."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import sys
 from contextlib import suppress
 from hashlib import blake2b
@@ -29,6 +28,7 @@ from reconcile.model.snapshot import STREAM
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..options import SOURCES, options_of
+from ..output.documents import print_document
 from ..output.reading_text import markdown_lines
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, size
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 @click.command(
     "show",
     cls=Command,
+    names={"version": "sources"},
     accepts=("json",),
     examples=(
         ("reconcile show jp-c17780300000", "Print a conversation as text."),
@@ -71,7 +72,7 @@ def show(context: click.Context, version: str, raw: bool) -> None:
     is_text = not raw and (not source.unit or source.unit == STREAM or form.places is not None)
     transcript = transcript_of(form, source) if is_text else None
     if options.json:
-        click.echo(json.dumps(_as_json(source, transcript), indent=2))
+        print_document(options, _as_json(source, transcript))
         return
     style = Style.choose(options.color)
     if transcript is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from reconcile.planning.status_listing import StatusLine, status_lines
 from ..command import Command
 from ..context import find_ids, policy_of, settings_of
 from ..options import IDS, options_of
+from ..output.documents import print_document
 from ..output.interaction import print_message
 from ..output.next_commands import decisions, decisions_about, further, next_lines
 from ..output.screen import show_paged, wrap
@@ -32,7 +32,6 @@ from ..output.text import (
     indented,
     pad,
     shorten,
-    show,
     title_and_id,
     width,
 )
@@ -67,6 +66,7 @@ COLORS = {
 @click.command(
     "status",
     cls=Command,
+    names={"conversation": "ids"},
     accepts=("only", "below", "prefer", "json", "verbose", "quiet"),
     examples=(
         ("reconcile status", "Show what is not up to date, and count the rest."),
@@ -118,7 +118,7 @@ def status(context: click.Context, conversation: str | None) -> None:
                 {"reason": item.reason.value, "message": item.message, "resolve": item.resolve} for item in sides
             ]
             lines_of = [to_builtins(each) for each in listed]
-            _dump({"format": "reconcile.status/1", "conversations": lines_of, "blocked": blocked})
+            print_document(options, {"format": "reconcile.status/1", "conversations": lines_of, "blocked": blocked})
             return
         style = Style.choose(options.color)
         conflicts = _by_conversation(plan.conflicts)
@@ -131,10 +131,6 @@ def status(context: click.Context, conversation: str | None) -> None:
 def _lost(each: Lost) -> StatusLine:
     detail = f"{each.left}: {each.command}" if each.command else each.left
     return StatusLine(each.conversation, each.title, 0, "lost", f"lost with a store; {detail}", settled=False)
-
-
-def _dump(found: dict[str, Any]) -> None:
-    show((json.dumps(found, indent=2),))
 
 
 def _by_conversation(conflicts: Iterable[Conflict]) -> dict[str, list[Conflict]]:
@@ -212,7 +208,7 @@ def _show_one(
     ways: Iterable[tuple[str, str]],
 ) -> None:
     if options.json:
-        _dump({"format": "reconcile.status/1", **to_builtins(standing), **details})
+        print_document(options, {"format": "reconcile.status/1", **to_builtins(standing), **details})
         return
     style = Style.choose(options.color)
     lines = [title_and_id(standing.title, standing.conversation, style)]

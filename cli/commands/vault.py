@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from reconcile.planning.simulate import listing_of
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, options_of, parse_age
+from ..output.documents import print_document
 from ..output.interaction import confirm_or_exit, waiting_callback
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, size
@@ -32,6 +32,9 @@ _REMOVES = ("dry_run", "yes", "quiet")
 @click.command(
     "vault",
     cls=Command,
+    names={"purge": "objects"},
+    of_first=("prune",),
+    prints_sides=False,
     accepts=("json", "verbose"),
     accepts_with={"prune": _REMOVES, "purge": _REMOVES},
     examples=(
@@ -95,7 +98,7 @@ def _report(
             "bytes": sum(holding.size for holding in chosen),
             "removed": removed,
         }
-        click.echo(json.dumps(document, indent=2))
+        print_document(options, document)
         return
     style = Style.choose(options.color)
     shown = chosen if options.verbose else chosen[-SHOWN:]

@@ -9,6 +9,7 @@ import signal
 import sys
 from contextlib import contextmanager
 from datetime import datetime
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,10 +20,10 @@ from reconcile.serialization.plan_json import action_to_json, item_to_json
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 
-from ..command import Command
-from ..context import find_roots, open_session, policy_of, settings_of
+from ..command import Command, Several
+from ..context import find_roots, formats_here, open_session, policy_of, settings_of
 from ..options import options_of
-from ..output.errors import ExitCode
+from ..output.errors import FAILURES, ExitCode, first_code, report_failure
 from ..output.plan_text import DETAIL, SHOWN, TITLE, detail
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
@@ -32,17 +33,18 @@ from ..output.words import VERB_COLUMNS
 from ..run import announce_new_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
     from reconcile.config import Settings
     from reconcile.model.plan import Action, Item
-    from reconcile.watch.fs_events import EventQueue
     from reconcile.watch.reporter import WatchEvent, WatchStatus
 
     from ..arguments import Options
 
 _SECOND = 10**9
+_SIGNALS_S = 0.5
+"""Seconds after which a signal is handled at the latest, where waiting for a thread can't be interrupted."""
 _COLORS = {
     EventKind.DONE: "green",
     EventKind.SKIPPED: "yellow",
@@ -63,6 +65,7 @@ _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POL
 @click.command(
     "watch",
     cls=Command,
+    several=Several.OWN,
     accepts=("prefer", "json", "quiet"),
     examples=(
         ("reconcile watch", "Sync both sides until Ctrl-C."),
@@ -93,6 +96,69 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     """
     gc.enable()  # other commands end before garbage matters
     options = options_of(context)
+    formats = formats_here(options)
+    printer = _JsonLines(options) if options.json else _TextLines(options)
+    chosen = {name: options.in_format(name) for name in formats} if formats else {"": options}
+    printing = Lock()
+
+    def emitted(name: str) -> Callable[[WatchEvent, WatchStatus], None]:
+        def emit(event: WatchEvent, status: WatchStatus) -> None:
+            with printing:
+                printer.emit(event, status, name)
+            if isinstance(output_error(), ConnectionError):  # the reader closed the pipe
+                stop()
+
+        return emit
+
+    watchers = {name: Watcher(_opener(each, settle, settle_at_most), emitted(name)) for name, each in chosen.items()}
+
+    def stop() -> None:
+        for watcher in watchers.values():
+            watcher.queue.stop()
+
+    def reopen() -> None:
+        for watcher in watchers.values():
+            watcher.queue.reopen()
+
+    code: int = ExitCode.DONE
+    with _signals(stop, reopen) as seen:
+        if formats:
+            code = _run_beside_each_other(watchers, options)
+        else:
+            watchers[""].run()
+    printer.close()
+    context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else code)
+
+
+def _run_beside_each_other(watchers: Mapping[str, Watcher], options: Options) -> int:
+    """Run watchers in threads until all have ended, and return the exit code. One that fails leaves the others running.
+
+    Each opens its session in its own thread, as SQLite demands. Python runs the handlers of signals in this one.
+    """
+    codes: list[int] = []
+
+    def run(name: str) -> None:
+        code: int = ExitCode.FAILED
+        try:
+            watchers[name].run()
+            code = ExitCode.DONE
+        except FAILURES as error:
+            code = report_failure(error, as_json=options.json, of=name)
+        finally:
+            codes.append(code)
+
+    # A second Ctrl-C ends the process without waiting for them; whatever they do then is safe against a kill.
+    threads = [Thread(target=run, args=(name,), name=name, daemon=True) for name in watchers]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        for thread in threads:
+            thread.join(_SIGNALS_S)
+    return first_code(codes)
+
+
+def _opener(options: Options, settle: float | None, settle_at_most: float | None) -> Callable[[], WatchTarget]:
+    """Return a function that opens the session of a watcher, and again when a side may have changed."""
     begun = False
 
     def open_target() -> WatchTarget:
@@ -107,18 +173,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
         timings = _timings(settings, settle, settle_at_most)
         return WatchTarget(session, policy, settings.lock_timeout, timings, lambda: find_roots(options))
 
-    printer = _JsonLines(options) if options.json else _TextLines(options)
-
-    def emit(event: WatchEvent, status: WatchStatus) -> None:
-        printer.emit(event, status)
-        if isinstance(output_error(), ConnectionError):  # the reader closed the pipe
-            watcher.queue.stop()
-
-    watcher = Watcher(open_target, emit)
-    with _signals(watcher.queue) as seen:
-        watcher.run()
-    printer.close()
-    context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else ExitCode.DONE)
+    return open_target
 
 
 def _timings(settings: Settings, settle: float | None, settle_at_most: float | None) -> Timings:
@@ -128,8 +183,8 @@ def _timings(settings: Settings, settle: float | None, settle_at_most: float | N
 
 
 @contextmanager
-def _signals(queue: EventQueue) -> Iterator[set[int]]:
-    """Handle signals: stop, or read the configuration again. Yield the set of the received ones.
+def _signals(end: Callable[[], None], reopen: Callable[[], None]) -> Iterator[set[int]]:
+    """Handle signals: end, or read the configuration again. Yield the set of the received ones.
 
     A second Ctrl-C interrupts at once, as in other commands.
     """
@@ -141,12 +196,12 @@ def _signals(queue: EventQueue) -> Iterator[set[int]]:
         if number == signal.SIGINT and number in seen and callable(usual):
             usual(number, frame)
         seen.add(number)
-        queue.stop()
+        end()
 
     def hang_up(number: int, frame: FrameType | None) -> None:
         if at_terminal and not sys.stdout.isatty():  # its window was closed
             stop(number, frame)
-        queue.reopen()
+        reopen()
 
     handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGTERM: stop, signal.SIGINT: stop}
     if hasattr(signal, "SIGHUP"):
@@ -165,12 +220,14 @@ class _JsonLines:
     def __init__(self, options: Options) -> None:
         self._quiet = options.quiet
 
-    def emit(self, event: WatchEvent, status: WatchStatus) -> None:
+    def emit(self, event: WatchEvent, status: WatchStatus, of: str) -> None:
+        """Print an event; ``of``: the format that it is about, of several."""
         if self._quiet and event.kind not in _ATTENTION:
             return
         line: dict[str, Any] = {
             "format": "reconcile.event/1",
             "time": datetime.now().astimezone().isoformat(timespec="milliseconds"),
+            "of": of or None,
             "event": event.kind.value,
             "message": event.message or None,
             "action": action_to_json(event.action) if event.action is not None else None,
@@ -193,37 +250,44 @@ class _TextLines:
         self._quiet = options.quiet
         self._status = sys.stdout.isatty() and not options.quiet
         self._last = ""
-        self._room: int | None = None
-        """How many more actions of a long pass are printed; None: all."""
-        self._has_more = False
-        """The last pass had more actions than were printed."""
+        self._statuses: dict[str, WatchStatus] = {}
+        """The newest status of each format."""
+        self._room: dict[str, int | None] = {}
+        """By format, how many more actions of a long pass are printed; None: all."""
+        self._has_more: set[str] = set()
+        """The formats whose last pass had more actions than were printed."""
         if self._status:
             click.echo(self._style("scanning both sides", dim=True), nl=False)
 
-    def emit(self, event: WatchEvent, status: WatchStatus) -> None:
+    def emit(self, event: WatchEvent, status: WatchStatus, of: str) -> None:
+        """Print an event; ``of``: the format that it is about, of several."""
+        self._statuses[of] = status
         now = datetime.now().astimezone().strftime("%H:%M:%S")
         self._clear()
-        if self._shows(event):
-            click.echo(f"{self._style(now, dim=True)}  {self._words(event, status)}")
+        if self._shows(event, of):
+            click.echo(f"{self._style(now, dim=True)}  {self._words(event, status, of)}")
         if event.action is not None:
             self._last = now
         if self._status:
             # A line wider than the terminal couldn't be erased.
-            text = shorten(self._status_line(status), shutil.get_terminal_size().columns - 1)
+            text = shorten(self._status_line(), shutil.get_terminal_size().columns - 1)
             click.echo(self._style(text, dim=True), nl=False)
 
-    def _shows(self, event: WatchEvent) -> bool:
+    def _shows(self, event: WatchEvent, of: str) -> bool:
         """Tell whether an event is printed; of a long pass, only the first `SHOWN` actions are."""
         if self._quiet:
             return event.kind in _ATTENTION
         if event.kind in (EventKind.BEGUN, EventKind.ENDED):
-            self._room, self._has_more = (
-                (SHOWN, False) if event.kind is EventKind.BEGUN else (None, (self._room or 0) < 0)
-            )
-        if event.kind is not EventKind.DONE or self._room is None:
+            if (self._room.get(of) or 0) < 0:
+                self._has_more.add(of)
+            if event.kind is EventKind.BEGUN:
+                self._has_more.discard(of)
+            self._room[of] = SHOWN if event.kind is EventKind.BEGUN else None
+        room = self._room.get(of)
+        if event.kind is not EventKind.DONE or room is None:
             return True
-        self._room -= 1
-        return self._room >= 0
+        self._room[of] = room - 1
+        return room > 0
 
     def close(self) -> None:
         """Erase the status line."""
@@ -233,22 +297,27 @@ class _TextLines:
         if self._status:
             click.echo("\r\x1b[2K", nl=False)
 
-    def _words(self, event: WatchEvent, status: WatchStatus) -> str:
+    def _words(self, event: WatchEvent, status: WatchStatus, of: str) -> str:
         if event.action is not None:
             return self._of_action(event, event.action)
         if event.item is not None:
             return self._of_item(event, event.item)
+        return self._of_all(event, status, of)
+
+    def _of_all(self, event: WatchEvent, status: WatchStatus, of: str) -> str:
+        """Return the words of an event that is about no single conversation, after the format if there are several."""
+        before = f"{of}: " if of else ""
         if event.kind is EventKind.WATCHING:
-            return f"watching {status.conversations} conversations"
+            return f"{before}watching {status.conversations} conversations"
         if event.kind is EventKind.BEGUN:
-            return f"{event.message} to do"
+            return f"{before}{event.message} to do"
         if event.kind is EventKind.ENDED:
-            return event.message + (f", of which {SHOWN} are shown" if self._has_more else "")
+            return before + event.message + (f", of which {SHOWN} are shown" if of in self._has_more else "")
         words = {EventKind.RESUMED: "resumed", EventKind.STOPPED: "stopped"}.get(event.kind, event.kind.value)
         if event.kind in (EventKind.MESSAGE, EventKind.NOTED):
-            return self._wrapped(event.message)
-        text = self._wrapped(f"{words}: {event.message}" if event.message else words)
-        return self._style(words, _COLORS.get(event.kind)) + text.removeprefix(words)
+            return self._wrapped(before + event.message)
+        text = self._wrapped(before + (f"{words}: {event.message}" if event.message else words))
+        return before + self._style(words, _COLORS.get(event.kind)) + text.removeprefix(before + words)
 
     def _wrapped(self, message: str) -> str:
         """Return a message as lines that fit the terminal behind the time."""
@@ -289,9 +358,11 @@ class _TextLines:
     def _title(self, title: str | None) -> str:
         return self._style(pad(shorten(clean(title), TITLE // 2) if title else "(no title)", TITLE // 2), bold=True)
 
-    def _status_line(self, status: WatchStatus) -> str:
-        parts = [f"watching {status.conversations} conversations"]
+    def _status_line(self) -> str:
+        statuses = self._statuses.values()
+        held, busy = sum(status.held for status in statuses), sum(status.busy for status in statuses)
+        parts = [f"watching {sum(status.conversations for status in statuses)} conversations"]
         parts += [f"last change {self._last}"] if self._last else []
-        parts += [f"{status.held} blocked"] if status.held else []
-        parts += [f"{status.busy} in use"] if status.busy else []
+        parts += [f"{held} blocked"] if held else []
+        parts += [f"{busy} in use"] if busy else []
         return " · ".join(parts)

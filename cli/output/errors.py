@@ -14,6 +14,8 @@ from reconcile.signals import Interrupt
 
 TYPE_CHECKING = False  # importing typing would cost each start of the command something
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ..arguments import Options
 
 FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
@@ -42,6 +44,14 @@ class ExitCode:
     INTERRUPTED = 130
 
 
+_ORDER = (ExitCode.USAGE, ExitCode.LOCKED, ExitCode.FAILED, ExitCode.HELD, ExitCode.PENDING, ExitCode.DONE)
+
+
+def first_code(codes: Collection[int]) -> int:
+    """Return the exit code of several formats: the first, in the order of docs/commands.md#exit-codes, that one has."""
+    return next((code for code in _ORDER if code in codes), max(codes))
+
+
 def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "error") -> None:
     """Print an error and a hint to standard error, as text or as a line of JSON."""
     if as_json:
@@ -63,10 +73,11 @@ def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "
     sys.stderr.flush()
 
 
-def report_failure(error: BaseException, *, as_json: bool) -> int:
-    """Print one of `FAILURES`, and return the exit code."""
+def report_failure(error: BaseException, *, as_json: bool, of: str = "") -> int:
+    """Print one of `FAILURES`, and return the exit code. ``of``: the format whose turn has failed, of several."""
+    label = f"error: {of}" if of else "error"
     if isinstance(error, ReconcileError):
-        print_error(error.message, error.hint, as_json=as_json)
+        print_error(error.message, error.hint, as_json=as_json, label=label)
         return error.exit_code
     if isinstance(error, Interrupt):
         print_error("interrupted; run `reconcile` again to continue", None, as_json=as_json, label="")
@@ -77,7 +88,8 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
             print_error("the current directory was deleted or moved", hint, as_json=as_json)
             return ExitCode.FAILED
         where = f"{error.filename}: " if error.filename else ""
-        print_error(f"{where}{error.strerror or error}", _HINTS.get(error.errno or 0), as_json=as_json)
+        way = _HINTS.get(error.errno or 0)
+        print_error(f"{where}{error.strerror or error}", way, as_json=as_json, label=label)
         return ExitCode.FAILED
     hint = "allow more memory (ulimit -v), or move the largest files away"
     print_error("out of memory", hint, as_json=as_json)
@@ -101,4 +113,6 @@ def report_nothing_changed(options: Options) -> int:
 
 def nothing_else(options: Options, verb: str) -> str:
     """Return that nothing was changed or done, or nothing but the cleanup of killed runs."""
-    return f"{'a killed run was cleaned up, but nothing else' if options.has_finished_runs else 'nothing'} {verb}"
+    if options.has_finished_runs:
+        return f"a killed run was cleaned up, but nothing else {verb}"
+    return f"{options.nothing} {verb}"

@@ -57,6 +57,11 @@ def is_interactive(options: Options) -> bool:
     return not options.json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
+def may_reach_back(options: Options) -> bool:
+    """Tell whether an undo or a redo may go further back than the last run: someone confirms it."""
+    return options.yes or is_interactive(options)
+
+
 def confirm_or_exit(options: Options, question: str) -> None:
     """Ask, and end the command if the answer is no.
 
@@ -98,6 +103,7 @@ def cancel(options: Options) -> NoReturn:
     """End the command after the answer no: nothing was changed."""
     import click  # here, as above
 
+    options.is_cancelled = True
     print_message(options, f"Cancelled, {nothing_else(options, 'changed')}.")
     raise click.exceptions.Exit(ExitCode.HELD)
 

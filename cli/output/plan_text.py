@@ -417,14 +417,14 @@ def report(
             print_message(options, message, trouble=True)
             options.printed |= {message}
     if options.json:
-        import json
-
         from reconcile.serialization.plan_json import plan_to_json  # here: text needs none
+
+        from .documents import print_document
 
         document = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
         if outcome is not None:
             document["outcome"] = outcome.to_json()
-        show([json.dumps(document, indent=2)])
+        print_document(options, document)
         return
     style = Style.choose(options.color)
     undone = [*result_lines(outcome, style), *_waiting(plan, outcome, style)] if outcome else []

@@ -159,6 +159,10 @@ def locate_lost(
     return _checked(roots)
 
 
+class _LostMarkerError(LocateError):
+    """The ``.jp`` of a known checkout is gone."""
+
+
 def _detect_format(request: Request) -> str:
     """Return the format of the workspace that is there."""
     from reconcile.adapters.jp.roots import find_project, silos_of
@@ -169,7 +173,7 @@ def _detect_format(request: Request) -> str:
     from reconcile.adapters.jp.lost_checkouts import known_checkouts
 
     if (lost := known_checkouts(request, silos_of(request)).nearest_lost(start)) is not None:
-        raise LocateError(
+        raise _LostMarkerError(
             f"{lost}: the .jp directory of this checkout is missing",
             "restore it: reconcile recover (or git checkout -- .jp)",
         )
@@ -180,6 +184,45 @@ def _detect_format(request: Request) -> str:
         "change to the project, or name it with --workspace\n"
         "for any other directory: --format plain --workspace DIR --store DIR",
     )
+
+
+def formats_at(request: Request, *, source: str | None = None, recovers: bool = False) -> tuple[str, ...]:
+    """Return the formats of a project that has several, first the one that `locate` takes; empty with one or none.
+
+    Sessions are in the user's home, so that they may be beside any other format. With ``recovers``, they count also
+    where only `locate_moved` knows of them; ``source`` is its. Raises `LocateError`, `OSError`.
+    """
+    from reconcile.adapters.claude_code.places import FORMAT
+
+    if request.store is not None or not os.path.isdir(request.path(request.workspace or "")):
+        return ()
+    there = (request.workspace, request.store, source, request.cwd, request.environ, request.platform)
+    if not (locate_moved(*there) if recovers else _has_sessions(request)):
+        return ()
+    try:
+        first = _detect_format(request)
+    except _LostMarkerError:
+        first = "jp"
+    except LocateError:  # which `locate` raises, too
+        return ()
+    return () if first == FORMAT else (first, FORMAT)
+
+
+def _has_sessions(request: Request) -> bool:
+    """Tell whether the checkout has sessions, or a store of them; also if its directory of them can't be read."""
+    from reconcile.adapters.claude_code.places import may_have_sessions
+
+    try:
+        if not may_have_sessions(request):
+            return False
+    except OSError:  # the home can't be read, and nothing else says that there are any
+        return False
+    from reconcile.adapters.claude_code.directories import project_at
+
+    try:
+        return project_at(request) is not None
+    except OSError:
+        return True
 
 
 def unmarked_format(request: Request) -> str | None:

@@ -94,7 +94,7 @@ class Roots(NamedTuple):
         if self.is_in_project:
             workspace = os.path.normpath(os.path.join(project, os.path.relpath(self.workspace, self.project)))
         else:
-            from reconcile.formats.claude_code.format import directory_name  # here: other formats need no name
+            from reconcile.formats.claude_code.names import directory_name  # here: other formats need no name
 
             workspace = os.path.join(os.path.dirname(self.workspace), directory_name(os.path.realpath(project)))
         return self._replace(workspace=workspace, project=project, workspace_identity="")
@@ -110,11 +110,16 @@ class Roots(NamedTuple):
         return self.leads_to or (os.path.join(self.store, self.inner) if self.inner else self.store)
 
 
+def stores_of(format_name: str, request: Request) -> str:
+    """Return the directory with the durable copies of all projects of a format."""
+    return os.path.join(data_directory(request.platform), _STORES, format_name)
+
+
 def store_of(format_name: str, project: str, request: Request) -> str:
     """Return the default place of the durable copy of a project."""
     home = path_in_repository(project)
     name = f"{os.path.basename(home) or 'root'}-{digest(os.fsencode(home))[:_LENGTH]}"
-    return os.path.join(data_directory(request.platform), _STORES, format_name, name)
+    return os.path.join(stores_of(format_name, request), name)
 
 
 def link_store(roots: Roots) -> None:

@@ -74,6 +74,22 @@ class RunToUndo(NamedTuple):
         )
 
 
+class LastRun(NamedTuple):
+    """The newest run that has an effect left. ``reverts``: the run whose changes it took back, if it is an undo."""
+
+    run: Run
+    reverts: Run | None
+
+
+def last_run(state: State, project: str) -> LastRun | None:
+    """Return the newest run in this project that was not undone as a whole; None if there is none."""
+    effective = _effective_runs(state, project)
+    if not effective:
+        return None
+    origin, times = origin_of(effective[0], _by_id(state))
+    return LastRun(effective[0], origin if times % 2 else None)
+
+
 def newest_run(state: State, project: str) -> RunToUndo:
     """Return the newest run in this project that changed something, is no undo, and was not undone as a whole.
 

@@ -11,7 +11,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.adapters.claude_code.directories import begun_in, home_of, locate_claude_code
+from reconcile.adapters.claude_code.directories import begun_in, locate_claude_code
+from reconcile.adapters.claude_code.places import home_of
 from reconcile.adapters.roots import Request
 from reconcile.formats.claude_code.lines import parsed
 from reconcile.fs.paths import open_regular

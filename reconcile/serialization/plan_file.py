@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 import reprlib
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -322,6 +322,8 @@ class PlanModel(_Model):
     policy: PolicyModel
     now_ns: Number
     rooted: list[str]
+    also: dict[str, dict[str, Any]] = {}
+    """The plans of the other formats of the project, by the formats' names. A saved plan has none."""
 
 
 def plan_schema() -> dict[str, object]:
@@ -356,6 +358,10 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
     if version != FORMAT:
         shown = "it has no format" if version is None else f"its format is {reprlib.repr(version)}"
         raise PlanFileError(f"{name}: not a plan of this version ({shown}, not {FORMAT!r})", _AGAIN)
+    if raw.get("also"):
+        raise PlanFileError(
+            f"{name}: plans of several formats", "make the plan of one again with --out, and choose it with --format"
+        )
     try:
         model = PlanModel.model_validate(raw)
         _check_order(model.actions)

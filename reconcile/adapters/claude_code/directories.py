@@ -12,14 +12,15 @@ from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.adapters.claude_code.stores import FORMAT, StorePlace, store_place
-from reconcile.adapters.roots import LocateError, Roots, store_of, within
-from reconcile.formats.claude_code.format import LiveSessions, directory_name
+from reconcile.adapters.claude_code.places import FORMAT, home_of, inside_checkout, place_of, start_of
+from reconcile.adapters.claude_code.stores import StorePlace, store_place
+from reconcile.adapters.roots import LocateError, Roots, store_of
+from reconcile.formats.claude_code.format import LiveSessions
 from reconcile.formats.claude_code.lines import parsed, raw_lines
-from reconcile.fs.git_state import checkout_top
+from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.hashing import chunks_of, digest
 from reconcile.fs.mutations import Root
-from reconcile.fs.paths import directory_identity, is_directory, open_regular, with_parents
+from reconcile.fs.paths import directory_identity, is_directory, open_regular
 from reconcile.fs.posix import MOST_PID, is_alive
 
 if TYPE_CHECKING:
@@ -33,26 +34,13 @@ _LIMIT = 1 << 16
 """Bytes that are read of the file of a process."""
 
 
-def home_of(request: Request) -> str:
-    """Return the directory of the program: ``$CLAUDE_CONFIG_DIR``, or ``~/.claude``."""
-    chosen = request.environ.get("CLAUDE_CONFIG_DIR")
-    if chosen:
-        return os.path.normpath(os.path.join(request.cwd, chosen))
-    return os.path.join(request.environ.get("HOME") or os.path.expanduser("~"), ".claude")
-
-
 def sessions_directory(home: str, project: str) -> str | None:
     """Return the directory with the sessions of a project; None if the program has none.
 
     The records decide: a session names its directory as ``cwd``. Raises `OSError` if this is unknown.
     """
-    place = _place(home, project)
+    place = place_of(home, project)
     return place if is_directory(place) and _belongs(place, project) else None
-
-
-def _place(home: str, project: str) -> str:
-    """Return the place of the sessions of a project. The program knows its path without links."""
-    return os.path.join(home, "projects", directory_name(os.path.realpath(project)))
 
 
 def _belongs(place: str, project: str) -> bool:
@@ -98,7 +86,7 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
 
     Raises `LocateError`.
     """
-    start, home = request.path(request.workspace or ""), home_of(request)
+    start, home = start_of(request), home_of(request)
     named = source is not None or request.store is not None
     project = project_at(request) or (start if named else None)
     if project is None:
@@ -113,7 +101,7 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
         place = StorePlace(request.path(request.store))
     return Roots(
         format=FORMAT,
-        workspace=_place(home, project),
+        workspace=place_of(home, project),
         project=project,
         store=place.path,
         store_exists=is_directory(place.path),
@@ -130,8 +118,8 @@ def project_at(request: Request) -> str | None:
 
     None without any. Without git, only the start counts: a home directory may have sessions of its own.
     """
-    home, start = home_of(request), request.path(request.workspace or "")
-    above = _inside_checkout(start)
+    home, start = home_of(request), start_of(request)
+    above = inside_checkout(start)
     for at in above:
         if sessions_directory(home, at) is not None:
             return at
@@ -139,18 +127,6 @@ def project_at(request: Request) -> str | None:
     if by_path is not None:
         return by_path
     return start if is_directory(store_place(start, request).path) else None
-
-
-def _inside_checkout(start: str) -> list[str]:
-    """Return a directory and its parents up to the top of its checkout; without git, the directory alone."""
-    try:
-        top = checkout_top(start)
-    except OSError:
-        top = None
-    if top is None:
-        return [start]
-    top = os.path.realpath(top)
-    return [at for at in with_parents(start) if (real := os.path.realpath(at)) == top or within(real, top)]
 
 
 class Orphans(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from reconcile.adapters.claude_code.places import FORMAT
 from reconcile.adapters.roots import store_of
 from reconcile.fs.git import Git, GitError
 from reconcile.fs.git_state import checkout_top, shallow_commits
@@ -19,7 +20,6 @@ from reconcile.fs.paths import is_directory
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Request
 
-FORMAT = "claude-code"
 _LENGTH = 16
 
 

@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 
 from reconcile.adapters.claude_code import directories
-from reconcile.adapters.claude_code.directories import home_of, live_sessions, sessions_directory
+from reconcile.adapters.claude_code.directories import live_sessions, sessions_directory
+from reconcile.adapters.claude_code.places import home_of
 from reconcile.adapters.locate import locate
 from reconcile.adapters.roots import LocateError, Request, Roots, store_of
-from reconcile.formats.claude_code.format import directory_name
+from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.paths import open_regular
 from tests.support.projects.git_world import git
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconcile.formats import get_format
-from reconcile.formats.claude_code.format import ClaudeCodeFormat, LiveSessions, directory_name
+from reconcile.formats.claude_code.format import ClaudeCodeFormat, LiveSessions
+from reconcile.formats.claude_code.names import directory_name
 from reconcile.model.format import Entry, TwoContinuations
 from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.agents.program import directory_name as name_by_the_program
