@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from click.shell_completion import CompletionItem
 
+from reconcile.adapters.roots import LocateError
 from reconcile.formats import get_format
 from reconcile.formats.jp.files import METADATA_FILE
 from reconcile.index.file import IndexFile
 from reconcile.model.snapshot import Metadata
 from reconcile.state.directory import state_directory
 
-from .context import find_roots, open_session, settings_of
+from .context import find_roots, formats_here, open_session, settings_of
 from .output.text import clean, format_time
 
 if TYPE_CHECKING:
@@ -53,10 +54,18 @@ def candidates(kind: str, options: Options, incomplete: str) -> list[CompletionI
 _FORMATS = ("jp", "plain", "leslie", "claudesidian", "claude-code")
 
 
+def _roots(options: Options) -> Iterator[Roots]:
+    """Yield the two sides of each format of the project; of one that can't be located, nothing is known."""
+    for chosen in [options.in_format(name) for name in formats_here(options)] or [options]:
+        with suppress(LocateError):
+            yield find_roots(chosen)
+
+
 def _ids(options: Options, text: str) -> Iterator[CompletionItem]:
     """Yield ids with titles, the newest first; or titles, where the text is the beginning of one and of no id."""
-    roots = find_roots(options)
-    titles = _titles(roots)
+    titles: dict[str, tuple[str | None, str]] = {}
+    for roots in _roots(options):
+        titles |= _titles(roots)
     fitting = [id_ for id_, (title, name) in titles.items() if id_.startswith(text) or name.startswith(text)]
     if fitting:
         for id_ in sorted(fitting, reverse=True)[:_MOST]:
@@ -115,7 +124,7 @@ def _directories(side: str) -> Iterator[str]:
 
 
 def _runs(options: Options, text: str) -> Iterator[CompletionItem]:
-    with _session(options) as session:
+    for session in _sessions(options):
         for run in session.state.journal.runs():
             if run.id.startswith(text):
                 yield CompletionItem(run.id, help=f"{format_time(run.started_ns)}  {clean(run.command)}")
@@ -123,7 +132,7 @@ def _runs(options: Options, text: str) -> Iterator[CompletionItem]:
 
 def _versions(options: Options, text: str) -> Iterator[CompletionItem]:
     """Yield the conversations that the newest runs have replaced or removed, each with its run."""
-    with _session(options) as session:
+    for session in _sessions(options):
         for run in session.state.journal.runs()[:_NEWEST]:
             names = {f"{version.conversation}@{run.id}" for version in session.state.versions.of_run(run.id)}
             for name in sorted(names):
@@ -141,12 +150,14 @@ def _sources(options: Options, text: str) -> Iterator[CompletionItem]:
         if side.startswith(place):
             yield CompletionItem(f"{name}@{side}", help="as it is now")
     yield from _versions(options, text)
-    with _session(options) as session:
+    for session in _sessions(options):
         for checkout in session.state.checkouts():
             if checkout.id != session.checkout and checkout.project.startswith(place):
                 yield CompletionItem(f"{name}@{checkout.project}", help="another checkout")
 
 
-def _session(options: Options) -> Session:
-    roots = find_roots(options)
-    return open_session(roots, settings_of(roots), readonly=True)
+def _sessions(options: Options) -> Iterator[Session]:
+    """Yield the open session of each format of the project."""
+    for roots in _roots(options):
+        with open_session(roots, settings_of(roots), readonly=True) as session:
+            yield session

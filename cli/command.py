@@ -115,7 +115,7 @@ class Command(click.Command):
         return formats_here(options)
 
     def _in_formats(self, ctx: click.Context, options: Options, formats: tuple[str, ...]) -> Any:
-        from .several_formats import first_alone, format_of, run_each, with_newest  # here: most projects have one
+        from .several_formats import first_alone, format_of, run_in_turn, with_newest  # here: most projects have one
 
         given, root = ctx.params, ctx.find_root()
 
@@ -136,7 +136,7 @@ class Command(click.Command):
             root.obj = with_newest(options, formats, redoes=self.name == "redo")
         else:
             try:
-                code = run_each(options, formats, run, prints_sides=self.prints_sides, searches=self.searches)
+                code = run_in_turn(options, formats, run, prints_sides=self.prints_sides, searches=self.searches)
             finally:
                 root.obj = options
             ctx.exit(code)

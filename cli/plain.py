@@ -23,11 +23,11 @@ def run_plain(options: Options) -> int:
     formats = formats_here(options)
     if not formats:
         return run_format(options)
-    from .several_formats import format_of, run_each  # here: most projects have one format
+    from .several_formats import format_of, run_in_turn  # here: most projects have one format
 
     if named := [("ids", text) for text in (*options.only, *options.below)]:
         return run_format(format_of(options, formats, named))
-    return run_each(options, formats, run_format)
+    return run_in_turn(options, formats, run_format)
 
 
 def run_format(options: Options) -> int:

@@ -38,7 +38,7 @@ class Ended(NamedTuple):
     misuse: UsageError | None = None
 
 
-def run_each(
+def run_in_turn(
     options: Options,
     formats: Sequence[str],
     run: Callable[[Options], int],
@@ -59,7 +59,8 @@ def run_each(
     try:
         for name in formats:
             turn = Turn(options, name)
-            _begin(turn, is_first=not ended, prints_sides=prints_sides)
+            is_first = all(end.misuse is not None for end in ended)
+            _begin(turn, is_first=is_first, prints_sides=prints_sides)
             ended.append(_end_of(turn, run))
             if turn.is_cancelled or ended[-1].code == ExitCode.INTERRUPTED:
                 break
@@ -122,7 +123,7 @@ def _code(ended: Iterable[Ended], *, searches: bool) -> int:
 def _save(options: Options, turns: Iterable[Turn]) -> None:
     """Save the plan of ``--out``: a file has the plan of one format."""
     plans = [(turn, roots, plan) for turn in turns for roots, plan in turn.plans]
-    changing = [each for each in plans if each[2].actions or each[2].intents]
+    changing = [(turn, roots, plan) for turn, roots, plan in plans if plan.actions or plan.intents]
     if len(changing) > 1:
         from .misuse import Misuse
 
@@ -186,9 +187,8 @@ def with_newest(options: Options, formats: Sequence[str], *, redoes: bool) -> Op
     chosen: dict[str, Run] = {}
     last: dict[str, LastRun] = {}
     for name in formats:
-        each = options.in_format(name)
         with suppress(ReconcileError, OSError):
-            roots = find_roots(each)
+            roots = find_roots(options.in_format(name))
             with open_session(roots, settings_of(roots), readonly=True) as session:
                 state, project = session.state, session.project
                 if (newest := last_run(state, project)) is not None:

@@ -98,6 +98,7 @@ def fork(
 @click.command(
     "gc",
     cls=Command,
+    several=Several.OWN,
     accepts=(*PLANS, "only", "below", "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile gc --dry-run", "Show which conversations have expired."),

@@ -48,8 +48,11 @@ _ORDER = (ExitCode.USAGE, ExitCode.LOCKED, ExitCode.FAILED, ExitCode.HELD, ExitC
 
 
 def first_code(codes: Collection[int]) -> int:
-    """Return the exit code of several formats: the first, in the order of docs/commands.md#exit-codes, that one has."""
-    return next((code for code in _ORDER if code in codes), max(codes))
+    """Return the exit code of several formats: the first, in the order of docs/commands.md#exit-codes, that one has.
+
+    An interrupt, which ends all, comes before.
+    """
+    return ExitCode.INTERRUPTED if ExitCode.INTERRUPTED in codes else next(code for code in _ORDER if code in codes)
 
 
 def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "error") -> None:

@@ -140,6 +140,26 @@ def test_what_is_loaded_beside_msgspec_defines_structs(imported_anyway: set[str]
     assert {(module, name) for module, name in defined if module not in light} == unpacked
 
 
+def test_a_project_without_sessions_loads_nothing_of_claude_code(
+    imported_anyway: set[str], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    """Only the names of its directories: whether there are sessions is told without reading any."""
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    write_conversation(world.workspace / "17528832001-it", "It", events(2))
+    run()
+    (home / ".claude" / "projects" / "-another-project").mkdir(parents=True)
+    script = "import sys, importlib; sys.argv[1:] = []; importlib.import_module('reconcile_cli.start').start()"
+    loaded = {name for name in imported_by(script) - imported_anyway if "claude_code" in name}
+    assert loaded == {
+        "reconcile.adapters.claude_code",
+        "reconcile.adapters.claude_code.places",
+        "reconcile.formats.claude_code",
+        "reconcile.formats.claude_code.names",
+    }
+    assert not {name for name in imported_by(script) if name.startswith("reconcile_cli.several")}
+
+
 def test_no_other_command_loads_what_review_needs(imported_anyway: set[str]) -> None:
     loaded = imported_by("import reconcile_cli.plain, reconcile_cli.run, reconcile_cli.commands.requests")
     needed = {name for name in loaded - imported_anyway if name.split(".")[0] in ("textual", "rich")}

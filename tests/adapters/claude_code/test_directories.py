@@ -13,18 +13,22 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.adapters.claude_code import directories
+from reconcile.adapters.claude_code import directories, places
 from reconcile.adapters.claude_code.directories import live_sessions, sessions_directory
 from reconcile.adapters.claude_code.places import home_of
-from reconcile.adapters.locate import locate
+from reconcile.adapters.claude_code.stores import store_place
+from reconcile.adapters.locate import formats_at, locate
 from reconcile.adapters.roots import LocateError, Request, Roots, store_of
 from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.paths import open_regular
 from tests.support.projects.git_world import git
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 ID = "83fbb9a0-7f21-4118-8828-{:012}"
 HOUR_NS = 3600 * 10**9
@@ -426,3 +430,98 @@ def test_a_system_without_proc_is_asked_for_the_number(place: Path, monkeypatch:
     assert opened(home) == set()
     monkeypatch.setattr(os.path, "isdir", lambda _: False)
     assert opened(home) == {ID.format(2)}
+
+
+# Beside another format.
+
+
+def formats(start: Path, *, source: Path | None = None, recovers: bool = False) -> tuple[str, ...]:
+    request = Request(None, None, str(start), os.environ, sys.platform)
+    return formats_at(request, source=None if source is None else str(source), recovers=recovers)
+
+
+@pytest.fixture
+def marked(tmp_path: Path) -> Path:
+    """A checkout of git with a `.jp`."""
+    made(tmp_path / "project" / ".jp" / "conversations")
+    (tmp_path / "project" / ".jp" / ".id").write_text("ab1cd\n")
+    git(tmp_path / "project", "init", "-q")
+    git(tmp_path / "project", "commit", "-q", "--allow-empty", "-m", "first")
+    return tmp_path / "project"
+
+
+def test_sessions_beside_a_jp_make_two_formats(place: Path, marked: Path) -> None:
+    assert formats(marked) == ()
+    begun(place, marked, marked)
+    assert formats(marked) == ("jp", "claude-code")
+    assert formats(made(marked / "below" / "it")) == ("jp", "claude-code")
+    assert formats(marked / ".jp") == ("jp", "claude-code")
+
+
+def test_sessions_beside_the_records_of_other_programs(place: Path, tmp_path: Path) -> None:
+    for name, mark in (("leslie", ".leslie/objectives.json"), ("claudesidian", ".nexus/a.jsonl")):
+        project = made(tmp_path / name)
+        made((project / mark).parent)
+        (project / mark).write_text("{}")
+        begun(place, project, project)
+        assert formats(project) == (name, "claude-code")
+
+
+def test_sessions_alone_are_one_format(place: Path, tmp_path: Path) -> None:
+    begun(place, tmp_path, tmp_path)
+    assert formats(tmp_path) == ()
+
+
+def test_a_store_of_sessions_counts_also_if_the_program_has_none(home: Path, marked: Path) -> None:
+    request = Request(None, None, str(marked), os.environ, sys.platform)
+    link = store_place(str(marked), request).link
+    made(Path(link))
+    assert formats(marked) == ("jp", "claude-code")
+
+
+def test_the_store_of_a_clone_counts_only_for_a_recovery(home: Path, marked: Path, tmp_path: Path) -> None:
+    """Only git leads to it, and a run must not wait for git."""
+    made(Path(store_place(str(marked), Request(None, None, str(marked), os.environ, sys.platform)).path))
+    assert formats(marked) == ()
+    assert formats(marked, recovers=True) == ("jp", "claude-code")
+
+
+def test_a_project_without_a_mark_that_is_recovered_from_another_path(home: Path, tmp_path: Path) -> None:
+    old, new = made(tmp_path / "old"), made(tmp_path / "new")
+    made(Path(store_place(str(old), Request(None, None, str(old), os.environ, sys.platform)).path))
+    assert formats(new, source=old, recovers=True) == ()
+
+
+def test_sessions_of_another_path_with_the_same_name_are_no_second_format(place: Path, tmp_path: Path) -> None:
+    dashed, deep = made(tmp_path / "a-b"), made(tmp_path / "a" / "b")
+    made(dashed / ".jp")
+    begun(place, deep, deep)
+    assert formats(dashed) == ()
+
+
+def test_a_home_that_cannot_be_read_has_no_sessions(place: Path, marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(place, marked, marked)
+    _refuse(monkeypatch, str(place), places)
+    assert formats(marked) == ()
+
+
+def test_sessions_that_cannot_be_read_are_a_format(place: Path, marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(place, marked, marked)
+    _refuse(monkeypatch, str(place), directories)
+    assert formats(marked) == ("jp", "claude-code")
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, prefix: str, module: ModuleType) -> None:
+    """Have the system refuse the status of what is below a path, as that of a disk with an error."""
+    real = module.is_directory
+
+    def refused_below(path: str) -> bool:
+        if path.startswith(prefix):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return bool(real(path))
+
+    monkeypatch.setattr(module, "is_directory", refused_below)
+
+
+def test_a_directory_that_is_not_there_has_no_formats(place: Path, tmp_path: Path) -> None:
+    assert formats(tmp_path / "missing") == ()
