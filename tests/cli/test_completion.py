@@ -64,7 +64,7 @@ def test_commands_and_options(project: Path, complete: Callable[[str], dict[str,
     assert "--dry-run" not in complete("log --"), "an option that the command refuses"
     assert complete("resolve --take ").keys() == {"store", "workspace", "both"}
     assert complete("--format ").keys() == {"jp", "plain", "leslie", "claudesidian", "claude-code"}
-    described = "jp, plain (needs --store), leslie, claudesidian or claude-code (default: the one found)."
+    described = "jp, plain (needs --store), leslie, claudesidian or claude-code (default: those found)."
     assert complete("--form") == {"--format": described}, "a description isn't cut at its first comma"
 
 
@@ -190,7 +190,7 @@ def test_fish(project: Path) -> None:
         f"{id_}\t{it}" for id_, it in TITLES.items()
     ]
     assert shell("fish", "--no-config", "-c", script, "reconcile --forma") == [
-        "--format\tjp, plain (needs --store), leslie, claudesidian or claude-code (default: the one found)."
+        "--format\tjp, plain (needs --store), leslie, claudesidian or claude-code (default: those found)."
     ]
 
 
