@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconcile.model.snapshot import WHOLE
-from reconcile.model.units import unit_text
 from reconcile.serialization.plan_json import action_to_json, item_to_json
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
@@ -24,7 +22,7 @@ from ..command import Command, Several
 from ..context import find_roots, formats_here, open_session, policy_of, settings_of
 from ..options import options_of
 from ..output.errors import FAILURES, ExitCode, first_code, report_failure
-from ..output.plan_text import DETAIL, SHOWN, TITLE, detail
+from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
 from ..output.summary import verb
@@ -339,12 +337,11 @@ class _TextLines:
 
     def _of_item(self, event: WatchEvent, item: Item) -> str:
         words = pad(_EVENT_WORDS.get(event.kind, event.kind.value), VERB_COLUMNS)
-        unit = "" if item.unit == WHOLE else f"{clean(unit_text(item.unit))}: "
         way = f"  ({clean(item.resolve[0])})" if item.resolve and event.kind is EventKind.HELD else ""
         name = self._title(item.title) + "  " if item.conversation else ""
         colored, message, columns = (
             self._style(words, _COLORS[event.kind]),
-            f"{unit}{clean(item.message)}",
+            clean(item_text(item)),
             self._style.columns,
         )
         if columns is None or _AT + width(name) + VERB_COLUMNS + 2 + width(message) + width(way) <= columns:

@@ -275,8 +275,7 @@ class PlanText:
                 yield from self._heading(item.conversation, item.title, "  ")
             else:
                 yield from (self._style(line, bold=True) for line in wrap(item.reason.words, columns, "  "))
-            unit = "" if item.unit == WHOLE else f"{clean(unit_text(item.unit))}: "
-            yield from wrap(f"{unit}{clean(item.message)}", columns, "    ")
+            yield from wrap(clean(item_text(item)), columns, "    ")
             if item.reason is Reason.CONFLICT_HELD:
                 yield from self._values(item)
             for command in item.resolve:
@@ -314,6 +313,12 @@ class PlanText:
         if foreign:
             entries = "1 other entry is" if len(foreign) == 1 else f"{len(foreign)} other entries are"
             yield self._style(f"{entries} left alone: no conversations (-v lists them)", dim=True)
+
+
+def item_text(item: Item) -> str:
+    """Return the message of an item, after its unit; without it for the whole, or if the message begins with a file."""
+    names_file = item.message.startswith(tuple(f"{side}:" for side in Side))  # a saved item has no place
+    return item.message if item.unit == WHOLE or names_file else f"{unit_text(item.unit)}: {item.message}"
 
 
 def with_sides(command: str, sides: str) -> str:

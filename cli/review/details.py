@@ -17,7 +17,7 @@ from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import differences, newer_side, time_text
 
-from ..output.plan_text import detail
+from ..output.plan_text import detail, item_text
 from ..output.summary import verb
 from ..output.text import pad
 from ..output.words import VERB_COLUMNS
@@ -145,10 +145,7 @@ class _Details:
         ):
             for item in items:
                 if item.unit not in conflicts:
-                    unit = "" if item.unit == WHOLE else f"{unit_text(item.unit)}: "
-                    yield from self._wrapped(
-                        (heading, style), (f"{unit}{item.message}", lines.PLAIN), indent="  ", first=""
-                    )
+                    yield from self._wrapped((heading, style), (item_text(item), lines.PLAIN), indent="  ", first="")
                     if not subject.takes_of((item,)):
                         for command in item.resolve:
                             yield from self._wrapped((command, lines.KEY), indent="    ")

@@ -64,7 +64,7 @@ def test_quiet(watched: World) -> None:
     assert code == 0
     text = " ".join(lines(shown))
     assert text.count("TIME") == 1
-    assert re.match(r"TIME  It +blocked +metadata: .* reconcile resolve jp-c\d+ --take store", text)
+    assert re.match(r"TIME  It +blocked +workspace:\S+/metadata.json: .* reconcile resolve jp-c\d+ --take store", text)
 
 
 def test_the_window_is_closed(watched: World) -> None:
