@@ -65,7 +65,7 @@ def run_in_turn(
             if turn.is_cancelled or ended[-1].code == ExitCode.INTERRUPTED:
                 break
     finally:
-        if options.json:
+        if options.json and ended:
             from .output.documents import print_documents  # here: a run with nothing to do prints text
 
             print_documents([end.turn for end in ended])

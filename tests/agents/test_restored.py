@@ -11,6 +11,8 @@ import pytest
 from tests.agents.sessions import FIRST, age, fork_by_hand, has_history
 from tests.agents.stub import LONG_OUTPUT, REPLY, SUBAGENT
 from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.projects.three_conversations import three
+from tests.support.projects.world import make_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,3 +143,22 @@ def test_both_of_two_continuations_are_resumed(
         assert turn.sent[3].startswith(REPLY)
         prompts.add(turn.sent[2])
     assert prompts == {"Here.", "There."}
+
+
+def test_a_project_of_another_program_keeps_its_sessions_too(
+    program: Program, project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program writes where reconcile looks for sessions beside a `.jp`."""
+    monkeypatch.setenv("HOME", str(program.home))
+    world = make_project(project, run)
+    three(world)
+    program.say(FIRST, cwd=project)
+    (session,) = program.sessions(project)
+    written_by_now(session)
+    assert run("-w", project).stdout.count("\nstore ") == 2
+    before = carried(world.workspace), carried(session.parent)
+    shutil.rmtree(program.config)
+    shutil.rmtree(world.workspace)
+    assert run("recover", "--yes", "-w", project).exit_code == 0
+    assert (carried(world.workspace), carried(session.parent)) == before
+    assert has_history(program.say("Continued.", cwd=project, cont=True))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ import pytest
 
 from tests.agents.program import VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.projects.git_world import git
+from tests.support.projects.terminal import at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, three
 from tests.support.projects.watcher import Watching, grow, until
 from tests.support.projects.world import command, make_project
@@ -172,6 +176,41 @@ def test_what_is_printed_undoes_what_was_done(both: Both) -> None:
     assert both.jp.event_count(FIRST) == 3
 
 
+def test_a_no_at_a_question_ends_the_command_before_the_other_is_begun(fresh: Both) -> None:
+    code, shown = at_terminal("-w", fresh.project, answers="n\n")
+    assert code == 4
+    assert shown.count("This is the first run here") == 1
+    assert not fresh.claude.store.exists()
+    code, shown = at_terminal("-w", fresh.project, answers="y\nn\n")
+    assert code == 4
+    assert "Done: 3 added to the store" in shown
+    assert "Cancelled, nothing of claude-code changed." in shown
+    assert not fresh.claude.store.exists()
+
+
+def test_a_hook_of_git_is_about_the_conversations(both: Both) -> None:
+    git(both.project, "init", "--quiet")
+    both.change()
+    both.reconcile("hooks", "run", "post-merge")
+    until(lambda: both.jp.event_count(FIRST) == 5)
+    assert not both.claude.in_sync()
+
+
+def test_a_project_of_leslie_with_sessions(tmp_path: Path, run: Run) -> None:
+    project = tmp_path / "project"
+    (project / ".leslie").mkdir(parents=True)
+    (project / ".leslie" / "objectives.json").write_text('{"objectives": {}}')
+    sides = Sides(project, run).play(VERSIONS[-1], "continued")
+    result = run("-w", project)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("\nstore ") == 2
+    assert sides.in_sync()
+    listed = run("-w", project, "--json", "ls")  # Leslie's own file of threads is missing
+    assert listed.exit_code == 1
+    assert json.loads(listed.stdout).keys() == {"also"}
+    assert json.loads(listed.stderr)["error"].startswith(".leslie/thread_relations.json")
+
+
 # Commands about everything.
 
 
@@ -215,6 +254,34 @@ def test_a_page_is_of_the_first(both: Both, tmp_path: Path) -> None:
     result = both.reconcile("ls", "--tree", "--html", tmp_path / "tree.html")
     assert "3 conversations" in result.stdout
     assert "--format claude-code" in result.stderr
+
+
+def test_everything_that_was_lost_comes_back(both: Both) -> None:
+    git(both.project, "init", "--quiet")
+    before = carried(both.jp.workspace), carried(both.claude.live)
+    both.claude.lose()
+    shutil.rmtree(both.jp.workspace)
+    both.reconcile("recover", "--yes")
+    assert (carried(both.jp.workspace), carried(both.claude.live)) == before
+
+
+def test_a_checkout_is_forgotten_by_each_that_knows_it(both: Both, tmp_path: Path) -> None:
+    assert both.reconcile("checkouts").stdout.count(str(both.project)) >= 2
+    both.reconcile("checkouts", "--forget", both.project)
+    assert both.reconcile("checkouts").stdout.count("No checkout of this store is known yet") == 2
+    assert both.reconcile("checkouts", "--forget", tmp_path, code=2).stderr.count("error: ") == 1
+
+
+def test_versions_for_good_are_deleted_of_the_first_alone(both: Both) -> None:
+    both.change()
+    both.reconcile()
+    assert "this is about jp" in both.reconcile("vault", "--prune", "--older-than", "1h", "--yes").stderr
+
+
+def test_what_only_jp_has_does_not_fail_beside_sessions(both: Both) -> None:
+    both.reconcile("gc")
+    both.reconcile("project", "--all")
+    both.reconcile("config")
 
 
 # Commands with names.
@@ -267,6 +334,32 @@ def test_undo_takes_the_newest_run_and_a_second_one_needs_a_yes(both: Both) -> N
     both.reconcile("redo", code=4)
 
 
+def test_versions_and_hashes_choose_the_format_that_has_them(both: Both) -> None:
+    before = both.session.read_bytes()
+    both.say()
+    time.sleep(1.1)  # the ids of runs have the second
+    both.reconcile()
+    run = both.document("log", "--format", "claude-code")["runs"][0]["id"]
+    name = f"{both.session.name}@{run}"
+    (version,) = both.document("show", name)["versions"]
+    assert base64.b64decode(version["content"]) == before
+    assert both.document("show", version["digest"][:12])["versions"] == [version]
+    assert both.document("diff", name, f"{both.session.name}@store")["conversation"] == both.session.name
+    assert "choose a saved version" in both.reconcile("restore", both.session.name, code=2).stderr
+    both.reconcile("restore", name)
+    assert both.session.read_bytes() == before
+    both.reconcile("vault", "--purge", version["digest"], "--yes")
+    both.reconcile("show", name, code=2)
+
+
+def test_a_shell_completes_the_ids_of_both(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMP_WORDS", f"reconcile -w {both.project} show ")
+    monkeypatch.setenv("_RECONCILE_COMPLETE", "fish_complete")
+    shown = subprocess.run(command(), capture_output=True, text=True, check=True).stdout
+    assert f"{ONE}\tIt" in shown
+    assert both.session.stem in shown
+
+
 # Saved plans.
 
 
@@ -301,6 +394,20 @@ def test_a_watcher_keeps_both(both: Both) -> None:
         assert watcher.stop() == 0
     assert {event["of"] for event in watcher.said("done")} == {"jp", "claude-code"}
     assert len(watcher.said("stopped")) == 2
+    with Watching(both.jp) as watcher:
+        watcher.hears("watching", times=2)
+        watcher.process.send_signal(signal.SIGHUP)
+        both.say()
+        until(both.in_sync)
+        assert watcher.stop(signal.SIGINT) == 130
+
+
+def test_what_a_watcher_prints_names_the_format(both: Both) -> None:
+    code, shown = watched_at_terminal(both.project, "watching 8 conversations")
+    assert code == 0
+    assert "jp: watching 3 conversations" in shown
+    assert "claude-code: watching 5 conversations" in shown
+    assert "claude-code: stopped" in shown
 
 
 def test_a_watcher_of_which_one_cannot_begin_keeps_the_other(both: Both) -> None:
