@@ -64,6 +64,7 @@ GROUPS = {
         "doctor": Entry("doctor", "Check both sides for problems and suggest fixes."),
         "vault": Entry("vault", "Show saved versions, or delete some for good."),
         "checkouts": Entry("checkouts", "List the checkouts that share this store, or forget one."),
+        "service": Entry("service", "Keep every project with a service of the system."),
         "gc": Entry("requests", "Remove expired conversations from both sides."),
     },
     "For git": {

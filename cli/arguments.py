@@ -29,6 +29,7 @@ class Options:
     prefer: str = "newest"
     allow_bulk_removal: bool = False
     yes: bool = False
+    all: bool = False
     json: bool = False
     verbose: bool = False
     quiet: bool = False
@@ -46,6 +47,9 @@ class Options:
 
     is_cancelled = False
     """Whether a person has ended the command at a question."""
+
+    has_reported = False  # nor is this
+    """Whether a run of ``--all`` has printed anything of this project."""
 
     given = frozenset[str]()  # no annotation: it is none of `NAMES`
     """The names of those that were given."""

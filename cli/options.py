@@ -109,6 +109,8 @@ def _shared_options() -> Iterator[click.Option]:
     yield _option("--allow-bulk-removal", is_flag=True, help="Allow removing many directories at once.")
     yield _option("--accept", type=click.Choice(["bulk"]), help="The same, as the option was once called.")
     yield _option("-y", "--yes", is_flag=True, help="Assume yes. Conflicts are still left to you.")
+    every = "Every project of yours: those of Claude Code, and those of earlier runs."
+    yield _option("--all", is_flag=True, help=every)
     yield _option("--json", is_flag=True, help="Print JSON.")
     yield _option("-v", "--verbose", is_flag=True, help="Show everything, and long plans in full.")
     yield _option("-q", "--quiet", is_flag=True, help="Show only what needs attention.")

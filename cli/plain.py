@@ -20,6 +20,10 @@ def run_plain(options: Options) -> int:
 
     Raises `ReconcileError`, `OSError`.
     """
+    if options.all:
+        with Uninterrupted():
+            from .everywhere import run_all
+        return run_all(options)
     formats = formats_here(options)
     if not formats:
         return run_format(options)

@@ -84,14 +84,15 @@ def opened(options: Options) -> Iterator[Engine]:
     opening = Opening(partial(open_engine, readonly=True))
     try:
         start = Start.of(options, opening.begin)
-        engine = _begun(start, opening)
+        engine = begun(start, opening)
         engine.begin()
         yield engine
     finally:
         opening.close()
 
 
-def _begun(start: Start, opening: Opening) -> Engine:
+def begun(start: Start, opening: Opening) -> Engine:
+    """Return the open engine of a command, with the changes that were detected."""
     engine = opening.begin(start)
     if engine.index is not None:
         engine.index = engine.index.with_changes(engine.session, start.changed)
@@ -152,7 +153,7 @@ def _reported_unchanged(start: Start) -> int | None:
 
 def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adjust | None, confirm: str) -> int:
     options, roots = start.options, start.roots
-    engine = _begun(start, opening)
+    engine = begun(start, opening)
     session = engine.session
     if options.is_dry:
         with Progress(options) as progress:
@@ -390,7 +391,8 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
 
     Where a run could go on from the last one, this is no new one. A project in the user's home may have been moved.
     """
-    if options.quiet or policy.request is not None or engine.full_scan is None:
+    is_gone = not os.path.lexists(engine.session.project)
+    if options.quiet or policy.request is not None or engine.full_scan is None or is_gone:
         return
     if count := engine.session.lost(engine.full_scan, policy):
         which = "1 conversation that was" if count == 1 else f"{count} conversations that were"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shlex
 import sys
@@ -12,11 +13,12 @@ from msgspec.structs import replace
 
 from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.adapters.locate import locate_lost, locate_moved
-from reconcile.adapters.roots import link_store
+from reconcile.adapters.roots import Request, link_store
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.versions import lost_with_store
 from reconcile.model.policy import ProjectRequest
+from reconcile.model.snapshot import Side
 from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, default_choice, offers, with_records
 from reconcile.planning.requests.visibility import behind, outdated
 
@@ -34,7 +36,7 @@ from ..output.interaction import (
 )
 from ..output.plan_text import exit_code, report
 from ..output.text import format_time, short_path
-from ..run import apply_pass, save_plan
+from ..run import apply_pass, run, save_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -102,7 +104,7 @@ def restore_lost(
     options = options_of(context)
     cwd = os.getcwd()
     roots = _locate(options, source)
-    settings = _prepared(options, roots, source)
+    settings, source = _prepared(options, roots, source)
     with open_session(roots, settings, readonly=True) as session:
         world = session.scan()
         records = session.records(None if source is None else os.path.join(cwd, source))
@@ -156,12 +158,40 @@ def restore_lost(
     context.exit(code)
 
 
-def _prepared(options: Options, roots: Roots, source: str | None) -> Settings:
-    """Return the settings; of a project in the user's home, first move the sessions that an earlier path of it has."""
+def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Settings, str | None]:
+    """Return the settings, and the source; None if its sessions were in another store, so that this one has no record.
+
+    Of a project in the user's home, first move the sessions that an earlier path of it has, or that only its store has.
+    """
     settings = settings_of(roots)
-    if not roots.is_in_project and _bring_home(options, roots, settings, source) and not options.yes:
+    if roots.is_in_project:
+        return settings, source
+    was_elsewhere = source is not None and _restore_at(options, roots, os.path.join(os.getcwd(), source))
+    if _bring_home(options, roots, settings, source) and not options.yes:
         raise click.exceptions.Exit  # a question that follows could be answered with no, as if nothing was changed
-    return settings
+    return settings, None if was_elsewhere else source
+
+
+def _restore_at(options: Options, roots: Roots, gone: str) -> bool:
+    """Restore what only the store of a project that is gone has, so that it can be moved; tell whether it has its own.
+
+    `reconcile --all` has made it, if no run has seen the project while it was there.
+    """
+    from reconcile.adapters.claude_code.stores import store_place  # here, as below: for sessions in the home
+
+    request = Request(options.workspace, None, os.getcwd(), os.environ, sys.platform)
+    store = store_place(gone, request).path
+    if os.path.lexists(gone) or not os.path.isdir(store) or os.path.realpath(store) == os.path.realpath(roots.store):
+        return False
+    own = copy.copy(options)
+    own.workspace, own.store, own.format = gone, None, roots.format
+
+    def restoring(policy: Policy, engine: Engine) -> Policy:
+        saved, live = ({each.conversation for each in engine.known.sides[side].copies()} for side in Side)
+        return replace(policy, request=ProjectRequest(tuple(sorted(saved - live))))
+
+    run(own, lambda: f"reconcile recover --from {shlex.quote(gone)}", restoring, "Restore this?")
+    return True
 
 
 def _bring_home(options: Options, roots: Roots, settings: Settings, source: str | None) -> bool:
@@ -201,7 +231,7 @@ def _print_lost(options: Options, session: Session, world: WorldState, records: 
     if any(session.state_of(record) not in ("gone", "replaced") for record in records):
         return
     known = {record.id for record in records}
-    times = [run.finished_ns or run.started_ns for run in session.state.journal.runs() if run.checkout in known]
+    times = [each.finished_ns or each.started_ns for each in session.state.journal.runs() if each.checkout in known]
     if times:
         print_message(options, f"the last run there was at {format_time(max(times))}; later changes were not saved")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shutil
 import signal
 import sys
@@ -14,26 +15,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconcile.config import load_settings
 from reconcile.serialization.plan_json import action_to_json, item_to_json
+from reconcile.state.directory import state_directory
+from reconcile.watch.everywhere import HomeWatcher, Visit
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 
 from ..command import Command, Several
 from ..context import find_roots, formats_here, open_session, policy_of, settings_of
+from ..everywhere import home_request, options_for, refuse_beside
 from ..options import options_of
 from ..output.errors import FAILURES, ExitCode, first_code, report_failure
 from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
 from ..output.summary import verb
-from ..output.text import Style, clean, pad, shorten, width
+from ..output.text import Style, clean, pad, short_path, shorten, width
 from ..output.words import VERB_COLUMNS
-from ..run import announce_new_store
+from ..run import announce_new_store, begun, open_engine
+from ..unchanged import Opening, Start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
+    from reconcile.adapters.everywhere import Target
     from reconcile.config import Settings
     from reconcile.model.plan import Action, Item
     from reconcile.watch.reporter import WatchEvent, WatchStatus
@@ -64,10 +71,11 @@ _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POL
     "watch",
     cls=Command,
     several=Several.OWN,
-    accepts=("prefer", "json", "quiet"),
+    accepts=("prefer", "json", "quiet", "all"),
     examples=(
         ("reconcile watch", "Sync both sides until Ctrl-C."),
         ("reconcile watch --json", "Print each event as a line of JSON."),
+        ("reconcile watch --all", "Keep every project of yours, also those that come later."),
     ),
 )
 @click.option(
@@ -90,12 +98,17 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     blocked conversation once, then leaves it alone. Waits while git is in the middle of a merge or rebase. Other
     commands can run at the same time.
 
+    With --all, it keeps every project of yours, as `reconcile --all` does. No project stays open, and new sessions of
+    Claude Code are noticed. `reconcile service install` starts that at login.
+
     SIGTERM and Ctrl-C finish the current step, then exit. SIGHUP reads the configuration again.
     """
     gc.enable()  # other commands end before garbage matters
     options = options_of(context)
-    formats = formats_here(options)
     printer = _JsonLines(options) if options.json else _TextLines(options)
+    if options.all:
+        context.exit(_watch_all(options, printer, settle, settle_at_most))
+    formats = formats_here(options)
     chosen = {name: options.in_format(name) for name in formats} if formats else {"": options}
     printing = Lock()
 
@@ -128,6 +141,37 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else code)
 
 
+def _watch_all(
+    options: Options, printer: _JsonLines | _TextLines, settle: float | None, settle_at_most: float | None
+) -> int:
+    """Watch every project until a stop request, and return the exit code."""
+    refuse_beside(options)
+    settings = load_settings(os.environ, None)
+
+    @contextmanager
+    def visit(target: Target) -> Iterator[Visit | None]:
+        own, opening = options_for(options, target), Opening(open_engine)
+        try:
+            start = Start.of(own, opening.begin)
+            yield None if start.is_unchanged else Visit(begun(start, opening), policy_of(own, start.settings))
+        finally:
+            opening.close()
+
+    def emit(event: WatchEvent, status: WatchStatus) -> None:
+        printer.emit(event, status, "")
+        if isinstance(output_error(), ConnectionError):  # the reader closed the pipe
+            watcher.queue.stop()
+
+    request = home_request()
+    states = os.path.dirname(state_directory("jp-", request.environ, request.platform))
+    timings = _timings(settings, settle, settle_at_most)
+    watcher = HomeWatcher(request, options.format, states, timings, visit, emit)
+    with _signals(watcher.queue.stop, watcher.queue.reopen) as seen:
+        watcher.run()
+    printer.close()
+    return ExitCode.INTERRUPTED if signal.SIGINT in seen else ExitCode.DONE
+
+
 def _run_beside_each_other(watchers: Mapping[str, Watcher], options: Options) -> int:
     """Run watchers in threads until all have ended, and return the exit code. One that fails leaves the others running.
 
@@ -157,15 +201,15 @@ def _run_beside_each_other(watchers: Mapping[str, Watcher], options: Options) ->
 
 def _opener(options: Options, settle: float | None, settle_at_most: float | None) -> Callable[[], WatchTarget]:
     """Return a function that opens the session of a watcher, and again when a side may have changed."""
-    begun = False
+    has_begun = False
 
     def open_target() -> WatchTarget:
-        nonlocal begun
+        nonlocal has_begun
         roots = find_roots(options)
         settings = settings_of(roots)
-        if not begun:  # a store that is missing later was removed: the watcher waits for it
+        if not has_begun:  # a store that is missing later was removed: the watcher waits for it
             announce_new_store(options, roots, "creating")
-        begun = True
+        has_begun = True
         session = open_session(roots, settings, readonly=False)
         policy = policy_of(options, settings)
         timings = _timings(settings, settle, settle_at_most)
@@ -226,6 +270,7 @@ class _JsonLines:
             "format": "reconcile.event/1",
             "time": datetime.now().astimezone().isoformat(timespec="milliseconds"),
             "of": of or None,
+            "project": event.project or None,
             "event": event.kind.value,
             "message": event.message or None,
             "action": action_to_json(event.action) if event.action is not None else None,
@@ -246,8 +291,11 @@ class _TextLines:
     def __init__(self, options: Options) -> None:
         self._style = Style.choose(options.color)
         self._quiet = options.quiet
+        self._noun = "projects" if options.all else "conversations"
         self._status = sys.stdout.isatty() and not options.quiet
         self._last = ""
+        self._project = ""
+        """The project of the last event, if several are watched."""
         self._statuses: dict[str, WatchStatus] = {}
         """The newest status of each format."""
         self._room: dict[str, int | None] = {}
@@ -255,7 +303,8 @@ class _TextLines:
         self._has_more: set[str] = set()
         """The formats whose last pass had more actions than were printed."""
         if self._status:
-            click.echo(self._style("scanning both sides", dim=True), nl=False)
+            doing = "looking at every project" if options.all else "scanning both sides"
+            click.echo(self._style(doing, dim=True), nl=False)
 
     def emit(self, event: WatchEvent, status: WatchStatus, of: str) -> None:
         """Print an event; ``of``: the format that it is about, of several."""
@@ -263,6 +312,10 @@ class _TextLines:
         now = datetime.now().astimezone().strftime("%H:%M:%S")
         self._clear()
         if self._shows(event, of):
+            if event.project != self._project:
+                self._project = event.project
+                if event.project:
+                    click.echo(f"{self._style(now, dim=True)}  {self._style(short_path(event.project), bold=True)}")
             click.echo(f"{self._style(now, dim=True)}  {self._words(event, status, of)}")
         if event.action is not None:
             self._last = now
@@ -306,7 +359,7 @@ class _TextLines:
         """Return the words of an event that is about no single conversation, after the format if there are several."""
         before = f"{of}: " if of else ""
         if event.kind is EventKind.WATCHING:
-            return f"{before}watching {status.conversations} conversations"
+            return f"{before}watching {event.message or f'{status.conversations} conversations'}"
         if event.kind is EventKind.BEGUN:
             return f"{before}{event.message} to do"
         if event.kind is EventKind.ENDED:
@@ -358,7 +411,7 @@ class _TextLines:
     def _status_line(self) -> str:
         statuses = self._statuses.values()
         held, busy = sum(status.held for status in statuses), sum(status.busy for status in statuses)
-        parts = [f"watching {sum(status.conversations for status in statuses)} conversations"]
+        parts = [f"watching {sum(status.conversations for status in statuses)} {self._noun}"]
         parts += [f"last change {self._last}"] if self._last else []
         parts += [f"{held} blocked"] if held else []
         parts += [f"{busy} in use"] if busy else []

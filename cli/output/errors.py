@@ -22,6 +22,7 @@ FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
 """Exceptions that are no bugs of `reconcile`; any other is shown with its traceback."""
 
 
+_OF = "error: "
 _PERMISSIONS = "check its permissions and its owner: reconcile doctor"
 _HINTS = {
     errno.EACCES: _PERMISSIONS,
@@ -60,7 +61,8 @@ def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "
     if as_json:
         import json
 
-        lines = [json.dumps({"format": "reconcile.error/1", "error": message, "hint": hint})]
+        of = {"of": label.removeprefix(_OF)} if label.startswith(_OF) else {}
+        lines = [json.dumps({"format": "reconcile.error/1", **of, "error": message, "hint": hint})]
     else:
         from .text import clean, terminal_columns
 
@@ -77,8 +79,8 @@ def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "
 
 
 def report_failure(error: BaseException, *, as_json: bool, of: str = "") -> int:
-    """Print one of `FAILURES`, and return the exit code. ``of``: the format whose turn has failed, of several."""
-    label = f"error: {of}" if of else "error"
+    """Print one of `FAILURES`, and return the exit code. ``of``: the one that has failed, of several formats or projects."""
+    label = f"{_OF}{of}" if of else "error"
     if isinstance(error, ReconcileError):
         print_error(error.message, error.hint, as_json=as_json, label=label)
         return error.exit_code

@@ -53,8 +53,8 @@ class UnansweredError(ReconcileError):
 
 
 def is_interactive(options: Options) -> bool:
-    """Tell whether questions can be asked: at a terminal, and without ``--json``."""
-    return not options.json and sys.stdin.isatty() and sys.stdout.isatty()
+    """Tell whether questions can be asked: at a terminal, about one project, and without ``--json``."""
+    return not (options.json or options.all) and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def may_reach_back(options: Options) -> bool:

@@ -24,7 +24,7 @@ from .errors import ExitCode
 from .interaction import is_interactive, print_message
 from .screen import command_lines, show_paged, wrap
 from .summary import result_lines, summary, verb
-from .text import MAX_INDENT, Style, clean, heading, pad, shorten, show, size, width
+from .text import MAX_INDENT, Style, clean, heading, pad, short_path, shorten, show, size, width
 from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word
 
 if TYPE_CHECKING:
@@ -417,19 +417,16 @@ def report(
     print themselves, so that it is not listed before them; what of it is still blocked is listed after them. ``back``:
     the command that reverts the run. ``lost``, ``empty``: see `further`, whose commands follow a dry run.
     """
+    messages = tuple(messages)
+    if options.all and not (plan.actions or plan.held or plan.put_off or messages):
+        return  # one of many projects, with nothing to tell
+    options.has_reported = True
     for message in messages:
         if message not in options.printed:
             print_message(options, message, trouble=True)
             options.printed |= {message}
     if options.json:
-        from reconcile.serialization.plan_json import plan_to_json  # here: text needs none
-
-        from .documents import print_document
-
-        document = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
-        if outcome is not None:
-            document["outcome"] = outcome.to_json()
-        print_document(options, document)
+        _print_json(options, roots, plan, outcome)
         return
     style = Style.choose(options.color)
     undone = [*result_lines(outcome, style), *_waiting(plan, outcome, style)] if outcome else []
@@ -455,7 +452,9 @@ def report(
     if not quiet:
         end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides, back=back)
         lines = [*(() if is_shown else (heading(roots, plan.layout, style), "")), *lines, *end]
-    if options.is_dry:
+    if options.all:
+        show([f"project   {short_path(roots.project)}", *lines, ""])
+    elif options.is_dry:
         if not quiet and plan.policy.request is None:
             from .next_commands import further, next_lines  # here: a run does what it names
 
@@ -469,6 +468,23 @@ def report(
             ways = [(f"reconcile project {saved}", "publishes it: it is in the store only")]
             lines += ["", *next_lines(ways, style, options.sides)]
         show(lines)
+
+
+def _print_json(options: Options, roots: Roots, plan: Plan, outcome: Outcome | None) -> None:
+    """Print a plan and its outcome as JSON: of one of many projects, in one line with its path."""
+    from reconcile.serialization.plan_json import plan_to_json  # here, as below: text needs none
+
+    from .documents import print_document
+
+    document = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
+    if outcome is not None:
+        document["outcome"] = outcome.to_json()
+    if options.all:
+        import json
+
+        show([json.dumps({"format": "reconcile.project/1", "project": roots.project, "plan": document})])
+    else:
+        print_document(options, document)
 
 
 def _without(plan: Plan, questioned: Collection[Item | Conflict]) -> Plan:

@@ -122,6 +122,8 @@ def locate(
     _refuse_encoding()
     for option, text in (("--workspace", workspace_arg), ("--store", store_arg)):
         if text is not None and not os.path.isdir(request.path(text)):
+            if option == "--workspace" and format_name == "claude-code" and _is_known_though_gone(request):
+                continue
             problem = "is not a directory" if os.path.lexists(request.path(text)) else "does not exist"
             raise LocateError(f"{option}: {request.path(text)} {problem}", "check the path")
     name = format_name or _detect_format(request)
@@ -132,6 +134,14 @@ def locate(
         )
     roots = FINDERS[name](request)
     return _checked(roots)
+
+
+def _is_known_though_gone(request: Request) -> bool:
+    """Tell whether a project that is gone has sessions of Claude Code, or a store of them."""
+    from reconcile.adapters.claude_code.directories import project_at
+
+    start = request.path(request.workspace or "")
+    return not os.path.lexists(start) and project_at(request) == start
 
 
 def locate_lost(

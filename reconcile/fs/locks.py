@@ -60,12 +60,34 @@ class _Name(Struct, frozen=True):
 _STORE = _Name("lock", "lock.json", "is running on this store", "let it finish, then run again")
 
 
+_WHO = "is watching every project"
+_HOME = _Name("watch-all.lock", "watch-all.json", _WHO, "stop it first: reconcile service status")
+
+
 def read_holder(directory: str) -> Holder | None:
     """Return the holder of the run lock, by its own file; None if the file is missing or invalid.
 
     The file proves nothing: a process that was killed leaves it.
     """
     return _read_holder(directory, _STORE)
+
+
+def read_home_watcher(directory: str) -> tuple[Holder | None, int | None]:
+    """Return the holder of the lock of `home_lock`, as `read_holder`, and the time of its last pass in ns; None: none.
+
+    The time is the lock file's, which `note_pass` sets.
+    """
+    try:
+        passed = os.stat(os.path.join(directory, _HOME.lock)).st_mtime_ns
+    except OSError:
+        passed = None
+    return _read_holder(directory, _HOME), passed
+
+
+def note_pass(directory: str) -> None:
+    """Note the time of a pass of the watcher of every project."""
+    with contextlib.suppress(OSError):  # it only informs
+        os.utime(os.path.join(directory, _HOME.lock))
 
 
 def _read_holder(directory: str, name: _Name) -> Holder | None:
@@ -106,6 +128,16 @@ def watch_lock(directory: str, project: str, command: str) -> contextlib.Abstrac
     hint = "stop the other watcher first"
     names = _Name(f"{name}.lock", f"{name}.json", "is watching this workspace", hint)
     return _lock(directory, names, command, 0.0, lambda _who: None)
+
+
+def home_lock(directory: str, command: str) -> contextlib.AbstractContextManager[None]:
+    """Hold the lock of the watcher of every project, in the directory of the states, while the block runs.
+
+    Raises:
+        LockedError: another process watches them.
+        OSError: the lock file can't be opened or locked.
+    """
+    return _lock(directory, _HOME, command, 0.0, lambda _who: None)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import os
 import warnings
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from watchdog.events import (
@@ -49,23 +49,24 @@ if TYPE_CHECKING:
 
 
 _SECOND = 10**9
+S = TypeVar("S")
 
 
-class EventQueue:
-    """Events by side and path, relative to the side's directory of conversations.
+class EventQueue(Generic[S]):
+    """Events by source and path. For one project, the source is a side, to whose directory the path is relative.
 
     ``stop_requested`` and ``reopen_requested`` are set by requests. Any thread and any signal handler may call all
     methods but `take`: `SimpleQueue.put` is reentrant.
     """
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[tuple[Side, str] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[S, str] | None] = SimpleQueue()
         self.stop_requested = False
         self.reopen_requested = False
 
-    def on_event(self, side: Side, path: str) -> None:
+    def on_event(self, source: S, path: str) -> None:
         """Add an event."""
-        self._queue.put((side, path))
+        self._queue.put((source, path))
 
     def stop(self) -> None:
         """Request that the watcher stops after the current step."""
@@ -77,7 +78,7 @@ class EventQueue:
         self.reopen_requested = True
         self._queue.put(None)
 
-    def take(self, timeout_ns: int) -> list[tuple[Side, str]]:
+    def take(self, timeout_ns: int) -> list[tuple[S, str]]:
         """Wait for an event until the timeout, and return all queued events."""
         events = []
         try:

@@ -49,6 +49,8 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
 
     kind: EventKind
     message: str = ""
+    project: str = ""
+    """The project, if several are watched."""
     action: Action | None = None
     item: Item | None = None
 
@@ -82,6 +84,11 @@ class Reporter:
         self._waiting: str | None = None
         self._polling: str | None = None
         self.conversations = 0
+
+    @property
+    def held(self) -> int:
+        """The number of held items that were reported."""
+        return len(self._held)
 
     def emit(self, event: WatchEvent) -> None:
         """Report an event, with the status."""
@@ -152,8 +159,8 @@ class Reporter:
                 self._delayed[key] = item, late_ns if item.reason is Reason.INVALID else 0
         self.report_delayed(1)
 
-    def report_notes(self, plan: Plan, is_about: About, run: str | None) -> None:
-        """Report items that are newly set aside, and new notes, of a run's conversations.
+    def report_notes(self, plan: Plan, is_about: About, run: str | None, *, are_old: bool = False) -> None:
+        """Report items that are newly set aside, and new notes, of a run's conversations; old ones are only remembered.
 
         A conflict that the run has decided comes with the command that brings the other version back.
         """
@@ -169,7 +176,7 @@ class Reporter:
                     message = f"{message}; the other version: {restore_command(conflict, run)}"
                 events[note.conversation, note.unit, note.reason] = WatchEvent(kind=EventKind.NOTED, message=message)
         for key, event in events.items():
-            if key not in self._noted:
+            if key not in self._noted and not are_old:
                 self.emit(event)
         self._noted = {key for key in self._noted if not is_about(key[0])} | events.keys()
 

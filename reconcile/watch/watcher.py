@@ -27,7 +27,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, Side, is_same_directory
 from reconcile.planning.filters import without_moving
 from reconcile.planning.rules.guards import has_lost_all
-from reconcile.watch.fs_events import Debouncer, EventListener, EventQueue, EventsUnavailableError, target_of
+from reconcile.watch.fs_events import Debouncer, EventListener, EventQueue, EventsUnavailableError, S, target_of
 from reconcile.watch.reporter import EventKind, Reporter, WatchEvent
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ _BUSY_NS = 2 * _SECOND
 """The time between two checks whether the program that owns the records is still running."""
 _RETRY_NS = _SECOND
 """The time between two attempts to open a session again."""
-_SUSPENDED_NS = 2 * _SECOND
+SUSPENDED_NS = 2 * _SECOND
 """If the clock that includes suspension gains more than this, the machine was suspended."""
 
 
@@ -148,14 +148,44 @@ class WatchTarget(Struct, frozen=True):
     find: Callable[[], Roots]
 
 
-class _StoppedError(Exception):
+class StoppedError(Exception):
     """A stop request between two batches of actions."""
+
+
+class Vanishing:
+    """Conversations that vanished from the store, as of the last run; ``since``: when the set has changed last."""
+
+    def __init__(self) -> None:
+        self._conversations: frozenset[str] = frozenset()
+        self.since = 0
+
+    def is_among(self, conversations: frozenset[str]) -> bool:
+        """Tell whether any of them has vanished."""
+        return not self._conversations.isdisjoint(conversations)
+
+    def left_out(self, run: Pass, now: int, at_most: int) -> Pass:
+        """Leave out conversations that vanish from the store while more vanish: the whole store may be moving."""
+        vanishing = frozenset(
+            action.conversation for action in run.plan.actions if action.reason is Reason.REMOVED_IN_STORE
+        )
+        if vanishing != self._conversations:
+            self._conversations, self.since = vanishing, now
+        if not vanishing or now >= self.since + at_most:
+            return run
+        moving = run.moving | vanishing
+        return replace(run, plan=without_moving(run.plan, moving), moving=moving)
+
+
+def demand_going_on(queue: EventQueue[S], done: int, count: int) -> None:
+    """Raise `StoppedError` if a stop is requested and there are more actions to do."""
+    if queue.stop_requested and done < count:
+        raise StoppedError(f"{done} of {count} actions done")
 
 
 class WatchLoop:
     """The loop over one session; it ends at a request to stop or to reopen, or if a side is another directory."""
 
-    def __init__(self, target: WatchTarget, queue: EventQueue, reporter: Reporter) -> None:
+    def __init__(self, target: WatchTarget, queue: EventQueue[Side], reporter: Reporter) -> None:
         self._session = target.session
         self._target = target
         self._timings = target.timings
@@ -171,9 +201,7 @@ class WatchLoop:
         """The time since which there is no sign of a git operation."""
         self._locked_since: int | None = None
         """The time since which another reconcile has the store's lock."""
-        self._vanishing: frozenset[str] = frozenset()
-        """Conversations that vanished from the store, as of the last run; the time since which the set is unchanged."""
-        self._vanishing_since = 0
+        self._vanishing = Vanishing()
         self._event_count = 0
         """Events since the last pause."""
         self._full_scan_at = 0
@@ -185,7 +213,7 @@ class WatchLoop:
     def run(self) -> None:
         """Scan both sides, then the changes."""
         with self._listening(), closing(self._engine):
-            suspended = _suspended_ns()
+            suspended = suspended_ns()
             while not (self._queue.stop_requested or self._queue.reopen_requested):
                 now = time.monotonic_ns()
                 if self._identify() != self._identities or (
@@ -198,7 +226,7 @@ class WatchLoop:
                     return
                 events = self._queue.take(self._wait_ns(time.monotonic_ns()))
                 self._enqueue(events, time.monotonic_ns())
-                if (suspended_now := _suspended_ns()) - suspended > _SUSPENDED_NS:
+                if (suspended_now := suspended_ns()) - suspended > SUSPENDED_NS:
                     suspended, self._full_scan_at = suspended_now, 0
 
     @contextmanager
@@ -305,7 +333,7 @@ class WatchLoop:
             run = self._engine.plan(policy, moving=debouncer.in_flight)
             if run.full:
                 self._check_sides(run)
-            run = self._without_vanishing(run, now)
+            run = self._vanishing.left_out(run, now, self._timings.at_most)
             if any(item.reason is Reason.GIT_BUSY for item in run.plan.held):
                 self._full_scan_at = now  # a git operation has begun since the scan: wait for its end
                 return
@@ -313,7 +341,7 @@ class WatchLoop:
             try:
                 self._progress(0, len(run.plan.actions))
                 outcome = self._engine.apply(run, COMMAND, self._progress)
-            except _StoppedError as stopped:
+            except StoppedError as stopped:
                 self._reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the others follow"))
                 self._session.finish_killed_runs()
                 return
@@ -322,26 +350,14 @@ class WatchLoop:
         if run.full:
             end = time.monotonic_ns()
             self._event_count, self._full_scan_at = 0, end + self._full_scan_interval(end - now)
-        if not self._vanishing.isdisjoint(run.moving):
-            self._full_scan_at = min(self._full_scan_at, self._vanishing_since + self._timings.at_most)
+        if self._vanishing.is_among(run.moving):
+            self._full_scan_at = min(self._full_scan_at, self._vanishing.since + self._timings.at_most)
         if any(item.reason is Reason.PROGRAM_BUSY for item in run.plan.held):
             self._full_scan_at = min(
                 self._full_scan_at, time.monotonic_ns() + _BUSY_NS
             )  # its lock may be released without an event
         self._reporter.report_resumed()
         self._report(run, outcome)
-
-    def _without_vanishing(self, run: Pass, now: int) -> Pass:
-        """Leave out conversations that vanish from the store while more vanish: the whole store may be moving."""
-        vanishing = frozenset(
-            action.conversation for action in run.plan.actions if action.reason is Reason.REMOVED_IN_STORE
-        )
-        if vanishing != self._vanishing:
-            self._vanishing, self._vanishing_since = vanishing, now
-        if not vanishing or now >= self._vanishing_since + self._timings.at_most:
-            return run
-        moving = run.moving | vanishing
-        return replace(run, plan=without_moving(run.plan, moving), moving=moving)
 
     def _check_sides(self, run: Pass) -> None:
         """Check that both sides are still the same directories, and that both send events."""
@@ -357,8 +373,7 @@ class WatchLoop:
         return self._timings.everything if self._polling_until is None else max(self._timings.poll, 4 * took)
 
     def _progress(self, done: int, count: int) -> None:
-        if self._queue.stop_requested and done < count:
-            raise _StoppedError(f"{done} of {count} actions done")
+        demand_going_on(self._queue, done, count)
 
     def _report(self, run: Pass, outcome: Outcome) -> None:
         for message in self._session.messages:
@@ -399,7 +414,7 @@ def _directories_of(run: Pass, conversation: str) -> Directories:
     }
 
 
-def _suspended_ns() -> int:
+def suspended_ns() -> int:
     """Return the time that the machine was suspended, in ns since an arbitrary start; 0 if unknown."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.clock_gettime_ns(clock) - time.monotonic_ns() if clock is not None else 0
@@ -411,7 +426,7 @@ class Watcher:
     def __init__(self, open_target: Callable[[], WatchTarget], emit: Callable[[WatchEvent, WatchStatus], None]) -> None:
         self._open_target = open_target
         self._reporter = Reporter(emit)
-        self.queue = EventQueue()
+        self.queue: EventQueue[Side] = EventQueue()
 
     def run(self) -> None:
         """Watch until a stop request.

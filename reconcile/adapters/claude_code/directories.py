@@ -13,12 +13,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.adapters.claude_code.places import FORMAT, home_of, inside_checkout, place_of, start_of
-from reconcile.adapters.claude_code.stores import StorePlace, store_place
+from reconcile.adapters.claude_code.stores import StorePlace, key_of, store_place
 from reconcile.adapters.roots import LocateError, Roots, store_of
 from reconcile.formats.claude_code.format import LiveSessions
 from reconcile.formats.claude_code.lines import parsed, raw_lines
 from reconcile.formats.claude_code.names import directory_name
-from reconcile.fs.hashing import chunks_of, digest
+from reconcile.fs.hashing import chunks_of
 from reconcile.fs.mutations import Root
 from reconcile.fs.paths import directory_identity, is_directory, open_regular
 from reconcile.fs.posix import MOST_PID, is_alive
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reconcile.adapters.roots import Request
+    from reconcile.formats.claude_code.lines import Line
 
 _READ_OF_A_SESSION = 256
 """Lines in which the directory of a session is looked for; the first turn has it."""
@@ -70,13 +71,15 @@ def begun_in(place: str) -> Iterator[str]:
         cwd = None
         with suppress(FileNotFoundError), open_regular(path) as file:
             lines = (parsed(raw) for raw, _ in islice(raw_lines(chunks_of(file.fileno())), _READ_OF_A_SESSION))
-            cwd = next((line.cwd for line in lines if line is not None and _is_path(line.cwd)), None)
+            cwd = next((cwd for line in lines if (cwd := cwd_of(line)) is not None), None)
         if cwd is not None:
             yield cwd
 
 
-def _is_path(value: object) -> bool:
-    return isinstance(value, str) and os.path.isabs(value) and "\0" not in value
+def cwd_of(line: Line | None) -> str | None:
+    """Return the directory that a line names, None without an absolute path."""
+    value = None if line is None else line.cwd
+    return value if isinstance(value, str) and os.path.isabs(value) and "\0" not in value else None
 
 
 def locate_claude_code(request: Request, source: str | None = None) -> Roots:
@@ -106,8 +109,9 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
         store=place.path,
         store_exists=is_directory(place.path),
         workspace_id=None,
-        workspace_identity=directory_identity(project),
-        key=f"{FORMAT}-{digest(os.fsencode(os.path.realpath(place.path)))}",
+        # The directory of the program stands for a project that is gone, so that each of several has its own state.
+        workspace_identity=directory_identity(project) or directory_identity(place_of(home, project)),
+        key=key_of(place.path),
         inner="",
         link=place.link,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import store_of, stores_of, within
 from reconcile.fs.git_state import checkout_top
-from reconcile.fs.paths import is_directory, with_parents
+from reconcile.fs.paths import is_directory, status_at, with_parents
 from reconcile.model.names import MARKER
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def start_of(request: Request) -> str:
 
 
 def inside_checkout(start: str) -> list[str]:
-    """Return a directory and its parents up to the top of its checkout; without git, the directory alone."""
+    """Return a directory and its parents up to the top of its checkout; without git, or if it is gone, it alone."""
+    if status_at(start) is None:
+        return [start]
     try:
         top = checkout_top(start)
     except OSError:

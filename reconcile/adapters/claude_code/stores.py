@@ -3,6 +3,9 @@
 Two clones, and a repository that was moved, have the same commit and so the same store. Git is asked once for a path:
 the first run that writes makes a symbolic link to the store, and the next ones follow it. A project without a commit
 has a store by its path.
+
+Of a project that is gone, git can't be asked. It has the store that its link names, or that a run has used while it was
+there; else one by its path.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from reconcile.adapters.roots import store_of
 from reconcile.fs.git import Git, GitError
 from reconcile.fs.git_state import checkout_top, shallow_commits
 from reconcile.fs.hashing import digest
-from reconcile.fs.paths import is_directory
+from reconcile.fs.paths import is_directory, names_in, status_at
+from reconcile.state.directory import state_directory
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Request
@@ -35,6 +39,9 @@ def store_place(project: str, request: Request) -> StorePlace:
     by_path = store_of(FORMAT, project, request)
     if is_directory(by_path):
         return StorePlace(_target(by_path) if os.path.islink(by_path) else by_path)
+    if status_at(project) is None:
+        known = _store_of_gone(project, os.path.dirname(by_path), request)
+        return StorePlace(by_path) if known is None else StorePlace(known, by_path)
     try:
         top = checkout_top(project)
         oldest = None if top is None or shallow_commits(project) else Git(top).oldest_commit()
@@ -45,6 +52,26 @@ def store_place(project: str, request: Request) -> StorePlace:
     inside = os.path.relpath(os.path.realpath(project), os.path.realpath(top))
     name = digest(os.fsencode(f"{oldest}/{inside}"))[:_LENGTH]
     return StorePlace(os.path.join(os.path.dirname(by_path), f"git-{name}"), by_path)
+
+
+def key_of(store: str) -> str:
+    """Return the name of the state's directory of a store."""
+    return f"{FORMAT}-{digest(os.fsencode(os.path.realpath(store)))}"
+
+
+def _store_of_gone(project: str, stores: str, request: Request) -> str | None:
+    """Return the store that a run has used in a project that is gone; None without any.
+
+    A worktree that was removed is one: while it is there, its store is that of its repository.
+    """
+    from reconcile.state.checkouts import SeenCheckout, seen_checkouts  # here: hardly any run is about such a project
+
+    states = os.path.dirname(state_directory(key_of(stores), request.environ, request.platform))
+    path = os.path.realpath(project)
+    seen = [each for each in seen_checkouts(states, f"{FORMAT}-") if isinstance(each, SeenCheckout)]
+    keys = {each.key for each in seen if each.project == path}
+    known = (os.path.join(stores, name) for name in names_in(stores)) if keys else ()
+    return next((store for store in known if not os.path.islink(store) and key_of(store) in keys), None)
 
 
 def _target(link: str) -> str:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from reconcile.fs.files import unreadable
-from reconcile.fs.paths import is_absence, is_directory, names_in, status_at
+from reconcile.fs.paths import is_absence, is_directory, names_in
 from reconcile.model.names import ID_FILE, LINK, MARKER
 from reconcile.model.snapshot import Unreadable
-from reconcile.state.directory import NAME, state_directory
+from reconcile.state.directory import state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,44 +80,14 @@ def put_marker_back(workspace: str, workspace_id: str) -> None:
 
 def _recorded(request: Request) -> Iterator[_Record | Unreadable]:
     """Yield the checkouts of every state."""
-    import sqlite3  # imported here: only a project without a .jp needs it
-
-    from reconcile.state.connection import StateError
+    from reconcile.state.checkouts import seen_checkouts  # imported here: only a project without a .jp needs it
 
     states = os.path.dirname(state_directory(f"{_STATE}-", request.environ, request.platform))
-    try:
-        names = names_in(states)
-    except OSError as error:
-        yield unreadable(states, error)
-        return
-    for name in names:
-        if name.startswith(_STATE):
-            path = os.path.join(states, name, NAME)
-            try:
-                rows = _rows(path)
-            except OSError as error:
-                yield unreadable(path, error)
-            except (sqlite3.Error, StateError) as error:
-                yield Unreadable(path, str(error), "a record of checkouts")
-            else:
-                yield from ((seen, project, name.removeprefix(_STATE)) for seen, project in rows)
-
-
-def _rows(path: str) -> list[tuple[int, str]]:
-    """Return the checkouts in one database, without changing it.
-
-    Raises `OSError`, `sqlite3.Error`, `StateError`.
-    """
-    from reconcile.state.database_file import check_file_kinds, connect_to_file_alone, has_logs, open_for_reading
-
-    if status_at(path) is None:
-        return []
-    check_file_kinds(os.path.dirname(path))
-    is_whole = not has_logs(path)  # no run is using it or was killed
-    state = connect_to_file_alone(path) if is_whole else open_for_reading(os.path.dirname(path), [])
-    with contextlib.closing(state):
-        rows = state.execute("SELECT last_seen, project FROM checkout").fetchall()
-    return [(seen, project) for seen, project in rows if isinstance(seen, int) and isinstance(project, str)]
+    for seen in seen_checkouts(states, _STATE):
+        if isinstance(seen, Unreadable):
+            yield seen
+        else:
+            yield seen.last_seen, seen.project, seen.key.removeprefix(_STATE)
 
 
 def _linked(silos: str) -> Iterator[_Record | Unreadable]:

@@ -1,0 +1,140 @@
+"""``reconcile service``: installs the watcher of every project as a service, shows it, and removes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.fs.locks import read_home_watcher
+from reconcile.fs.posix import process_lives
+from reconcile.state.directory import state_directory
+
+from ..command import Command, Several
+from ..options import options_of
+from ..output.screen import wrap
+from ..output.text import Style, clean, format_time, short_path, show
+from ..service.files import Service, variables_of
+from ..service.managers import ServiceError, manager_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..arguments import Options
+    from ..service.managers import Manager, State
+
+_USUAL = ("/usr/local/bin", "/usr/bin", "/bin")
+"""Where services look for programs."""
+_AT = 11
+
+
+@click.command(
+    "service",
+    cls=Command,
+    several=Several.OWN,
+    accepts=("json",),
+    examples=(
+        ("reconcile service install", "Keep every project of yours from now on."),
+        ("reconcile service status", "Show whether it runs, and what it keeps."),
+        ("reconcile service remove", "Stop it, and remove its file."),
+    ),
+)
+@click.argument("action", type=click.Choice(["install", "status", "remove"]), metavar="ACTION")
+@click.pass_context
+def service(context: click.Context, action: str) -> None:
+    """Keep every project of yours with a service, show it, or remove it.
+
+    ACTION is install, status or remove. The service runs `reconcile watch --all` from every login on: it is a unit of
+    systemd's user manager, or an agent of launchd. It needs no administrator. Variables that name the places of
+    Claude Code, of JP and of reconcile are written into its file, as a service doesn't get those of your shell. After
+    you have changed one, or moved the program: `reconcile service install`.
+    """
+    options = options_of(context)
+    manager = manager_of(sys.platform, os.environ)
+    if action == "install":
+        manager.install(Service(_program(), variables_of(os.environ, _search_path())))
+    was_there = manager.read() is not None
+    if action == "remove":
+        manager.remove()
+    _report(options, manager, removed=action == "remove" and was_there)
+
+
+def _program() -> str:
+    """Return the absolute path of this program. A link stays one: an update of the program replaces its target."""
+    named = shutil.which(sys.argv[0]) if os.path.basename(sys.argv[0]) == "reconcile" else None
+    beside = os.path.join(os.path.dirname(sys.executable), "reconcile")
+    path = named or shutil.which("reconcile") or shutil.which(beside)
+    if path is None:
+        raise ServiceError("the program reconcile is in no directory of PATH", "add its directory to PATH")
+    return os.path.abspath(path)
+
+
+def _search_path() -> tuple[str, ...]:
+    """Return the directories in which the service looks for git, which names the stores; none: the usual ones."""
+    git = shutil.which("git")
+    if git is None or os.path.dirname(git) in _USUAL:
+        return ()
+    return (os.path.dirname(os.path.abspath(git)), *_USUAL)
+
+
+def _report(options: Options, manager: Manager, *, removed: bool) -> None:
+    installed, state = manager.read(), manager.state()
+    states = os.path.dirname(state_directory("jp-", os.environ, sys.platform))
+    holder, last_pass = read_home_watcher(states)
+    pid = state.pid or (holder.pid if holder is not None and process_lives(holder.pid) else None)
+    if options.json:
+        document = {
+            "format": "reconcile.service/1",
+            "manager": manager.name,
+            "file": manager.file,
+            "is_installed": installed is not None,
+            "is_enabled": state.is_enabled,
+            "is_running": state.is_running,
+            "pid": pid,
+            "program": None if installed is None else installed.program,
+            "environment": {} if installed is None else dict(installed.environment),
+            "last_pass_ns": last_pass,
+            "stops_at_logout": state.stops_at_logout,
+            "trouble": [*_troubles(manager.name, installed, state)],
+        }
+        show([json.dumps(document, indent=2)])
+        return
+    style = Style.choose(options.color)
+    if installed is None:
+        show([f"The service of {manager.name} {'was removed' if removed else 'is not installed'}."])
+        if pid is not None:
+            show([f"Process {pid} watches every project."])
+        return
+    facts = [("Service", _words(state, pid)), ("File", short_path(manager.file)), ("Program", installed.program)]
+    facts += [("Variable", f"{name}={value}") for name, value in installed.environment.items()]
+    facts += [("Last pass", format_time(last_pass))] if last_pass is not None else []
+    lines = [line for name, text in facts for line in wrap(clean(text), style.columns, f"{name:{_AT}}", " " * _AT)]
+    for trouble in _troubles(manager.name, installed, state):
+        lines += ["", *wrap(trouble, style.columns)]
+    show(lines)
+
+
+def _words(state: State, pid: int | None) -> str:
+    if state.is_running is None:
+        return "installed"
+    enabled = "starts at login" if state.is_enabled else "does not start at login"
+    return f"{'running' if state.is_running else 'not running'}{f' (process {pid})' if pid else ''}, {enabled}"
+
+
+def _troubles(name: str, installed: Service | None, state: State) -> Iterator[str]:
+    """Yield what needs attention, each with what to do."""
+    if state.trouble:
+        yield f"{state.trouble}."
+    if installed is None:
+        return
+    if shutil.which(installed.program) is None:
+        yield "The program is not there any more. Install the service again: reconcile service install"
+    elif False in (state.is_enabled, state.is_running):
+        log = " Its log: journalctl --user --unit reconcile" if name == "systemd" else ""
+        yield f"To start it: reconcile service install.{log}"
+    if state.stops_at_logout:
+        yield "It ends when you log out. To let it run on, also without a login: loginctl enable-linger"

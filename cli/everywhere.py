@@ -1,0 +1,112 @@
+"""``reconcile --all``: a plain run in each project of the user, one after the other, in one process.
+
+It asks nothing: what needs an answer is blocked, with the command that decides it. No project stops the others.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import os
+import sys
+import traceback
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from reconcile.adapters.everywhere import every_project
+from reconcile.adapters.roots import Request
+
+from .misuse import Misuse
+from .options import spelling
+from .output.errors import FAILURES, ExitCode, first_code, report_failure
+from .output.interaction import print_message
+from .output.text import SETTLED_COLOR, Style, short_path, show
+from .run import open_engine, run_started
+from .unchanged import Opening, Start
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from reconcile.adapters.everywhere import LeftOut, Target
+
+    from .arguments import Options
+
+BESIDE = frozenset(("all", "dry_run", "check", "json", "verbose", "quiet", "format", "color", "no_pager"))
+"""The options that ``--all`` takes."""
+
+
+def home_request() -> Request:
+    """Return the request that names no project."""
+    return Request(None, None, os.getcwd(), os.environ, sys.platform)
+
+
+def refuse_beside(options: Options, allowed: Collection[str] = BESIDE) -> None:
+    """Raise `Misuse` if an option was given that means nothing for every project."""
+    if unknown := sorted(options.given - set(allowed)):
+        which = "it" if len(unknown) == 1 else "them"
+        raise Misuse(
+            f"--all: {', '.join(map(spelling, unknown))} can't be used with it",
+            f"leave {which} out, or run reconcile in one project",
+        )
+
+
+def options_for(options: Options, target: Target) -> Options:
+    """Return the options of the run in one project."""
+    own = copy.copy(options)
+    own.workspace, own.format = target.project, target.format
+    return own
+
+
+def run_all(options: Options) -> int:
+    """Run in every project, print what was done or is blocked, and return the worst exit code."""
+    refuse_beside(options)
+    gc.enable()  # a run makes hundreds of thousands of values, and here are many runs
+    found = every_project(home_request(), options.format)
+    codes, changed = Counter[int](), 0
+    for target in found.targets:
+        own = options_for(options, target)
+        code = _run(own, short_path(target.project))
+        codes[code] += 1
+        changed += own.has_reported and code in (ExitCode.DONE, ExitCode.PENDING)
+    _report(options, codes, changed, found.left_out)
+    return first_code(codes) if codes else ExitCode.DONE
+
+
+def _run(options: Options, name: str) -> int:
+    """Run in one project; an error is reported, and is the project's alone."""
+    opening = Opening(open_engine)
+    try:
+        return run_started(Start.of(options, opening.begin), opening)
+    except FAILURES as error:
+        if not isinstance(error, Exception):
+            raise  # Ctrl-C is about all of them
+        code = report_failure(error, as_json=options.json, of=name)
+        return ExitCode.FAILED if code == ExitCode.USAGE else code
+    except Exception:  # noqa: BLE001 - a bug that one project meets must not cost the others their copies
+        sys.stderr.write(f"{name}:\n{traceback.format_exc()}")
+        return ExitCode.FAILED
+    finally:
+        opening.close()
+
+
+def _report(options: Options, codes: Counter[int], changed: int, left_out: Collection[LeftOut]) -> None:
+    """Print what was left out, and the counts of the projects, each under the worst that was met in it."""
+    count, held = codes.total(), codes[ExitCode.HELD]
+    failed = codes[ExitCode.FAILED] + codes[ExitCode.LOCKED]
+    if options.json:
+        counts = {"projects": count, "changed": changed, "blocked": held, "failed": failed}
+        out = [each._asdict() for each in left_out]
+        show([json.dumps({"format": "reconcile.all/1", **counts, "left_out": out})])
+        return
+    for path, why in left_out:
+        print_message(options, f"left out: {short_path(path)}: {why}")
+    if options.quiet:
+        return
+    verb = "to change" if options.is_dry else "changed"
+    parts = ((changed, verb), (held, "blocked"), (failed, "failed"))
+    told = ", ".join(f"{number} {words}" for number, words in parts if number)
+    projects = f"{count} project{'' if count == 1 else 's'}"
+    text = f"{projects}: {told}." if told else f"Nothing to do in {projects}."
+    color = "yellow" if held or failed else SETTLED_COLOR
+    show([Style.choose(options.color)(text, color, bold=True)])

@@ -1,0 +1,148 @@
+"""Every project of this user that `reconcile --all` keeps: those of Claude Code, and those that a run has seen before.
+
+A project of another format that no run has seen is none of them: its first run decides what is published, and that is
+its user's to begin. For the same reason a project whose sides aren't those of its last run is left out, and named.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.adapters.claude_code.places import FORMAT
+from reconcile.adapters.claude_code.projects import live_directory, projects_directory
+from reconcile.adapters.locate import FINDERS, locate
+from reconcile.adapters.roots import LocateError
+from reconcile.formats.claude_code.names import directory_name
+from reconcile.fs.paths import directory_identity, identity_of, names_in
+from reconcile.model.baseline import LOST
+from reconcile.model.snapshot import Unreadable, is_same_directory
+from reconcile.state.checkouts import SeenCheckout, seen_checkouts
+from reconcile.state.directory import state_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from reconcile.adapters.roots import Request, Roots
+
+
+class Target(NamedTuple):
+    """A project of one format; ``project`` is a path, which may be gone if the format's sides are in the home."""
+
+    project: str
+    format: str
+
+
+class LeftOut(NamedTuple):
+    """A path that ``--all`` leaves out, and why."""
+
+    path: str
+    why: str
+
+
+class Everywhere(NamedTuple):
+    """The projects of a user. ``programs`` is Claude Code's directory, which has one directory for each project."""
+
+    targets: tuple[Target, ...]
+    left_out: tuple[LeftOut, ...]
+    programs: str
+
+
+def every_project(request: Request, only: str | None = None) -> Everywhere:
+    """Return every project of the user, by path; ``only`` limits them to a format. Nothing is written.
+
+    The environment and the system of ``request`` count, not its paths. A directory of Claude Code that can't be read is
+    an error (`OSError`); anything else that can't is left out.
+    """
+    targets, left_out = set[Target](), list[LeftOut]()
+    states = os.path.dirname(state_directory(f"{FORMAT}-", request.environ, request.platform))
+    seen = [(each, name) for each in seen_checkouts(states) if (name := _format_of(each)) is not None]
+    for each, name in seen:
+        if only not in (None, name):
+            continue
+        if isinstance(each, Unreadable):
+            left_out.append(LeftOut(each.file, each.words))
+            continue
+        try:
+            if name == FORMAT:
+                targets.update(_with_sessions(each, request))
+            elif (why := _why_not(each, name, request)) is None:
+                targets.add(Target(each.project, name))
+            elif why:
+                left_out.append(LeftOut(each.project, why))
+        except OSError as error:
+            left_out.append(LeftOut(each.project, f"can't be read ({error.strerror})"))
+    if only in (None, FORMAT):
+        targets, more = _of_live_directories(targets, request)
+        left_out += more
+    known = {target.project for target in targets}
+    told = dict.fromkeys(each for each in left_out if each.path not in known)
+    return Everywhere(tuple(sorted(targets)), tuple(told), projects_directory(request))
+
+
+def _of_live_directories(known: set[Target], request: Request) -> tuple[set[Target], list[LeftOut]]:
+    """Return the targets with those of Claude Code's directories, and the directories whose project is unknown."""
+    targets, left_out, top = set(known), list[LeftOut](), projects_directory(request)
+    for name in names_in(top):
+        path = os.path.join(top, name)
+        try:
+            target = project_of_directory(path, known)
+            if target is None and live_directory(path) is not None:
+                left_out.append(LeftOut(path, "no session names the project of this directory"))
+        except OSError as error:
+            target = None
+            left_out.append(LeftOut(path, f"can't be read ({error.strerror})"))
+        targets.update(() if target is None else (target,))
+    return targets, left_out
+
+
+def project_of_directory(path: str, targets: Iterable[Target]) -> Target | None:
+    """Return whose sessions are in a directory of Claude Code; ``targets`` are those that are known already."""
+    live = live_directory(path)
+    if live is None:
+        return None
+    if live.project is not None:
+        return Target(os.path.realpath(live.project), FORMAT)
+    name = os.path.basename(path)
+    return next((each for each in targets if each.format == FORMAT and directory_name(each.project) == name), None)
+
+
+def _format_of(seen: SeenCheckout | Unreadable) -> str | None:
+    """Return the format of a state's directory, None if it is none of a state."""
+    key = os.path.basename(os.path.dirname(seen.file)) if isinstance(seen, Unreadable) else seen.key
+    return next((name for name in FINDERS if key.startswith(f"{name}-")), None)
+
+
+def _with_sessions(seen: SeenCheckout, request: Request) -> Iterator[Target]:
+    """Yield a known project of Claude Code if it is there and has sessions: also those that were begun elsewhere."""
+    live = os.path.join(projects_directory(request), directory_name(seen.project))
+    if os.path.isdir(seen.project) and live_directory(live) is not None:
+        yield Target(seen.project, FORMAT)
+
+
+def _why_not(seen: SeenCheckout, name: str, request: Request) -> str | None:
+    """Return why a known checkout is left out, empty if it is gone; None if its sides are those of the last run."""
+    target = Target(seen.project, name)
+    if not os.path.isdir(seen.project):
+        return ""
+    here = f"run it in the project: cd {shlex.quote(seen.project)} && reconcile"
+    try:
+        roots = _roots(target, request)
+    except LocateError as error:
+        return f"{error.message.removeprefix(f'{seen.project}: ')}"
+    if roots.key != seen.key:
+        return f"its store is not in its usual place; {here} --store DIR"
+    identity = directory_identity(roots.identified)
+    if not identity:
+        return ""
+    if not is_same_directory(identity, seen.identity):
+        return f"another directory is there since its last run; {here}"
+    store = identity_of(roots.store_conversations)
+    if seen.store_identity not in (None, LOST) and not is_same_directory(store, str(seen.store_identity)):
+        return f"its store is another directory than at its last run, or was named with --store; {here}"
+    return None
+
+
+def _roots(target: Target, request: Request) -> Roots:
+    return locate(target.format, target.project, None, request.cwd, request.environ, request.platform)

@@ -1,0 +1,344 @@
+"""The watcher of every project of a user: a change leads to its project, which then gets one pass.
+
+No project stays open between two passes, so that memory doesn't depend on their number. One recursive observer serves
+Claude Code's directory, in which new projects appear; every other known project has one of its own. Every hour all
+projects get a pass: for events that were missed, and for what expires.
+
+It takes for granted: a change below a watched directory raises an event, or the kernel says that events were lost; a
+program that replaces a file does so below the same directory.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconcile.adapters.claude_code.places import FORMAT
+from reconcile.adapters.everywhere import Target, every_project, project_of_directory
+from reconcile.adapters.locate import locate
+from reconcile.apply.run import MovedError
+from reconcile.errors import ReconcileError
+from reconcile.formats import get_format
+from reconcile.fs.locks import LockedError, home_lock, note_pass
+from reconcile.fs.paths import identity_of
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import Side
+from reconcile.watch.fs_events import Debouncer, EventListener, EventQueue, EventsUnavailableError, target_of
+from reconcile.watch.reporter import EventKind, Reporter, WatchEvent, WatchStatus
+from reconcile.watch.watcher import (
+    COMMAND,
+    SUSPENDED_NS,
+    StoppedError,
+    Vanishing,
+    demand_going_on,
+    refuse_lost,
+    refuse_merging,
+    suspended_ns,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import TypeAlias
+
+    from reconcile.adapters.everywhere import Everywhere
+    from reconcile.adapters.roots import Request, Roots
+    from reconcile.apply.executor import Outcome
+    from reconcile.engine.engine import Engine, Pass
+    from reconcile.model.policy import Policy
+    from reconcile.watch.watcher import Timings
+
+_SECOND = 10**9
+_HOUR = 3600 * _SECOND
+_CHECK = 5 * _SECOND
+"""The time between two checks whether Claude Code's directory is still the same."""
+_POLL = 10 * _SECOND
+_SHARE = 20
+"""Without events, passes over all projects take at most one in so many parts of the time."""
+_BUSY = 2 * _SECOND
+_OPEN = 30 * _SECOND
+"""The time until another attempt at what a program has open: its end raises no event below a side."""
+_FAILED = 60 * _SECOND
+NAME = f"{COMMAND} --all"
+"""The name of its passes in the journal, and of the holder of its locks."""
+
+
+class Visit(Struct, frozen=True):
+    """A project that is open for one pass, with the policy of its settings."""
+
+    engine: Engine
+    policy: Policy
+
+
+class _Source(NamedTuple):
+    """The source of an event. ``target``: None for Claude Code's directory, which has a directory for each project."""
+
+    target: Target | None
+    side: Side
+
+
+_Key: TypeAlias = "Target | str"
+"""A project that has changed, or the name of its directory in that of Claude Code."""
+
+
+class _Project:
+    """What is remembered of a project between two passes."""
+
+    def __init__(self, target: Target, emit: Callable[[WatchEvent, WatchStatus], None]) -> None:
+        self.reporter = Reporter(lambda event, status: emit(replace(event, project=target.project), status))
+        self.vanishing = Vanishing()
+        self.told: set[str] = set()
+        self.is_new = True
+        """What was set aside before the first pass is no news."""
+
+
+class HomeWatcher:
+    """The watcher. ``visit`` opens a project for a pass, None if nothing has changed there since the last one.
+
+    ``request`` has the environment; ``only`` limits the projects to a format. ``states`` is the directory of the states
+    of all stores, which has the lock.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        only: str | None,
+        states: str,
+        timings: Timings,
+        visit: Callable[[Target], AbstractContextManager[Visit | None]],
+        emit: Callable[[WatchEvent, WatchStatus], None],
+    ) -> None:
+        self._request = request
+        self._only = only
+        self._states = states
+        self._timings = timings
+        self._visit = visit
+        self._emit = emit
+        self._home = Reporter(self._emit_status)
+        self._projects: dict[Target, _Project] = {}
+        self._pending: dict[_Key, Debouncer] = {}
+        self._told: set[str] = set()
+        self._count: int | None = None
+        self._took = 0
+        """How long the last pass over all projects took, in ns."""
+        self._polling_until: int | None = None
+        self.queue: EventQueue[_Source] = EventQueue()
+
+    def run(self) -> None:
+        """Watch until a stop request.
+
+        Raises:
+            LockedError: another process watches every project.
+        """
+        with home_lock(self._states, NAME):
+            while not self.queue.stop_requested:
+                self.queue.reopen_requested = False
+                try:
+                    found = every_project(self._request, self._only)
+                except OSError as error:
+                    self._home.report_waiting(str(error))
+                    self.queue.take(_CHECK)
+                    continue
+                self._home.report_resumed()
+                with self._listening(found):
+                    self._go_on(found)
+        self._home.emit(WatchEvent(kind=EventKind.STOPPED))
+
+    def _go_on(self, found: Everywhere) -> None:
+        """Make a pass over all projects, then over those that change, until all are due again."""
+        begun, suspended, identity = time.monotonic_ns(), suspended_ns(), identity_of(found.programs)
+        self._tell_left_out(found)
+        self._visit_all(found.targets)
+        until = begun + _HOUR
+        if self._polling_until is not None:
+            until = time.monotonic_ns() + max(_POLL, _SHARE * self._took)
+        while not (self.queue.stop_requested or self.queue.reopen_requested):
+            now = time.monotonic_ns()
+            if now >= until or identity_of(found.programs) != identity or suspended_ns() - suspended > SUSPENDED_NS:
+                return
+            self._visit_due(found, now)
+            dues = (due for debouncer in self._pending.values() if (due := debouncer.due_at()) is not None)
+            wait = min(until, now + _CHECK, *dues) - time.monotonic_ns()
+            self._enqueue(self.queue.take(wait), time.monotonic_ns())
+
+    # Events
+
+    @contextmanager
+    def _listening(self, found: Everywhere) -> Iterator[None]:
+        """Receive events while the block runs, if the system sends any; otherwise all projects are polled."""
+        listeners: list[EventListener] = []
+        now = time.monotonic_ns()
+        try:
+            if self._polling_until is None or now >= self._polling_until:
+                self._polling_until = None
+                try:
+                    for listener in self._listeners(found):
+                        listeners.append(listener)
+                        listener.start()
+                    self._home.report_events()
+                except EventsUnavailableError as error:
+                    self._polling_until = now + self._timings.everything
+                    self._home.report_polling(f"{error}; all projects get a pass every few seconds instead")
+            yield
+        finally:
+            for listener in listeners:
+                listener.stop()
+
+    def _listeners(self, found: Everywhere) -> Iterator[EventListener]:
+        sides: dict[Side, str] = {Side.WORKSPACE: found.programs}
+        if self._only in (None, FORMAT):
+            yield EventListener(sides, self._on_event(None), self.queue.reopen)
+        for target in found.targets:
+            if target.format != FORMAT and (roots := self._roots(target)) is not None:
+                sides = {Side.STORE: roots.store_conversations, Side.WORKSPACE: roots.workspace_conversations}
+                places = get_format(target.format).places
+                tops = () if places is None else places.tops
+                yield EventListener(sides, self._on_event(target), self.queue.reopen, tops)
+
+    def _on_event(self, target: Target | None) -> Callable[[Side, str], None]:
+        return lambda side, path: self.queue.on_event(_Source(target, side), path)
+
+    def _roots(self, target: Target) -> Roots | None:
+        """Return the sides of a project; None if it has gone meanwhile."""
+        request = self._request
+        try:
+            return locate(target.format, target.project, None, request.cwd, request.environ, request.platform)
+        except (ReconcileError, OSError):
+            return None
+
+    def _enqueue(self, events: Iterable[tuple[_Source, str]], now: int) -> None:
+        for (target, side), path in events:
+            name, _, inner = path.partition("/") if target is None else ("", "", path)
+            found = target_of(get_format(FORMAT if target is None else target.format), inner)
+            if found is not None:
+                self._debouncer(target or name).touch(found.conversation, side, found.directories, now)
+
+    def _debouncer(self, key: _Key) -> Debouncer:
+        return self._pending.setdefault(key, Debouncer(self._timings.quiet, self._timings.at_most))
+
+    # Passes
+
+    def _visit_all(self, targets: tuple[Target, ...]) -> None:
+        begun = time.monotonic_ns()
+        self._projects = {target: self._projects[target] for target in targets if target in self._projects}
+        for target in targets:
+            if self.queue.stop_requested:
+                return
+            self._pass(target, frozenset(), target)
+        self._took = time.monotonic_ns() - begun
+        is_first, self._count = self._count is None, len(targets)
+        if is_first:
+            self._home.emit(WatchEvent(kind=EventKind.WATCHING, message=f"{len(targets)} projects"))
+
+    def _visit_due(self, found: Everywhere, now: int) -> None:
+        for key, debouncer in list(self._pending.items()):
+            if self.queue.stop_requested or not debouncer.is_due(now):
+                continue
+            debouncer.take(now)
+            moving = debouncer.in_flight
+            if not debouncer:
+                del self._pending[key]
+            if (target := self._target_of(key, found)) is not None:
+                self._pass(target, moving, key)
+
+    def _target_of(self, key: _Key, found: Everywhere) -> Target | None:
+        if isinstance(key, Target):
+            return key
+        try:
+            return project_of_directory(os.path.join(found.programs, key), found.targets)
+        except OSError as error:
+            self._home.report_waiting(str(error))
+            return None
+
+    def _pass(self, target: Target, moving: frozenset[str], key: _Key) -> None:
+        """Make a pass over one project. An error is reported once, and is the project's alone."""
+        if target not in self._projects:
+            self._projects[target] = _Project(target, self._emit_status)
+        project, again = self._projects[target], None
+        try:
+            again = self._visited(target, project, moving)
+            project.reporter.report_resumed()
+        except LockedError:
+            again = _BUSY
+        except MovedError:
+            again = _BUSY  # it is located again
+        except StoppedError as stopped:
+            project.reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the others follow"))
+        except (ReconcileError, OSError) as error:
+            project.reporter.report_waiting(error.message if isinstance(error, ReconcileError) else str(error))
+        except Exception:  # noqa: BLE001 - a bug that one project meets must not cost the others their copies
+            project.reporter.report_waiting(traceback.format_exc())
+        if again is not None:
+            self._debouncer(key).schedule("", {}, time.monotonic_ns() + again)
+        note_pass(self._states)
+
+    def _visited(self, target: Target, project: _Project, moving: frozenset[str]) -> int | None:
+        """Make a pass; return the time in ns after which another one is due, None: after the next change."""
+        with self._visit(target) as visit:
+            if visit is None:
+                return None
+            engine, session, now = visit.engine, visit.engine.session, time.monotonic_ns()
+            with session.exclusively(NAME, 0):
+                engine.begin()
+                run = engine.plan(session.surroundings(visit.policy), moving=moving)
+                if run.full:
+                    refuse_merging(run.world, session.roots, session.format)
+                    refuse_lost(run.world, session.roots, session.format)
+                run = project.vanishing.left_out(run, now, self._timings.at_most)
+                if any(item.reason is Reason.GIT_BUSY for item in run.plan.held):
+                    return _BUSY  # nothing is done, and nothing reported, until git has finished
+                project.reporter.report_begin(len(run.plan.actions))
+                try:
+                    outcome = engine.apply(run, NAME, partial(demand_going_on, self.queue), is_saved=True)
+                except StoppedError:
+                    session.finish_killed_runs()
+                    raise
+                engine.save(run, outcome)
+            self._report(project, run, outcome, session.messages)
+            return self._due_again(project, run, outcome)
+
+    def _due_again(self, project: _Project, run: Pass, outcome: Outcome) -> int | None:
+        reasons = {deed.reason for deed in outcome.results.values()} | {item.reason for item in run.plan.held}
+        times = {
+            Reason.DRIFT: self._timings.quiet,
+            Reason.BUSY: _BUSY,
+            Reason.PROGRAM_BUSY: _OPEN,
+            Reason.FAILED: _FAILED,
+        }
+        dues = [after for reason, after in times.items() if reason in reasons]
+        if project.vanishing.is_among(run.moving):
+            dues.append(self._timings.at_most)
+        return min(dues, default=None)
+
+    # Reports
+
+    def _report(self, project: _Project, run: Pass, outcome: Outcome, messages: Iterable[str]) -> None:
+        reporter = project.reporter
+        for message in messages:
+            if message not in project.told:
+                reporter.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
+                project.told.add(message)
+        reporter.report_actions(outcome, run.conversations)
+        reporter.report_held(run.plan.held, run.is_about, 0)
+        reporter.report_notes(run.plan, run.is_about, outcome.run, are_old=project.is_new)
+        project.is_new = False
+
+    def _tell_left_out(self, found: Everywhere) -> None:
+        for path, why in found.left_out:
+            message = f"left out: {path}: {why}"
+            if message not in self._told:
+                self._told.add(message)
+                self._home.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
+
+    def _emit_status(self, event: WatchEvent, status: WatchStatus) -> None:
+        """Emit an event with the status of all projects; ``conversations`` is the number of these."""
+        reporters = [project.reporter for project in self._projects.values()]
+        held = sum(reporter.held for reporter in reporters)
+        self._emit(event, WatchStatus(self._count or 0, held, status.busy))

@@ -1,0 +1,304 @@
+"""`reconcile --all`: every project of the user, in one run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reconcile.state.database import State
+from tests.agents.program import VERSIONS
+from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.projects.git_world import git
+from tests.support.projects.three_conversations import FIRST, three
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+    from tests.support.projects.world import World
+
+NEW, OLD = VERSIONS[-1], VERSIONS[0]
+
+
+def kept(*projects: Sides) -> bool:
+    return all(carried(each.store).items() >= carried(each.live).items() for each in projects)
+
+
+def repository(path: Path) -> Path:
+    path.mkdir(parents=True)
+    git(path, "init", "--quiet")
+    (path / "file").write_text("x")
+    git(path, "add", "file")
+    git(path, "commit", "--quiet", "--message", str(path))
+    return path
+
+
+@pytest.fixture
+def two(tmp_path: Path, run: Run) -> tuple[Sides, Sides]:
+    """Two projects with sessions, which no run has seen: one in git, the other without."""
+    repository(tmp_path / "one")
+    return Sides(tmp_path / "one", run).play(NEW, "continued"), Sides(tmp_path / "t w_o", run).play(OLD, "subagent")
+
+
+def test_every_project_with_sessions_is_kept(two: tuple[Sides, Sides], run: Run) -> None:
+    result = run("--all")
+    assert (result.exit_code, kept(*two)) == (0, True), result.output
+    for each in two:
+        assert f"project   {each.project}" in result.output
+    assert result.output.endswith("\n2 projects: 2 changed.\n")
+    assert [line for line in run("--all").output.splitlines() if line] == ["Nothing to do in 2 projects."]
+    two[0].play(NEW, "subagent")
+    assert run("--all").output.count("project   ") == 1
+    assert kept(*two)
+
+
+def test_a_dry_run_of_all_writes_nothing(two: tuple[Sides, Sides], run: Run, home: Path) -> None:
+    dry = run("--all", "--dry-run")
+    assert (dry.exit_code, (home / "data").exists()) == (0, False)
+    assert dry.output.endswith("2 projects: 2 to change.\n")
+    assert run("--all", "--check").exit_code == 3
+    run("--all")
+    assert run("--all", "--check").exit_code == 0
+
+
+def test_all_as_json_is_one_line_for_each_project_with_something_to_tell(two: tuple[Sides, Sides], run: Run) -> None:
+    *projects, end = map(json.loads, run("--all", "--json").stdout.splitlines())
+    assert [each["project"] for each in projects] == sorted(str(each.project) for each in two)
+    assert {each["format"] for each in projects} == {"reconcile.project/1"}
+    assert all(each["plan"]["actions"] and each["plan"]["outcome"] for each in projects)
+    counts = {"projects": 2, "changed": 2, "blocked": 0, "failed": 0, "left_out": []}
+    assert end == {"format": "reconcile.all/1", **counts}
+    (end,) = map(json.loads, run("--all", "--json").stdout.splitlines())
+    assert end["changed"] == 0
+
+
+def test_no_project_stops_the_others(two: tuple[Sides, Sides], run: Run, tmp_path: Path) -> None:
+    run("--all")
+    one, other = two
+    last = Sides(tmp_path / "zzz", run).play(NEW, "plain")
+    (one.live / "00000000-0000-4000-8000-000000000000.jsonl").write_text("<a new format>\n" * 9)
+    other.live.rename(tmp_path / "away")
+    other.live.symlink_to(tmp_path / "away")
+    result = run("--all")
+    assert (result.exit_code, kept(last)) == (1, True), result.output
+    assert f"error: {other.project}: " in result.output
+    assert result.output.endswith("3 projects: 1 changed, 1 blocked, 1 failed.\n")
+
+
+def test_a_bug_in_one_project_costs_no_other_its_copies(
+    two: tuple[Sides, Sides], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(*args: Any, **more: Any) -> State:
+        if next(calls) == 0:
+            raise KeyError("a bug")
+        return opened_before(*args, **more)
+
+    opened_before, calls = State.open, itertools.count()
+    monkeypatch.setattr(State, "open", opened)
+    result = run("--all")
+    assert (result.exit_code, kept(two[1])) == (1, True)
+    assert "KeyError: 'a bug'" in result.output
+
+
+def test_a_home_without_any_project(run: Run, home: Path) -> None:
+    result = run("--all")
+    assert (result.exit_code, result.output) == (0, "Nothing to do in 0 projects.\n")
+    assert not (home / "data").exists()
+
+
+@pytest.mark.parametrize("words", [("--workspace", "."), ("--yes",), ("--only", "x"), ("--out", "x")])
+def test_options_of_one_project_are_refused(run: Run, words: tuple[str, ...]) -> None:
+    result = run("--all", *words)
+    assert result.exit_code == 2
+    assert f"--all: {words[0]} can't be used with it" in result.output
+
+
+def test_all_belongs_to_no_other_command(run: Run) -> None:
+    assert "--all can't be used here" in run("--all", "status").output
+    assert "--all can't be used here" in run("--all", "recover").output
+
+
+# Projects that are gone.
+
+
+def test_sessions_of_a_project_that_is_gone_are_kept(two: tuple[Sides, Sides], run: Run) -> None:
+    """Never seen while it was there, nor in git: its store is by its path."""
+    one, other = two
+    shutil.rmtree(one.project)
+    shutil.rmtree(other.project)
+    result = run("--all")
+    assert (result.exit_code, kept(one, other)) == (0, True), result.output
+    assert "is gone" not in result.output
+    assert run("--all").output == "Nothing to do in 2 projects.\n"
+    listed = json.loads(run("ls", "--json", "--format", "claude-code", "-w", one.project).stdout)
+    assert listed["sessions"]
+
+
+def test_a_project_that_is_gone_has_the_store_that_it_had(two: tuple[Sides, Sides], run: Run) -> None:
+    one, _ = two
+    run("--all")
+    store = os.path.realpath(one.store)
+    shutil.rmtree(one.project)
+    one.live.joinpath("00000000-0000-4000-8000-000000000000.jsonl").write_text(
+        json.dumps({"type": "user", "cwd": str(one.project)}) + "\n"
+    )
+    result = run("--all")
+    assert result.output.endswith("2 projects: 1 changed.\n")
+    assert os.path.realpath(one.store) == store
+    assert kept(one)
+
+
+def test_sessions_of_a_removed_worktree_are_kept_in_the_store_of_its_repository(tmp_path: Path, run: Run) -> None:
+    main, tree = Sides(repository(tmp_path / "main"), run), Sides(tmp_path / "tree", run)
+    git(main.project, "worktree", "add", "--quiet", "../tree")
+    main.play(NEW, "plain")
+    tree.play(OLD, "plain")
+    run("--all")
+    git(main.project, "worktree", "remove", "--force", "../tree")
+    added = tree.live / "00000000-0000-4000-8000-000000000000.jsonl"
+    added.write_text(json.dumps({"type": "user", "cwd": str(tree.project)}) + "\n")
+    assert run("--all").exit_code == 0
+    assert (main.store / added.name).exists()
+    assert kept(tree)
+
+
+def test_recover_in_the_renamed_project_finds_what_only_the_store_of_the_old_path_has(tmp_path: Path, run: Run) -> None:
+    """No run has seen the project while it had its old path, and Claude Code has deleted a session since."""
+    old = Sides(repository(tmp_path / "old"), run).play(NEW, "continued").play(NEW, "subagent")
+    before = carried(old.live)
+    old.project.rename(tmp_path / "new")
+    new = Sides(tmp_path / "new", run)
+    run("--all")
+    assert kept(old)
+    for path in list(old.live.iterdir()):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    old.live.rmdir()
+    assert run("--all").exit_code == 0
+    result = run("recover", "--from", old.project, "--yes", "-w", new.project)
+    assert result.exit_code == 0, result.output
+    assert carried(new.live) == before
+
+
+def test_recover_in_a_renamed_project_with_sessions_of_its_own_finds_both(tmp_path: Path, run: Run) -> None:
+    old = Sides(repository(tmp_path / "old"), run).play(NEW, "continued").play(NEW, "subagent")
+    before = carried(old.live)
+    old.project.rename(tmp_path / "new")
+    new = Sides(tmp_path / "new", run).play(OLD, "plain")
+    own = carried(new.live)
+    run("--all")
+    swept = next(path for path in old.live.glob("*.jsonl") if not path.with_suffix("").exists())
+    swept.unlink()
+    assert run("--all").exit_code == 0
+    result = run("recover", "--from", old.project, "--yes", "-w", new.project)
+    assert result.exit_code == 0, result.output
+    assert carried(new.live) == before | own
+    assert not old.live.exists()
+    assert run("--all").exit_code == 0
+    assert kept(new)
+
+
+def test_sessions_that_a_person_has_moved_by_hand_are_kept(tmp_path: Path, run: Run) -> None:
+    """Its first lines name the old path, its last ones the new."""
+    old = Sides(tmp_path / "old", run).play(NEW, "continued")
+    old.project.rename(tmp_path / "new")
+    new = Sides(tmp_path / "new", run)
+    old.live.rename(new.live)
+    result = run("--all")
+    assert f"{new.live.name}: no session names the project of this directory" in result.output
+    assert (result.exit_code, not new.store.exists()) == (0, True)
+    (session,) = new.live.glob("*.jsonl")
+    with session.open("a") as file:
+        file.write(json.dumps({"type": "user", "cwd": str(new.project)}) + "\n")
+    assert run("--all").output.endswith("1 project: 1 changed.\n")
+    assert kept(new)
+
+
+def test_two_paths_of_one_name(tmp_path: Path, run: Run) -> None:
+    """The program has one directory for both: the sessions belong to the one that is there."""
+    gone, there = Sides(tmp_path / "a.b", run), Sides(tmp_path / "a-b", run)
+    assert gone.live == there.live
+    gone.play(NEW, "continued")
+    there.play(OLD, "plain")
+    shutil.rmtree(gone.project)
+    result = run("--all")
+    assert result.output.endswith("1 project: 1 changed.\n")
+    assert kept(there)
+
+
+# Projects of other formats.
+
+
+@pytest.fixture
+def jp(tmp_path: Path, run: Run) -> World:
+    """A project of JP's with three conversations and a private one, which a run has seen."""
+    world = make_project(tmp_path / "project", run)
+    three(world)
+    world.reconcile()
+    write_conversation(world.store / "17500000009-letter", "Letter", events(3))
+    world.reconcile()
+    return world
+
+
+def test_a_project_that_no_run_has_seen_is_left_alone(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "project", run)
+    three(world)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert run("--all").output == "Nothing to do in 0 projects.\n"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_project_that_a_run_has_seen_is_kept_and_nothing_is_published(jp: World, run: Run) -> None:
+    append(jp.workspace / f"{FIRST}-it", 2, "w", LONG_AGO + 10 * SECOND)
+    result = run("--all")
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, "1 project: 1 changed."), result.output
+    assert "Nothing to do" in jp.run("-w", jp.project).output
+    assert not list(jp.workspace.glob("*letter*"))
+    assert run("--all", "--format", "claude-code").output == "Nothing to do in 0 projects.\n"
+    assert run("--all", "--format", "jp").output == "Nothing to do in 1 project.\n"
+
+
+def test_a_project_of_two_formats_is_one_target_for_each(jp: World, run: Run) -> None:
+    sides = Sides(jp.project, run).play(NEW, "plain")
+    assert run("--all").output.endswith("2 projects: 1 changed.\n")
+    assert kept(sides)
+
+
+def test_a_project_that_is_gone_is_left_out_in_silence(jp: World, run: Run) -> None:
+    shutil.rmtree(jp.project)
+    assert run("--all").output == "Nothing to do in 0 projects.\n"
+
+
+@pytest.mark.parametrize("how", ["another directory", "another store", "a store named with an option"])
+def test_sides_that_are_not_those_of_the_last_run_are_left_out(jp: World, run: Run, tmp_path: Path, how: str) -> None:
+    if how == "another directory":
+        shutil.copytree(jp.project, tmp_path / "copy")
+        jp.project.rename(tmp_path / "away")
+        (tmp_path / "copy").rename(jp.project)
+    elif how == "another store":
+        shutil.copytree(jp.store, tmp_path / "copy")
+        jp.store.rename(tmp_path / "away")
+        (tmp_path / "copy").rename(jp.store)
+    else:
+        shutil.copytree(jp.silo, tmp_path / "silo")
+        run("-w", jp.project, "-s", tmp_path / "silo")
+    append(jp.workspace / f"{FIRST}-it", 2, "w", LONG_AGO + 10 * SECOND)
+    before = jp.stamps()
+    result = run("--all")
+    assert (result.exit_code, jp.stamps()) == (0, before), result.output
+    assert result.output.startswith(f"left out: {jp.project}: ")
+    assert result.output.endswith("Nothing to do in 0 projects.\n")
+
+
+def test_a_state_that_cannot_be_read_is_named(jp: World, two: tuple[Sides, Sides], run: Run) -> None:
+    for path in jp.state.glob("state.sqlite*"):
+        path.unlink()
+    (jp.state / "state.sqlite").write_bytes(b"no database" * 1000)
+    result = run("--all")
+    assert f"/{jp.state.name}/state.sqlite: can't be read" in result.output
+    assert kept(*two)
