@@ -19,7 +19,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.paths import open_regular
 from reconcile.fs.private_files import replace_private_file
 
-from .files import LABEL, property_list_of, read_property_list, read_unit, unit_of
+from .files import LABEL, is_startable, property_list_of, read_property_list, read_unit, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -139,6 +139,11 @@ class Systemd:
     def install(self, service: Service) -> None:
         """See `Manager`. What fails halfway leaves no file behind that wasn't there."""
         before = self.read()
+        if not is_startable(service.program):
+            raise ServiceError(
+                f"systemd starts no program with a quote or a backslash in its path: {service.program}",
+                "make a link to it, such as ~/.local/bin/reconcile, and call that",
+            )
         answer, trouble = _answer("systemctl", "--user", "show", "--property=Version")
         if answer is None:
             way = "log in at the desktop or with ssh, not with su or sudo, and run it again"

@@ -235,7 +235,9 @@ class HomeWatcher:
         self._took = time.monotonic_ns() - begun
         is_first, self._count = self._count is None, len(targets)
         if is_first:
-            self._home.emit(WatchEvent(kind=EventKind.WATCHING, message=f"{len(targets)} projects"))
+            self._home.emit(
+                WatchEvent(kind=EventKind.WATCHING, message=f"{len(targets)} project{'' if len(targets) == 1 else 's'}")
+            )
 
     def _visit_due(self, found: Everywhere, now: int) -> None:
         for key, debouncer in list(self._pending.items()):

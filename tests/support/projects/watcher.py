@@ -46,12 +46,13 @@ def grow(side: Path, number: int, count: int = 2) -> None:
 class Watching:
     """``reconcile watch --json`` over a world, from its first look on until it is told to stop.
 
-    Without ``ready`` the first look isn't waited for. ``environment`` has more variables.
+    Without a world, it watches every project. Without ``ready`` the first look isn't waited for. ``environment`` has
+    more variables.
     """
 
     def __init__(
         self,
-        world: World | Sides | claude_code_project.Sides,
+        world: World | Sides | claude_code_project.Sides | None,
         *args: str,
         prefix: tuple[str, ...] = (),
         ready: bool = True,
@@ -59,7 +60,8 @@ class Watching:
     ) -> None:
         self._environment = {**os.environ, **(environment or {})}
         self._ready = ready
-        self._command = [*prefix, *command("watch", "--json", "--workspace", world.project, *args)]
+        where = ("--all",) if world is None else ("--workspace", world.project)
+        self._command = [*prefix, *command("watch", "--json", *where, *args)]
         self.events: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:

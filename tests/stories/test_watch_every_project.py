@@ -1,0 +1,184 @@
+"""`reconcile watch --all`: every project of the user, also those that come later."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.agents.program import VERSIONS
+from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
+from tests.support.projects.watcher import Watching, grow, until
+from tests.support.projects.world import command, events, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from tests.conftest import Run
+    from tests.support.projects.world import World
+
+NEW, OLD = VERSIONS[-1], VERSIONS[0]
+
+
+def kept(*projects: Sides) -> bool:
+    return all(carried(each.store).items() >= carried(each.live).items() for each in projects)
+
+
+@pytest.fixture
+def one(tmp_path: Path, run: Run) -> Sides:
+    return Sides(tmp_path / "one", run).play(NEW, "plain")
+
+
+@pytest.fixture
+def jp(tmp_path: Path, run: Run) -> World:
+    world = make_project(tmp_path / "project", run)
+    three(world)
+    world.reconcile()
+    return world
+
+
+def test_projects_that_are_there_and_those_that_come_later_are_kept(one: Sides, tmp_path: Path, run: Run) -> None:
+    with Watching(None) as watching:
+        until(lambda: kept(one), "what was there is saved")
+        one.play(NEW, "continued")
+        until(lambda: kept(one), "a turn is saved")
+        new = Sides(tmp_path / "new", run).play(OLD, "continued").play(OLD, "subagent")
+        until(lambda: kept(new), "a new project is saved")
+        until(lambda: {each.get("project") for each in watching.said("done")} == {str(one.project), str(new.project)})
+        assert watching.stop(signal.SIGTERM) == 0
+    assert run("--all").output == "Nothing to do in 2 projects.\n"
+
+
+def test_the_directory_of_claude_code_may_come_later_or_be_deleted(tmp_path: Path, run: Run) -> None:
+    sides = Sides(tmp_path / "one", run)
+    with Watching(None) as watching:
+        sides.play(NEW, "plain")
+        until(lambda: kept(sides), "it was noticed")
+        before = carried(sides.live)
+        sides.lose()
+        until(lambda: not sides.config.exists())
+        later = Sides(tmp_path / "later", run).play(OLD, "plain")
+        until(lambda: kept(later), "it was noticed again")
+        assert watching.stop() == 0
+    assert carried(sides.store) == before
+    sides.reconcile("recover", "--yes")
+    assert carried(sides.live) == before
+
+
+def test_a_project_of_jp_is_kept_once_a_run_has_seen_it(jp: World, one: Sides, tmp_path: Path, run: Run) -> None:
+    unseen = make_project(tmp_path / "unseen", run)
+    write_conversation(unseen.workspace / "17500000008-unseen", "Unseen", events(3))
+    with Watching(None) as watching:
+        grow(jp.workspace, FIRST)
+        watching.hears("done", str(jp.project))
+        grow(jp.store, SECOND_ID)
+        watching.hears("done", str(jp.project), times=2)
+        until(lambda: kept(one))
+        assert watching.stop() == 0
+    assert "Nothing to do" in run("-w", jp.project).output
+    assert not list(jp.store.glob("*unseen*"))
+
+
+def test_a_store_that_is_lost_is_not_filled(jp: World, run: Run) -> None:
+    """As `watch` does: its disk may be not mounted, or its directory moved away."""
+    jp.store.rename(f"{jp.store}.away")
+    jp.store.mkdir()
+    with Watching(None) as watching:
+        watching.hears("message", "its store is another directory than at its last run")
+        assert watching.stop() == 0
+    assert not list(jp.store.iterdir())
+
+
+def test_a_blocked_project_is_reported_once_and_stops_no_other(one: Sides, tmp_path: Path, run: Run) -> None:
+    odd = Sides(tmp_path / "odd", run).play(OLD, "plain")
+    name = "00000000-0000-4000-8000-000000000000.jsonl"
+    with Watching(None) as watching:
+        (odd.live / name).write_text("<a new format>\n" * 9)
+        watching.hears("held", name)
+        for _ in range(3):
+            (odd.live / name).touch()
+            odd.live.joinpath("x").write_text("")
+        one.play(NEW, "continued")
+        until(lambda: kept(one))
+        (odd.live / name).unlink()
+        watching.hears("released", name)
+        assert watching.stop() == 0
+    assert len(watching.said("held")) == 1
+
+
+def test_a_session_that_a_program_has_open_is_read(one: Sides) -> None:
+    (path,) = one.live.glob("*.jsonl")
+    one.open_in(os.getpid(), path.stem)
+    with Watching(None) as watching:
+        one.play(NEW, "continued")
+        until(lambda: kept(one))
+        assert watching.stop() == 0
+
+
+def test_a_second_watcher_of_every_project_is_refused(one: Sides, run: Run) -> None:
+    with Watching(None) as watching:
+        second = run("watch", "--all")
+        assert second.exit_code == 5
+        assert "another reconcile is watching every project" in second.output
+        assert watching.stop(signal.SIGINT) == 130
+    assert kept(one)
+
+
+def test_a_watcher_of_one_project_beside_it(one: Sides) -> None:
+    with Watching(None) as every, Watching(one, "--format", "claude-code") as single:
+        one.play(NEW, "continued")
+        until(lambda: kept(one))
+        assert (every.stop(), single.stop()) == (0, 0)
+    assert one.in_sync()
+
+
+def test_without_events_every_project_is_polled(one: Sides, tmp_path: Path) -> None:
+    """The limit of inotify is used up: here, there is none left for this user namespace."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare")
+    script = 'echo 0 > /proc/sys/user/max_inotify_watches && exec "$@"'
+    prefix = ("unshare", "--user", "--map-root-user", "--", "sh", "-c", script, "sh")
+    with Watching(None, prefix=prefix, ready=False) as watching:
+        until(lambda: watching.said("polling") or watching.process.poll() is not None)
+        if watching.process.poll() is not None:
+            pytest.skip("no user namespace here")
+        one.play(NEW, "continued")
+        until(lambda: kept(one), "it was polled")
+        assert watching.stop() == 0
+
+
+def test_output_as_text(one: Sides, run: Run) -> None:
+
+    with subprocess.Popen(command("watch", "--all"), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.send_signal(signal.SIGTERM)
+        lines += process.stdout.readlines()
+    text = "".join(line[10:] for line in lines)
+    assert text.startswith(f"{one.project}\n")
+    assert text.endswith("watching 1 project\nstopped\n"), text
+
+
+def test_the_memory_does_not_grow_with_the_passes(one: Sides, tmp_path: Path, run: Run) -> None:
+    more = [Sides(tmp_path / f"p{number}", run).play(OLD, "plain") for number in range(5)]
+
+    def resident(watching: Watching) -> int:
+        return int(Path(f"/proc/{watching.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    with Watching(None, "--settle", "0.02") as watching:
+        until(lambda: kept(one, *more))
+        sizes = []
+        for number in range(30):
+            each = more[number % 5]
+            (path,) = each.live.glob("*.jsonl")
+            with path.open("a") as file:
+                file.write(json.dumps({"type": "mode", "mode": f"mode {number}"}) + "\n")
+            until(lambda each=each: kept(each))
+            sizes.append(resident(watching))
+        assert watching.stop() == 0
+    assert sizes[-1] - sizes[9] < 4 << 20, sizes
