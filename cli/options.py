@@ -77,13 +77,13 @@ EVERYWHERE = ("workspace", "store", "format", "layout", "color", "no_pager")
 def shared_options(accepted: Collection[str], taken: Collection[str] = ()) -> list[click.Option]:
     """Return the shared options; those that are not accepted are hidden, and parsed to be refused with a hint.
 
-    ``taken``: spellings of the command's own options, as the ``-n`` of `log`.
+    ``taken``: spellings of the command's own options, as the ``-n`` of `log` and the ``--all`` of `recover`.
     """
     options = list(_shared_options())
     for option in options:
         option.hidden = option.name not in accepted
         option.opts = [name for name in option.opts if name not in taken]
-    return options
+    return [option for option in options if option.opts]
 
 
 def spelling(name: str) -> str:

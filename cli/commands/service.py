@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..service.managers import Manager, State
 
 _USUAL = ("/usr/local/bin", "/usr/bin", "/bin")
-"""Where services look for programs."""
+"""The directories in which services look for programs."""
 _AT = 11
 
 
@@ -46,7 +46,7 @@ _AT = 11
 @click.argument("action", type=click.Choice(["install", "status", "remove"]), metavar="ACTION")
 @click.pass_context
 def service(context: click.Context, action: str) -> None:
-    """Keep every project of yours with a service, show it, or remove it.
+    """Keep every project with a service of the system.
 
     ACTION is install, status or remove. The service runs `reconcile watch --all` from every login on: it is a unit of
     systemd's user manager, or an agent of launchd. It needs no administrator. Variables that name the places of

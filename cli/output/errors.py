@@ -79,7 +79,7 @@ def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "
 
 
 def report_failure(error: BaseException, *, as_json: bool, of: str = "") -> int:
-    """Print one of `FAILURES`, and return the exit code. ``of``: the one that has failed, of several formats or projects."""
+    """Print one of `FAILURES`, and return the exit code. ``of``: the format or project that has failed."""
     label = f"{_OF}{of}" if of else "error"
     if isinstance(error, ReconcileError):
         print_error(error.message, error.hint, as_json=as_json, label=label)

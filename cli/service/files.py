@@ -1,9 +1,9 @@
 """The file of the service: a unit of systemd, or a property list of launchd; written, and read again.
 
-Of systemd (systemd.service(5), systemd.exec(5), systemd.unit(5)) it takes for granted: words in double quotes, with
-C-like escapes; ``%`` begins a specifier unless it is doubled, also in quotes; ``$`` is not expanded in
-``Environment=``, nor in a command that begins with ``:``, which version 244 and later know. No program is started
-whose path has a quote, a backslash or a control character (seen with systemd-analyze of version 252).
+The rules of systemd are those of systemd.service(5), systemd.exec(5) and systemd.unit(5). A word may be in double
+quotes, and has C-like escapes there. ``%`` begins a specifier unless it is doubled, also in quotes. ``$`` is not
+expanded in ``Environment=``, nor in a command that begins with ``:``, which version 244 and later know. No program is
+started whose path has a quote, a backslash or a control character (seen with systemd-analyze of version 252).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_AGAIN = (2, 5)
 
 
 class Service(NamedTuple):
-    """What the file says: the path of the program, and the variables of its environment."""
+    """The content of the file: the path of the program, and the variables of its environment."""
 
     program: str
     environment: Mapping[str, str]

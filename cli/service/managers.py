@@ -1,4 +1,4 @@
-"""The programs that manage services: systemd's user manager, and launchd. Both are called as a person would.
+"""The programs that manage services: systemd's user manager, and launchd.
 
 ``systemctl --user`` answers only where a user manager runs: in a session of a login, not after ``su`` or in most
 containers. ``launchctl`` manages agents of ``gui/<uid>`` only while the user is logged in at the screen.
@@ -81,7 +81,7 @@ def _otherwise(program: str) -> str:
     return f"let the desktop's autostart or cron (@reboot) start it: {program} watch --all --quiet"
 
 
-def _called(*words: str) -> subprocess.CompletedProcess[str]:
+def _run_program(*words: str) -> subprocess.CompletedProcess[str]:
     """Call a program. Raises `OSError`, `subprocess.TimeoutExpired`."""
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=_PATIENCE)  # noqa: S603
 
@@ -89,7 +89,7 @@ def _called(*words: str) -> subprocess.CompletedProcess[str]:
 def _answer(*words: str) -> tuple[str | None, str]:
     """Call a program, and return its output; None if it has failed, with the reason."""
     try:
-        done = _called(*words)
+        done = _run_program(*words)
     except FileNotFoundError:
         return None, f"there is no {words[0]}"
     except (OSError, subprocess.TimeoutExpired) as error:

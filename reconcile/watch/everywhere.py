@@ -4,8 +4,7 @@ No project stays open between two passes, so that memory doesn't depend on their
 Claude Code's directory, in which new projects appear; every other known project has one of its own. Every hour all
 projects get a pass: for events that were missed, and for what expires.
 
-It takes for granted: a change below a watched directory raises an event, or the kernel says that events were lost; a
-program that replaces a file does so below the same directory.
+It takes for granted that a change below a watched directory raises an event, or that the kernel reports lost events.
 """
 
 from __future__ import annotations
@@ -89,14 +88,14 @@ _Key: TypeAlias = "Target | str"
 
 
 class _Project:
-    """What is remembered of a project between two passes."""
+    """The memory of a project between two passes."""
 
     def __init__(self, target: Target, emit: Callable[[WatchEvent, WatchStatus], None]) -> None:
         self.reporter = Reporter(lambda event, status: emit(replace(event, project=target.project), status))
         self.vanishing = Vanishing()
         self.told: set[str] = set()
         self.is_new = True
-        """What was set aside before the first pass is no news."""
+        """No pass was made yet: the items that are set aside by then are no news."""
 
 
 class HomeWatcher:
@@ -141,29 +140,29 @@ class HomeWatcher:
             while not self.queue.stop_requested:
                 self.queue.reopen_requested = False
                 try:
-                    found = every_project(self._request, self._only)
+                    known = every_project(self._request, self._only)
                 except OSError as error:
                     self._home.report_waiting(str(error))
                     self.queue.take(_CHECK)
                     continue
                 self._home.report_resumed()
-                with self._listening(found):
-                    self._go_on(found)
+                with self._listening(known):
+                    self._go_on(known)
         self._home.emit(WatchEvent(kind=EventKind.STOPPED))
 
-    def _go_on(self, found: Everywhere) -> None:
+    def _go_on(self, known: Everywhere) -> None:
         """Make a pass over all projects, then over those that change, until all are due again."""
-        begun, suspended, identity = time.monotonic_ns(), suspended_ns(), identity_of(found.programs)
-        self._tell_left_out(found)
-        self._visit_all(found.targets)
+        begun, suspended, identity = time.monotonic_ns(), suspended_ns(), identity_of(known.programs)
+        self._report_left_out(known)
+        self._visit_all(known.targets)
         until = begun + _HOUR
         if self._polling_until is not None:
             until = time.monotonic_ns() + max(_POLL, _SHARE * self._took)
         while not (self.queue.stop_requested or self.queue.reopen_requested):
             now = time.monotonic_ns()
-            if now >= until or identity_of(found.programs) != identity or suspended_ns() - suspended > SUSPENDED_NS:
+            if now >= until or identity_of(known.programs) != identity or suspended_ns() - suspended > SUSPENDED_NS:
                 return
-            self._visit_due(found, now)
+            self._visit_due(known, now)
             dues = (due for debouncer in self._pending.values() if (due := debouncer.due_at()) is not None)
             wait = min(until, now + _CHECK, *dues) - time.monotonic_ns()
             self._enqueue(self.queue.take(wait), time.monotonic_ns())
@@ -171,7 +170,7 @@ class HomeWatcher:
     # Events
 
     @contextmanager
-    def _listening(self, found: Everywhere) -> Iterator[None]:
+    def _listening(self, known: Everywhere) -> Iterator[None]:
         """Receive events while the block runs, if the system sends any; otherwise all projects are polled."""
         listeners: list[EventListener] = []
         now = time.monotonic_ns()
@@ -179,7 +178,7 @@ class HomeWatcher:
             if self._polling_until is None or now >= self._polling_until:
                 self._polling_until = None
                 try:
-                    for listener in self._listeners(found):
+                    for listener in self._listeners(known):
                         listeners.append(listener)
                         listener.start()
                     self._home.report_events()
@@ -191,11 +190,11 @@ class HomeWatcher:
             for listener in listeners:
                 listener.stop()
 
-    def _listeners(self, found: Everywhere) -> Iterator[EventListener]:
-        sides: dict[Side, str] = {Side.WORKSPACE: found.programs}
+    def _listeners(self, known: Everywhere) -> Iterator[EventListener]:
+        sides: dict[Side, str] = {Side.WORKSPACE: known.programs}
         if self._only in (None, FORMAT):
             yield EventListener(sides, self._on_event(None), self.queue.reopen)
-        for target in found.targets:
+        for target in known.targets:
             if target.format != FORMAT and (roots := self._roots(target)) is not None:
                 sides = {Side.STORE: roots.store_conversations, Side.WORKSPACE: roots.workspace_conversations}
                 places = get_format(target.format).places
@@ -216,9 +215,9 @@ class HomeWatcher:
     def _enqueue(self, events: Iterable[tuple[_Source, str]], now: int) -> None:
         for (target, side), path in events:
             name, _, inner = path.partition("/") if target is None else ("", "", path)
-            found = target_of(get_format(FORMAT if target is None else target.format), inner)
-            if found is not None:
-                self._debouncer(target or name).touch(found.conversation, side, found.directories, now)
+            changed = target_of(get_format(FORMAT if target is None else target.format), inner)
+            if changed is not None:
+                self._debouncer(target or name).touch(changed.conversation, side, changed.directories, now)
 
     def _debouncer(self, key: _Key) -> Debouncer:
         return self._pending.setdefault(key, Debouncer(self._timings.quiet, self._timings.at_most))
@@ -239,7 +238,7 @@ class HomeWatcher:
                 WatchEvent(kind=EventKind.WATCHING, message=f"{len(targets)} project{'' if len(targets) == 1 else 's'}")
             )
 
-    def _visit_due(self, found: Everywhere, now: int) -> None:
+    def _visit_due(self, known: Everywhere, now: int) -> None:
         for key, debouncer in list(self._pending.items()):
             if self.queue.stop_requested or not debouncer.is_due(now):
                 continue
@@ -247,14 +246,14 @@ class HomeWatcher:
             moving = debouncer.in_flight
             if not debouncer:
                 del self._pending[key]
-            if (target := self._target_of(key, found)) is not None:
+            if (target := self._target_of(key, known)) is not None:
                 self._pass(target, moving, key)
 
-    def _target_of(self, key: _Key, found: Everywhere) -> Target | None:
+    def _target_of(self, key: _Key, known: Everywhere) -> Target | None:
         if isinstance(key, Target):
             return key
         try:
-            return project_of_directory(os.path.join(found.programs, key), found.targets)
+            return project_of_directory(os.path.join(known.programs, key), known.targets)
         except OSError as error:
             self._home.report_waiting(str(error))
             return None
@@ -332,8 +331,8 @@ class HomeWatcher:
         reporter.report_notes(run.plan, run.is_about, outcome.run, are_old=project.is_new)
         project.is_new = False
 
-    def _tell_left_out(self, found: Everywhere) -> None:
-        for path, why in found.left_out:
+    def _report_left_out(self, known: Everywhere) -> None:
+        for path, why in known.left_out:
             message = f"left out: {path}: {why}"
             if message not in self._told:
                 self._told.add(message)

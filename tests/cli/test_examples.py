@@ -39,12 +39,12 @@ def lost_checkout(place: Path, run: Run) -> None:
     shutil.rmtree(place)
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"brief", "merge-driver", "review", "watch"}))
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"brief", "merge-driver", "review", "service", "watch"}))
 def test_the_examples_of_a_command_run(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other; the id of the demo's only run takes the place of theirs.
 
     Those of review need a terminal (tests/cli/review/test_command.py), those of merge-driver a merge
-    (tests/stories/test_git_merge_driver.py).
+    (tests/stories/test_git_merge_driver.py), those of service a manager of services (tests/stories/test_service.py).
     """
     demo(tmp_path, run, monkeypatch)
     subprocess.run(["git", "init", "-q"], check=True)

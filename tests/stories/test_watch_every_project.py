@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,7 +179,7 @@ def test_the_memory_does_not_grow_with_the_passes(one: Sides, tmp_path: Path, ru
             (path,) = each.live.glob("*.jsonl")
             with path.open("a") as file:
                 file.write(json.dumps({"type": "mode", "mode": f"mode {number}"}) + "\n")
-            until(lambda each=each: kept(each))
+            until(partial(kept, each))
             sizes.append(resident(watching))
         assert watching.stop() == 0
     assert sizes[-1] - sizes[9] < 4 << 20, sizes

@@ -27,6 +27,7 @@ STORIES: tuple[Story, ...] = (
         "maintain/vault": (Shot("vault"), Shot("vault --prune --older-than 6m --dry-run")),
         "maintain/checkouts": (Shot("checkouts"),),
         "for-git/hooks": (Shot("hooks --help"),),
+        "maintain/service": (Shot("service --help"),),
         "for-git/merge-driver": (Shot("merge-driver --help"),),
         "for-git/textconv": (Shot("textconv --help"),),
         "recover/undo": (Shot("undo", "y\n"),),
