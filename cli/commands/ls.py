@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 from msgspec import to_builtins
@@ -23,18 +23,23 @@ from ..output.words import state_word
 from ..run import opened, selected, top_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from reconcile.inspect.listing import Row
     from reconcile.inspect.record_listing import RecordRow
     from reconcile.inspect.session_listing import SessionRow
     from reconcile.inspect.thread_listing import ThreadRow
 
+    from ..arguments import Options
+
+_R = TypeVar("_R")
 
 OBJECTIVE = 40
 UNTITLED = "(no title)"
 _FAR_MS = 1e14
 """Times (ms) from here on are outside of the calendar."""
+_NO_BRANCH = "HEAD"
+"""Claude Code writes this without a branch, also outside of a repository."""
 
 
 @click.command(
@@ -115,9 +120,10 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
     _show(rows, states, Style.choose(options.color), after, with_root=not is_tree and root is None and not archived)
 
 
-def _json(row: Row | ThreadRow | SessionRow) -> dict[str, object]:
+def _json(row: object) -> dict[str, object]:
+    """Return a row without its drawing."""
     document: dict[str, object] = to_builtins(row)
-    del document["branch"]
+    document.pop("branch", None)
     return document
 
 
@@ -141,7 +147,7 @@ def _show(
     ]
     cells = [
         (
-            row.branch + shorten(clean(row.title or UNTITLED), MAX_COLUMNS),
+            row.branch + _title(row.title),
             clean(row.conversation),
             "?" if row.events is None else str(row.events),
             clean((row.last or "")[:19].replace("T", " ")),
@@ -154,27 +160,41 @@ def _show(
     show_paged([*table(columns[:shown], [row[:shown] for row in cells], style), *after], style)
 
 
+def _print(
+    context: click.Context,
+    name: str,
+    rows: Sequence[_R],
+    columns: Sequence[Column],
+    cells: Callable[[_R], tuple[str, ...]],
+) -> NoReturn:
+    """Print the rows of a format with fixed places, and end the command; ``name`` is what they are in the plural."""
+    options = options_of(context)
+    if options.json:
+        print_document(options, {"format": f"reconcile.{name}/1", name: [_json(row) for row in rows]})
+    elif not rows:
+        click.echo(f"no {name}")
+    else:
+        style = Style.choose(options.color)
+        show_paged(table(columns, [cells(row) for row in rows], style), style)
+    context.exit(ExitCode.DONE)
+
+
+def _options_given(options: Options, *names: str) -> str:
+    """Return the options of those names that are given, as typed."""
+    return ", ".join(f"--{name}" for name in names if getattr(options, name))
+
+
 def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
-    """Print the threads of Leslie, and end the command. ``other``: an option was given that it doesn't have."""
+    """Print the threads of Leslie. ``other``: an option was given that it doesn't have."""
     from reconcile.adapters.leslie.files import project_at, read_leslie
     from reconcile.inspect.thread_listing import list_threads
 
     options = options_of(context)
-    given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
+    given = _options_given(options, "store", "layout", "only", "below")
     if other or given:
-        unknown = ", ".join(given) or "--root and --archived"
+        unknown = given or "--root and --archived"
         raise click.UsageError(f"ls lists all leslie threads, flat or with --tree: leave out {unknown}")
     rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
-    if options.json:
-        print_document(options, {"format": "reconcile.threads/1", "threads": [_json(row) for row in rows]})
-    elif not rows:
-        click.echo("no threads")
-    else:
-        _show_threads(rows, Style.choose(options.color))
-    context.exit(ExitCode.DONE)
-
-
-def _show_threads(rows: tuple[ThreadRow, ...], style: Style) -> None:
     columns = (
         Column("Title", shrinks=True),
         Column("Id"),
@@ -183,18 +203,22 @@ def _show_threads(rows: tuple[ThreadRow, ...], style: Style) -> None:
         Column("References", shrinks=True, drops=True),
         Column("Depends on", shrinks=True, drops=True),
     )
-    cells = [
-        (
-            row.branch + shorten(clean(row.title or UNTITLED), MAX_COLUMNS),
-            clean(row.thread),
-            clean(row.status or ""),
-            shorten(clean(row.objective_title or row.objective or ""), OBJECTIVE),
-            clean(", ".join(row.references)),
-            clean(_depends(row)),
-        )
-        for row in rows
-    ]
-    show_paged(table(columns, cells, style), style)
+    _print(context, "threads", rows, columns, _thread_cells)
+
+
+def _thread_cells(row: ThreadRow) -> tuple[str, ...]:
+    return (
+        row.branch + _title(row.title),
+        clean(row.thread),
+        clean(row.status or ""),
+        shorten(clean(row.objective_title or row.objective or ""), OBJECTIVE),
+        clean(", ".join(row.references)),
+        clean(_depends(row)),
+    )
+
+
+def _title(title: str | None) -> str:
+    return shorten(clean(title or UNTITLED), MAX_COLUMNS)
 
 
 def _depends(row: ThreadRow) -> str:
@@ -204,75 +228,65 @@ def _depends(row: ThreadRow) -> str:
 
 
 def _list_records(context: click.Context, *, other: bool) -> NoReturn:
-    """Print the records of Claudesidian, and end the command. ``other``: an option was given that it doesn't have."""
+    """Print the records of Claudesidian. ``other``: an option was given that it doesn't have."""
     from reconcile.inspect.record_listing import list_records
 
     options = options_of(context)
-    given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
+    given = _options_given(options, "layout", "only", "below")
     if other or given:
-        unknown = ", ".join(given) or "--tree without --html, --root and --archived"
+        unknown = given or "--tree without --html, --root and --archived"
         raise click.UsageError(f"ls lists all claudesidian records: leave out {unknown}")
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
         rows = list_records(session.planning_context(session.scan(), policy_of(options, settings)).views.values())
-    if options.json:
-        print_document(options, {"format": "reconcile.records/1", "records": to_builtins(rows)})
-    elif not rows:
-        click.echo("no records")
-    else:
-        style = Style.choose(options.color)
-        columns = (
-            Column("Title", shrinks=True),
-            Column("Id"),
-            Column("Holds", shrinks=True, drops=True),
-            Column("Last used", drops=True),
-            Column("Where"),
-        )
-        show_paged(table(columns, list(map(_cells, rows)), style), style)
-    context.exit(ExitCode.DONE)
+    columns = (
+        Column("Title", shrinks=True),
+        Column("Id"),
+        Column("Holds", shrinks=True, drops=True),
+        Column("Last used", drops=True),
+        Column("Where"),
+    )
+    _print(context, "records", rows, columns, _record_cells)
+
+
+def _record_cells(row: RecordRow) -> tuple[str, ...]:
+    last = format_time(int(row.last_ms) * 1_000_000) if 0 < row.last_ms < _FAR_MS else ""
+    return (shorten(clean(row.title or ""), MAX_COLUMNS), clean(row.record), row.holds, last, row.where)
 
 
 def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
-    """Print the sessions of Claude Code, and end the command. ``other``: an option was given that it doesn't have."""
+    """Print the sessions of Claude Code. ``other``: an option was given that it doesn't have."""
     from reconcile.inspect.session_checks import expiry
     from reconcile.inspect.session_listing import list_sessions
 
     options = options_of(context)
-    given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
+    given = _options_given(options, "layout", "only", "below")
     if other or given:
-        raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {', '.join(given) or '--root'}")
+        raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {given or '--root'}")
     roots = find_roots(options)
-    settings = settings_of(roots)
     days, _, _ = expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)
-    with open_session(roots, settings, readonly=True) as session:
-        views = session.planning_context(session.scan(), policy_of(options, settings)).views
-        rows = list_sessions(views.values(), days, session.now_ns(), tree=tree)
-    if options.json:
-        print_document(options, {"format": "reconcile.sessions/1", "sessions": [_json(row) for row in rows]})
-    elif not rows:
-        click.echo("no sessions")
-    else:
-        style = Style.choose(options.color)
-        columns = (
-            Column("Title", shrinks=True),
-            Column("Id"),
-            Column("Size", right=True, drops=True),
-            Column("Last used", drops=True),
-            Column("Where"),
-            Column("Deleted in", drops=True),
-        )
-        show_paged(table(columns, list(map(_session_cells, rows)), style), style)
-    context.exit(ExitCode.DONE)
+    rows = list_sessions(roots, settings_of(roots).ignore, days, time.time_ns(), tree=tree)
+    columns = (
+        Column("Title", shrinks=True),
+        Column("Id"),
+        Column("Branch", shrinks=True, drops=True),
+        Column("Size", right=True, drops=True),
+        Column("Last activity", drops=True),
+        Column("Where"),
+        Column("Deleted in", drops=True),
+    )
+    _print(context, "sessions", rows, columns, _session_cells)
 
 
 def _session_cells(row: SessionRow) -> tuple[str, ...]:
-    title = row.branch + shorten(clean(row.title or UNTITLED), MAX_COLUMNS)
     left = "" if row.days_left is None else f"{row.days_left} day{'' if row.days_left == 1 else 's'}"
-    name = row.record.rpartition("/")[2].removesuffix(".jsonl")
-    return (title, clean(name), size(row.bytes), format_time(row.last_ns), row.where, left)
-
-
-def _cells(row: RecordRow) -> tuple[str, ...]:
-    last = format_time(int(row.last_ms) * 1_000_000) if 0 < row.last_ms < _FAR_MS else ""
-    return (shorten(clean(row.title or ""), MAX_COLUMNS), clean(row.record), row.holds, last, row.where)
+    return (
+        row.branch + _title(row.title),
+        clean(row.record.rpartition("/")[2].removesuffix(".jsonl")),
+        "" if row.git_branch in (None, _NO_BRANCH) else clean(row.git_branch),
+        size(row.bytes),
+        format_time(row.activity_ns),
+        row.where,
+        left,
+    )

@@ -5,9 +5,11 @@ Each builds a request of `reconcile.model.policy`, or decisions, from its option
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
+from uuid import uuid4
 
 import click
 from msgspec.structs import replace
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
 )
 @click.argument("conversation", metavar="ID", shell_complete=IDS)
 @click.option("--from", "start", metavar="T", help="Copy events since T: 2026-01-31, 2026-01-31T12:00:00Z, 3d.")
-@click.option("--until", "end", metavar="T", help="Copy events up to T.")
+@click.option("--until", "end", metavar="T", help="Copy events up to T; of Claude Code, also the uuid of a line.")
 @click.option("--last", type=click.IntRange(min=0), metavar="N", help="Copy the last N turns; 0: none.")
 @click.option("--title", help="Title of the fork (default: the source's).")
 @click.option("--local", is_flag=True, help="Keep it out of the workspace.")
@@ -81,15 +83,21 @@ def fork(
 ) -> None:
     """Create a child conversation from all or some events.
 
-    The child of ID gets a new id. It is published below its parent if the workspace has the parent.
+    The child of ID gets a new id. It is published below its parent if the workspace has the parent. A fork of a
+    session of Claude Code is a new session, which begins with the lines of ID.
     """
     if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
         raise click.UsageError("--title: the title is not UTF-8")
     now_ns = time.time_ns()
-    part = EventSelection(parse_time(start, now_ns), parse_time(end, now_ns), last)
+    event = end.lower() if end is not None and _UUID.fullmatch(end) else None
+    part = EventSelection(parse_time(start, now_ns), None if event else parse_time(end, now_ns), last, event)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         (source,) = _chosen(context, engine, "conversation", conversation)
+        if engine.session.format.places is not None:
+            return replace(policy, request=ForkRequest(source, part, title, local, uuid=str(uuid4())))
+        if event is not None:
+            raise click.UsageError(f"--until {end}: {engine.session.format.name} events have no id; name a time")
         return replace(policy, request=ForkRequest(source, part, title, local))
 
     _run(context, adjust)
@@ -468,6 +476,7 @@ def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> 
     print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({steps})")
 
 
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NAMED = 5
 """Number of conversations that a message about git names."""
 

@@ -16,7 +16,7 @@ from reconcile.model.names import CHILDREN
 from reconcile.state.directory import data_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 _STORES = "stores"
@@ -69,6 +69,8 @@ class Roots(NamedTuple):
     """The symbolic link to the store that a run makes, so that the store is found by it later; empty: none."""
     leads_to: str = ""
     """The target of the store's side, if it was a symbolic link when it was located."""
+    workspace_of: Callable[[str], str] | None = None
+    """Returns the workspace of another checkout; None: it is at the same place in that one."""
 
     @property
     def is_in_project(self) -> bool:
@@ -91,12 +93,10 @@ class Roots(NamedTuple):
 
     def in_checkout(self, project: str) -> Roots:
         """Return the sides with the workspace of another checkout, without its identity."""
-        if self.is_in_project:
-            workspace = os.path.normpath(os.path.join(project, os.path.relpath(self.workspace, self.project)))
+        if self.workspace_of is not None:
+            workspace = self.workspace_of(project)
         else:
-            from reconcile.formats.claude_code.names import directory_name  # here: other formats need no name
-
-            workspace = os.path.join(os.path.dirname(self.workspace), directory_name(os.path.realpath(project)))
+            workspace = os.path.normpath(os.path.join(project, os.path.relpath(self.workspace, self.project)))
         return self._replace(workspace=workspace, project=project, workspace_identity="")
 
     @property

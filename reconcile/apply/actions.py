@@ -438,7 +438,7 @@ class DirectoryRemoval(Struct):
                 self.stage.check(expect)
         except DriftError as drift:
             self._put_back(aside, str(drift))
-        self.stage.remove_empty_parents(target)
+        self.stage.remove_empty_parents(target, self.stage.folders_of(self.action.conversation))
         with contextlib.suppress(OSError):  # it has left its place; the end of the run cleans up the rest
             self.root.remove_entries(entries)
 

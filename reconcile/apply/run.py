@@ -26,7 +26,7 @@ from reconcile.apply.recorder import (
     preserved_version,
     unfinished_requests,
 )
-from reconcile.apply.staging import Stage, clean_staging, is_staged, staging_name
+from reconcile.apply.staging import Stage, clean_staging, folders_of, is_staged, staging_name
 from reconcile.errors import ReconcileError
 from reconcile.fs.mutations import Root
 from reconcile.fs.paths import is_directory
@@ -211,6 +211,7 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Pl
         unit_of=site.format.unit_of,
         id_of=site.format.id_of,
         metadata_file=site.format.metadata_file,
+        folders_of=partial(folders_of, site.format),
         contents=plan.contents,
     )
 

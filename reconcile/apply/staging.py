@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from reconcile.fs.files import Fingerprint
     from reconcile.fs.mutations import Root
     from reconcile.index.rows import Files
+    from reconcile.model.format import Format
     from reconcile.model.plan import Action, Precondition, Write
     from reconcile.model.snapshot import Digest
     from reconcile.state.journal import Step
@@ -101,7 +102,13 @@ def clean_staging(
     return versions
 
 
-def remove_empty_parents(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
+def folders_of(fmt: Format, conversation: str) -> int:
+    """Return the number of folders above a record that are there only for the one that it belongs to."""
+    places = fmt.places
+    return conversation.count("/") if places is not None and places.owner(conversation) is not None else 0
+
+
+def remove_empty_parents(steps: Iterable[Step], roots: Mapping[Side, Root], fmt: Format) -> None:
     """Remove the directories that the moves and removals of a run have left empty.
 
     See docs/design/formats/jp.md#edge-case-93.
@@ -110,7 +117,7 @@ def remove_empty_parents(steps: Iterable[Step], roots: Mapping[Side, Root]) -> N
         action = json.loads(step.record)
         left = place_from_json(action["source"] or action["target"])
         if left.side in roots:
-            roots[left.side].remove_empty_parents(left.path)
+            roots[left.side].remove_empty_parents(left.path, folders_of(fmt, step.conversation))
             for gone in map(place_from_json, action["removes"]):
                 roots[gone.side].remove_empty_parents(gone.path, step.unit.count("/"))
 
@@ -228,6 +235,8 @@ class Stage(Struct, kw_only=True):
     id_of: Callable[[str], str | None]
     metadata_file: str
     """The name of the metadata file; empty if a record may be a single file (`Format.metadata_file`)."""
+    folders_of: Callable[[str], int]
+    """Returns the folders that a record leaves when it is removed (`folders_of`)."""
     contents: Mapping[Place, tuple[Fingerprint, bytes]] = field(default_factory=dict)
     """Sources that were read before, each with its fingerprint from before that."""
     numbers: int = 0

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.baseline import WorldState
+    from reconcile.model.format import Places
     from reconcile.model.plan import Conflict, Item, Note, Plan
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import Digest
+    from reconcile.model.snapshot import Content, Digest
     from reconcile.planning.incremental.scope import SnapshotIndex
     from reconcile.planning.rules.guards import Whole
 
@@ -80,10 +81,13 @@ def _unchecked_plan(
 ) -> Plan:
     now_ns = session.now_ns() if now_ns is None else now_ns
     policy = session.surroundings(policy)
-    if session.format.places is not None and isinstance(policy.request, _OF_A_TREE):
-        raise RequestError(
-            f"{session.format.name} records have no parents and no events, so this command does not apply"
-        )
+    if (places := session.format.places) is not None:
+        if isinstance(policy.request, ForkRequest) and places.can_fork(policy.request.id):
+            return _plan_of_record_fork(session, policy.request, places, world, policy, now_ns, whole)
+        if isinstance(policy.request, _OF_A_TREE):
+            raise RequestError(
+                f"{session.format.name} records have no parents and no events, so this command does not apply"
+            )
     match policy.request:
         case UndoRequest(run):
             from reconcile.engine.run_history import find_run, past_run  # here and below: most runs have no request
@@ -131,6 +135,30 @@ def _plan_of_request(
         return without_git(
             plan_branch(planning, request, session.contents(planning.views[request.id])[0]), policy.git_busy
         )
+    except RefusedError as error:
+        raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
+
+
+def _plan_of_record_fork(
+    session: Session,
+    request: ForkRequest,
+    places: Places,
+    world: WorldState,
+    policy: Policy,
+    now_ns: int,
+    whole: Whole | None,
+) -> Plan:
+    from reconcile.planning.requests.fork_record import plan_record_fork, records_of
+
+    planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns, whole=whole)
+    contents: dict[str, Content] = {}
+    for record in records_of(planning, request.id, places):
+        store, workspace = session.contents(planning.views[record])
+        (contents[record],) = (workspace or store).values()  # the program continues its own file
+    if request.id not in contents:  # from a saved plan
+        raise RequestError(f"{request.id} is on neither side any more", "see what runs did: reconcile log")
+    try:
+        return plan_record_fork(planning, request, places, contents)
     except RefusedError as error:
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 

@@ -362,7 +362,8 @@ class Engine:
         named, state, fmt = named_by(policy), self.session.state, self.session.format
         if named is None or policy.request is None:
             return named
-        from reconcile.model.policy import RestoreRequest, UndoRequest  # here and below: a plain run has no request
+        # here and below: a plain run has no request
+        from reconcile.model.policy import ForkRequest, RemoveRequest, RestoreRequest, UndoRequest
 
         match policy.request:
             case UndoRequest(run):
@@ -373,6 +374,8 @@ class Engine:
                 from reconcile.engine.versions import find_versions
 
                 return named.union(version.conversation for version in find_versions(state, name, fmt))
+            case RemoveRequest() | ForkRequest() if (places := fmt.places) is not None:
+                return named.union(id_ for id_ in self.known.conversations() if places.owner(id_) in named)
             case _:
                 return named
 

@@ -90,6 +90,10 @@ class FixedPlaces(ABC):
         """True: the program knows no other place, unless a format overrides this."""
         return True
 
+    def owner(self, conversation: str) -> str | None:  # noqa: ARG002
+        """Return None: no record belongs to another one, unless a format overrides this."""
+        return None
+
     def is_log(self, conversation: str) -> bool:  # noqa: ARG002
         """Return False: the content of a record is kept, unless a format overrides this."""
         return False
@@ -209,7 +213,11 @@ class FixedPlaces(ABC):
         """Return the store's mtime, unless a format overrides this."""
         return mtime_ns
 
-    def forked(self, conversation: str, content: bytes) -> tuple[str, bytes]:  # noqa: ARG002
+    def can_fork(self, conversation: str) -> bool:  # noqa: ARG002
+        """Return False: records are not forked, unless a format overrides this."""
+        return False
+
+    def forked(self, conversation: str, content: bytes, new: str | None = None) -> tuple[str, bytes]:  # noqa: ARG002
         """Raise `ValueError`: records are not forked, unless a format overrides this."""
         raise ValueError("records of this format can't be forked")
 
@@ -230,6 +238,10 @@ class FixedPlaces(ABC):
     def is_busy(self, conversation: str, inputs: object) -> bool:  # noqa: ARG002
         """Tell whether the program locks this record, unless a format overrides this."""
         return self.lock_name(conversation) is not None
+
+    def holder(self, conversation: str, inputs: object) -> str:  # noqa: ARG002
+        """Return no process: none is known, unless a format overrides this."""
+        return ""
 
     def mend(
         self,

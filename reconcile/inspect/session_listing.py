@@ -1,27 +1,44 @@
-"""The listing of Claude Code's sessions for ``ls``: title, size, last use, and the days until the next sweep."""
+"""The listing of Claude Code's sessions for ``ls``: title, branch, last activity, and the days until the next sweep.
+
+Of each session, the first and the last 64 KB are read (`reconcile.formats.claude_code.ends`); of those that share their
+beginning with another one, the whole file, but only for the tree.
+"""
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from reconcile.formats.claude_code.format import owner_of
-from reconcile.inspect.listing import sides_of
+from reconcile.formats.claude_code.ends import END, Ends, ends_of
+from reconcile.formats.claude_code.format import ClaudeCodeFormat, owner_of
+from reconcile.formats.claude_code.lineage import Lineage, families, parents
+from reconcile.formats.jp.times import instant_ns
+from reconcile.fs.hashing import chunks_of
+from reconcile.fs.paths import is_absence, open_regular
+from reconcile.inspect.listing import draw_tree
+from reconcile.model.format import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from reconcile.planning.rules.views import View
+    from reconcile.adapters.roots import Roots
+    from reconcile.model.format import Places
 
 _DAY_NS = 86_400 * 10**9
+_LINES = ".jsonl"
+_NO_ENDS = Ends(None, "", "", ())
 
 
 class SessionRow(Struct, frozen=True):
     """One session, or a subagent of the session above it. ``beside``: files below the session's directory.
 
-    ``bytes`` is the size of its file. ``days_left``: days after which the program deletes it; None if it is not in the
-    workspace, or for a subagent.
+    ``bytes`` and ``last_ns`` are the size and the mtime of its file, ``activity_ns`` the time of its last line, or the
+    mtime. ``parent`` is the session that it was forked from, or whose subagent it is; it is known in the tree only.
+    ``days_left``: days after which the program deletes it; None if it is not in the workspace, or for a subagent.
     """
 
     branch: str
@@ -32,43 +49,145 @@ class SessionRow(Struct, frozen=True):
     beside: int
     where: str
     days_left: int | None
+    git_branch: str | None
+    activity_ns: int
+    parent: str | None
 
 
-def list_sessions(views: Iterable[View], days: int, now_ns: int, *, tree: bool) -> tuple[SessionRow, ...]:
-    """Return the sessions of both sides, last used first; with ``tree``, each with its subagents below it."""
-    sessions: dict[str, View] = {}
-    beside: dict[str, list[View]] = {}
-    for view in views:
-        if view.store.main is None and view.workspace.main is None:
+class _File(Struct, frozen=True):
+    """A record's file, in the workspace if it is there, and the sides that have it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    where: str
+
+
+def list_sessions(
+    roots: Roots, ignore: tuple[str, ...], days: int, now_ns: int, *, tree: bool
+) -> tuple[SessionRow, ...]:
+    """Return the sessions of both sides, last used first; with ``tree``, below each its subagents and its forks.
+
+    ``days`` are those after which the program deletes a session. Raises `OSError` if a directory can't be listed, or a
+    file can't be read.
+    """
+    places = ClaudeCodeFormat(ignore)
+    files = _files(roots, places)
+    beside: dict[str, list[str]] = {}
+    for record in files:
+        if (owner := places.owner(record)) is not None:
+            beside.setdefault(owner, []).append(record)
+    shown = [record for record in files if owner_of(record) == record]
+    if tree:
+        shown += [
+            record for owner, below in beside.items() if owner in files for record in below if places.is_log(record)
+        ]
+    ends = {record: _ends(files[record]) for record in shown}
+    above = {record: owner for record in shown if (owner := places.owner(record)) is not None}
+    if tree:
+        above |= _forks(files, {record: ends[record].first for record in shown if record not in above})
+    rows = {}
+    for record in shown:
+        file, facts, is_session = files[record], ends[record], owner_of(record) == record
+        left = max(0, days - (now_ns - file.mtime_ns) // _DAY_NS)
+        rows[record] = SessionRow(
+            "",
+            record,
+            facts.title,
+            file.size,
+            file.mtime_ns,
+            len(beside.get(record, ())),
+            file.where,
+            left if is_session and file.where != "store" else None,
+            facts.branch or None,
+            _activity_ns(facts, file),
+            above.get(record),
+        )
+    return tuple(_arranged(rows))
+
+
+def _files(roots: Roots, places: Places) -> dict[str, _File]:
+    """Return the records of both sides by their paths."""
+    stored = dict(_walk(roots.store_conversations, places))
+    files = {}
+    for record, entry in _walk(roots.workspace_conversations, places):
+        where = "workspace" if stored.pop(record, None) is None else "both"
+        files[record] = _file(entry, where)
+    return files | {record: _file(entry, "store") for record, entry in stored.items()}
+
+
+def _file(entry: os.DirEntry[str], where: str) -> _File:
+    status = entry.stat(follow_symlinks=False)
+    return _File(entry.path, status.st_size, status.st_mtime_ns, where)
+
+
+def _walk(root: str, places: Places, path: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the files of a side that are records."""
+    if not path and os.path.islink(root):
+        return
+    try:
+        with os.scandir(os.path.join(root, path)) as listed:
+            entries = list(listed)
+    except OSError as error:
+        if is_absence(error):
+            return
+        raise
+    for entry in entries:
+        below, is_directory = f"{path}/{entry.name}" if path else entry.name, entry.is_dir(follow_symlinks=False)
+        if not is_directory and not entry.is_file(follow_symlinks=False):
             continue
-        owner = owner_of(view.id)
-        if owner is not None and owner == view.id:
-            sessions[owner] = view
-        elif owner is not None:
-            beside.setdefault(owner, []).append(view)
-    rows: list[SessionRow] = []
-    for owner, view in sorted(sessions.items(), key=lambda pair: (-_file(pair[1])[1], pair[0])):
-        below = beside.get(owner, [])
-        rows.append(_row(view, "", len(below), days, now_ns))
-        agents = [view for view in below if view.id.endswith(".jsonl")] if tree else []
-        for number, agent in enumerate(sorted(agents, key=lambda agent: (_file(agent)[1], agent.id)), 1):
-            branch = "└── " if number == len(agents) else "├── "
-            rows.append(_row(agent, branch, 0, None, now_ns))
-    return tuple(rows)
+        kind = places.entry(below, directory=is_directory)
+        if kind is Entry.ENTER:
+            yield from _walk(root, places, below)
+        elif kind is Entry.RECORD:
+            yield below, entry
 
 
-def _row(view: View, branch: str, beside: int, days: int | None, now_ns: int) -> SessionRow:
-    size, last_ns = _file(view)
-    facts = view.workspace.metadata or view.store.metadata
-    left = None
-    if days is not None and view.workspace.main is not None:
-        left = max(0, days - (now_ns - last_ns) // _DAY_NS)
-    return SessionRow(branch, view.id, facts.title if facts else None, size, last_ns, beside, sides_of(view), left)
+def _ends(file: _File) -> Ends:
+    """Read the ends of a file; nothing is known of one that went meanwhile."""
+    try:
+        with open_regular(file.path) as opened:
+            fd = opened.fileno()
+            if file.size <= 2 * END:
+                return ends_of(os.pread(fd, 2 * END, 0))
+            return ends_of(os.pread(fd, END, 0), os.pread(fd, END, file.size - END))
+    except FileNotFoundError:
+        return _NO_ENDS
 
 
-def _file(view: View) -> tuple[int, int]:
-    """Return the size and the mtime (ns) of a record, in the workspace if it is there."""
-    copy = view.workspace.main or view.store.main
-    assert copy is not None  # noqa: S101 - only such views are listed
-    (file,) = copy.files
-    return file.size, file.mtime_ns
+def _forks(files: Mapping[str, _File], first: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return the record that each fork was made from."""
+    uuids = {record.removesuffix(_LINES): known for record, known in first.items()}
+    above: dict[str, str] = {}
+    for family in families(uuids):
+        lines = {session: _lineage(files[session + _LINES]) for session in family}
+        above |= {fork + _LINES: parent + _LINES for fork, parent in parents(lines, uuids).items()}
+    return above
+
+
+def _lineage(file: _File) -> Lineage:
+    used = datetime.fromtimestamp(file.mtime_ns / 10**9, UTC).isoformat(timespec="milliseconds")
+    with open_regular(file.path) as opened:
+        return Lineage.of(chunks_of(opened.fileno()), used.replace("+00:00", "Z"))
+
+
+def _activity_ns(ends: Ends, file: _File) -> int:
+    at_ns = instant_ns(ends.last) if ends.last else None
+    return file.mtime_ns if at_ns is None else at_ns
+
+
+def _arranged(rows: Mapping[str, SessionRow]) -> Iterator[SessionRow]:
+    """Yield the rows, last used first; below each, drawn as a tree, its subagents in their order, and its forks."""
+    below: dict[str, list[str]] = {}
+    for record, row in rows.items():
+        if row.parent is not None:
+            below.setdefault(row.parent, []).append(record)
+
+    def ordered(records: Iterable[str]) -> list[str]:
+        subagents = sorted((rows[each].activity_ns, each) for each in records if owner_of(each) != each)
+        sessions = sorted((-rows[each].activity_ns, each) for each in records if owner_of(each) == each)
+        return [each for _, each in (*subagents, *sessions)]
+
+    tops = [record for record, row in rows.items() if row.parent is None]
+    for record, branch in draw_tree(ordered(tops), lambda parent: ordered(below.get(parent, ()))):
+        yield replace(rows[record], branch=branch)

@@ -18,16 +18,20 @@ if TYPE_CHECKING:
 
 
 class EventSelection(Struct, frozen=True):
-    """The part of a stream that a fork keeps: events of a range of times (ns, inclusive), or the ``last`` turns."""
+    """The part of a stream that a fork keeps: events of a range of times (ns, inclusive), or the ``last`` turns.
+
+    ``event`` is the id of its last event, in a format whose events have ids.
+    """
 
     from_ns: int | None = None
     until_ns: int | None = None
     last: int | None = None
+    event: str | None = None
 
     @property
     def whole(self) -> bool:
         """Whether the fork keeps the whole stream."""
-        return self.from_ns is None and self.until_ns is None and self.last is None
+        return self == EventSelection()
 
 
 class Summary(Struct, frozen=True):
@@ -107,6 +111,9 @@ class Places(Protocol):
     def is_derived(self, conversation: str) -> bool:
         """Return whether a record is derived from the others: each workspace has its own then, and the store none."""
 
+    def owner(self, conversation: str) -> str | None:
+        """Return the record that a record belongs to: both are removed and forked together. None if to no other one."""
+
     @property
     def is_shared(self) -> bool:
         """Whether a workspace gets the records that only the store has, unless it had them before."""
@@ -133,8 +140,14 @@ class Places(Protocol):
         None: the versions can't be merged, and the decision table applies. A fault: a person has to decide.
         """
 
-    def forked(self, conversation: str, content: bytes) -> tuple[str, bytes]:
-        """Return the id and the content of a continuation as a record of its own; equal for equal content."""
+    def can_fork(self, conversation: str) -> bool:
+        """Return whether ``fork`` can copy this record under a new id."""
+
+    def forked(self, conversation: str, content: bytes, new: str | None = None) -> tuple[str, bytes]:
+        """Return the id and the content of a record in its fork, or in the one of the record that it belongs to.
+
+        ``new`` is the fork's own name; None: the one of a continuation, which is equal for equal content.
+        """
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
         """Return whether a version lacks history of another one, of a kind that the program never removes."""
@@ -144,6 +157,9 @@ class Places(Protocol):
 
     def is_busy(self, conversation: str, inputs: object) -> bool:
         """Return whether this record is one of those (`busy`)."""
+
+    def holder(self, conversation: str, inputs: object) -> str:
+        """Return which process has the record open, as the subject of a sentence; empty if none is known."""
 
     def mend(
         self, inputs: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()

@@ -83,7 +83,8 @@ class ForkRequest(Struct, frozen=True):
     """``fork``: create a child of ``id`` with a part of its events; without ``title`` it gets the source's.
 
     ``continuation`` are the stream files, by name, that a merge of git leaves out. They become a child as those of a
-    continuation that a run leaves out, and ``part`` and ``title`` don't count.
+    continuation that a run leaves out, and ``part`` and ``title`` don't count. ``uuid`` is the new id in a format whose
+    program names forks at random.
     """
 
     id: str
@@ -91,6 +92,7 @@ class ForkRequest(Struct, frozen=True):
     title: str | None = None
     local: bool = False
     continuation: Mapping[str, bytes] | None = None
+    uuid: str = ""
 
 
 class QuarantineRequest(Struct, frozen=True):

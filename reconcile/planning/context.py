@@ -112,6 +112,8 @@ class PlanningContext(Struct, kw_only=True):
     sides: Sides
     whole: Whole
     now_ns: int
+    program: object = None
+    """The state of the format's program in this workspace (`Snapshot.derived_inputs`)."""
     nodes: dict[Side, dict[str, Node]]
     presences: dict[str, Presence] = field(default_factory=dict)
     verdicts: dict[str, dict[str, Verdict]] = field(default_factory=dict)

@@ -88,6 +88,7 @@ def decide(
         sides=whole.sides,
         whole=whole,
         now_ns=now_ns,
+        program=workspace.derived_inputs,
         nodes=nodes,
         tree=TreeIndex({}, rules.format.order),
         edits=edits,

@@ -92,11 +92,14 @@ def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
     if busy is None:
         return plan
     touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
-    # A requested removal is done on both sides, or on none.
-    whole = {action.conversation for action in plan.actions if action.id in touching and action.reason in _REQUESTED}
-    touching |= {a.id for a in plan.actions if a.conversation in whole and a.reason in _REQUESTED}
-    left, refused = _without(plan, touching)
+    left, refused = _without(plan, _with_removals(plan, touching))
     return replace(left, held=(*plan.held, *git_is_busy(busy, refused, again)))
+
+
+def _with_removals(plan: Plan, touching: set[str]) -> set[str]:
+    """Return these actions with the rest of their requested removals: those are done on both sides, or on none."""
+    going = {action.conversation for action in plan.actions if action.id in touching and action.reason in _REQUESTED}
+    return touching | {a.id for a in plan.actions if a.conversation in going and a.reason in _REQUESTED}
 
 
 def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
@@ -113,7 +116,7 @@ def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     }
     if not touching:
         return plan
-    left, refused = _without(plan, touching)
+    left, refused = _without(plan, _with_removals(plan, touching))
     changes = "1 change waits" if len(refused) == 1 else f"{len(refused)} changes wait"
     message = f"{busy}; {changes} until the program is done"
     return replace(left, held=(*plan.held, _whole(Reason.PROGRAM_BUSY, message)))

@@ -181,7 +181,7 @@ def _claude_code(root: str, _now_ns: int) -> object:
     try:
         return live_sessions(os.path.dirname(os.path.dirname(root)))
     except OSError:
-        return LiveSessions({ANY})  # one of them may be open
+        return LiveSessions({ANY: 0})  # one of them may be open
 
 
 _READERS: Mapping[str, Callable[[str, int], object]] = {

@@ -253,6 +253,7 @@ class PartModel(_Model):
     from_ns: Number | None
     until_ns: Number | None
     last: Annotated[int, Field(ge=0)] | None
+    event: str | None = None
 
 
 class ForkModel(_Model):
@@ -263,6 +264,7 @@ class ForkModel(_Model):
     part: PartModel
     title: str | None
     local: bool
+    uuid: str = ""
 
 
 class QuarantineModel(_Model):
@@ -458,8 +460,8 @@ def _request(model: RequestModel | None) -> Request | None:
         case ReparentModel():
             return SetParentRequest(model.id, model.parent)
         case ForkModel():
-            part = EventSelection(model.part.from_ns, model.part.until_ns, model.part.last)
-            return ForkRequest(model.id, part, model.title, model.local)
+            part = EventSelection(model.part.from_ns, model.part.until_ns, model.part.last, model.part.event)
+            return ForkRequest(model.id, part, model.title, model.local, uuid=model.uuid)
         case QuarantineModel():
             return QuarantineRequest(tuple(model.ids))
         case CollectModel():

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -386,6 +386,39 @@ def test_a_session_in_use_is_not_replaced_by_another_continuation(two: tuple[Sid
     assert any((LINE % b"other") in each for each in carried(one.store).values())
 
 
+@pytest.mark.parametrize("name", ["MEMORY.md", "topics/build.md"])
+def test_no_line_of_a_note_is_lost_between_two_checkouts(two: tuple[Sides, Sides], name: str) -> None:
+    one, other = two
+    notes = [sides.live / "memory" / name for sides in two]
+    for note, own in zip(notes, (b"one", b"other"), strict=True):
+        note.parent.mkdir(parents=True)
+        note.write_bytes(b"# Notes\n\n- %s\n" % own)
+    for sides in (*two, *two):
+        sides.reconcile()
+    both = b"# Notes\n\n- one\n- other\n"
+    assert [note.read_bytes() for note in notes] == [both, both]
+    for note, own in zip(notes, (b"first", b"second"), strict=True):
+        note.write_bytes(note.read_bytes() + b"- %s\n" % own)
+    for sides in (other, one, other):
+        sides.reconcile()
+    assert [note.read_bytes() for note in notes] == [both + b"- first\n- second\n"] * 2
+    fewer = notes[0].read_bytes().replace(b"- one\n", b"")
+    notes[0].write_bytes(fewer)
+    for sides in (one, other):
+        sides.reconcile()
+    assert [note.read_bytes() for note in notes] == [fewer, fewer], "a line that one has removed, and nobody else changed"
+
+
+def test_notes_of_one_checkout_stay_there(two: tuple[Sides, Sides]) -> None:
+    one, other = two
+    note = one.live / "memory" / "MEMORY.md"
+    note.parent.mkdir()
+    note.write_bytes(b"one\n")
+    for sides in (*two, *two):
+        sides.reconcile()
+    assert not (other.live / "memory").exists()
+
+
 # Processes that run.
 
 
@@ -481,6 +514,232 @@ def test_removing_a_session_and_taking_it_back(whole: Sides) -> None:
     assert carried(whole.live) == {path: content for path, content in before.items() if path != session.name}
     whole.reconcile("undo")
     assert carried(whole.live) == carried(whole.store) == before
+
+
+def test_removing_a_session_takes_the_files_beside_it(whole: Sides) -> None:
+    before, session = carried(whole.live), fork(whole)
+    beside = {path for path in before if path.startswith(session.stem)}
+    assert len(beside) == 4
+    planned = whole.dry("rm", session.stem)
+    assert len(planned) == 2 * len(beside)
+    assert {each.rpartition(":")[2] for each in planned} == beside
+    whole.reconcile("rm", session.stem, "--yes")
+    assert carried(whole.live) == carried(whole.store)
+    assert carried(whole.live) == {path: content for path, content in before.items() if path not in beside}
+    assert not any(side.joinpath(session.stem).exists() for side in (whole.live, whole.store))
+    whole.reconcile("undo")
+    assert carried(whole.live) == carried(whole.store) == before
+
+
+def test_removing_a_swept_session_takes_the_files_beside_it(whole: Sides) -> None:
+    session = fork(whole)
+    sweep(session)
+    whole.reconcile()
+    before = carried(whole.store)
+    whole.reconcile("rm", session.stem, "--yes")
+    assert carried(whole.live) == carried(whole.store)
+    assert len(before) - len(carried(whole.store)) == 4
+    whole.reconcile("undo")
+    assert carried(whole.store) == before
+
+
+def test_one_file_beside_a_session_is_removed_alone(whole: Sides) -> None:
+    before, (agent,) = carried(whole.live), fork(whole).with_suffix("").glob("subagents/*.jsonl")
+    removed = str(agent.relative_to(whole.live))
+    whole.reconcile("rm", removed, "--yes")
+    assert carried(whole.live) == carried(whole.store) == {each: before[each] for each in before if each != removed}
+
+
+@pytest.mark.parametrize("how", ["session", "subagent", "list unreadable"])
+def test_an_open_session_is_not_removed(whole: Sides, how: str) -> None:
+    session, before = fork(whole), carried(whole.live)
+    named = (
+        next(path for path in before if path.endswith(".jsonl") and "/" in path) if how == "subagent" else session.stem
+    )
+    file = whole.open_in(os.getpid(), session.stem)
+    if how == "list unreadable":
+        shutil.rmtree(file.parent)
+        file.parent.write_bytes(b"")
+    refused = whole.reconcile("rm", named, "--yes", code=4)
+    words = (
+        "Claude Code, whose list of processes can't be read,"
+        if "list" in how
+        else f"Claude Code (process {os.getpid()})"
+    )
+    assert f"{words} has it open" in refused.output
+    assert carried(whole.live) == carried(whole.store) == before
+    if how != "list unreadable":
+        file.unlink()
+        whole.reconcile("rm", named, "--yes")
+        assert carried(whole.live) == carried(whole.store) != before
+
+
+def test_a_removal_that_was_cut_short_waits_for_a_session_that_is_open_now(whole: Sides) -> None:
+    """Also of a waiting removal, both sides or none are changed."""
+    session = first(whole)
+    whole.reconcile("rm", session.stem, "--yes")
+    whole.reconcile("undo")
+    before = carried(whole.live)
+    (whole.store / session.name).unlink()
+    whole.open_in(os.getpid(), session.stem)
+    whole.reconcile(code=4)
+    assert carried(whole.live) == before
+
+
+# Forks.
+
+
+def forks(sides: Sides, *args: str, of: Path, code: int = 0) -> list[Path]:
+    """Fork a session; return what is new."""
+    known = set(sides.live.glob("*.jsonl"))
+    result = sides.reconcile("fork", of.stem, *args, code=code)
+    assert code == 0 or "Traceback" not in result.output
+    return sorted(set(sides.live.glob("*.jsonl")) - known)
+
+
+def test_a_fork_is_a_session_of_its_own_with_the_files_beside_it(whole: Sides) -> None:
+    session, before = fork(whole), carried(whole.live)
+    (new,) = forks(whole, of=session)
+    assert carried(whole.live) == carried(whole.store)
+    copied = {
+        path.replace(new.stem, session.stem): content
+        for path, content in carried(whole.live).items()
+        if new.stem in path
+    }
+    old, own = session.stem.encode(), new.stem.encode()
+    assert copied.keys() == {path for path in before if session.stem in path}
+    for path, content in copied.items():
+        kept = content.replace(b'"sessionId":"%s"' % own, b'"sessionId":"%s"' % old)
+        assert kept == before[path]
+        assert content.count(own) == before[path].count(b'"sessionId":"%s"' % old) * path.endswith(".jsonl")
+    assert {path: carried(whole.live)[path] for path in before} == before
+    assert new.stat().st_mtime > session.stat().st_mtime, "`--continue` takes the fork, as after the program's own"
+    whole.reconcile("undo", "--allow-bulk-removal")
+    assert carried(whole.live) == carried(whole.store) == before
+    (other,) = forks(whole, of=session)
+    assert other != new
+
+
+def test_a_fork_of_an_open_session_has_what_the_store_has_not_yet(whole: Sides) -> None:
+    session = first(whole)
+    whole.open_in(os.getpid(), session.stem)
+    content = add(session, LINE % b"plan")
+    add(session, b'{"type":"mo')
+    known = set(whole.live.glob("*.jsonl"))
+    assert whole.run("fork", session.stem, "-w", whole.project).exit_code == 0
+    (new,) = set(whole.live.glob("*.jsonl")) - known
+    assert new.read_bytes().replace(new.stem.encode(), session.stem.encode()) == content
+    assert session.read_bytes().startswith(content)
+
+
+def test_a_fork_ends_at_a_line_or_at_a_time(whole: Sides) -> None:
+    session = first(whole)
+    lines = session.read_bytes().splitlines(keepends=True)
+    number, at = next((n, line) for n, line in enumerate(map(json.loads, lines)) if line["type"] == "assistant")
+    for end in (at["uuid"], at["timestamp"]):
+        (new,) = forks(whole, "--until", end, "--title", "Another way", of=session)
+        *kept, title = new.read_bytes().replace(new.stem.encode(), session.stem.encode()).splitlines(keepends=True)
+        assert kept[: number + 1] == lines[: number + 1]
+        assert all("uuid" not in json.loads(line) or end != at["uuid"] for line in kept[number + 1 :])
+        assert json.loads(title) == {"type": "custom-title", "customTitle": "Another way", "sessionId": session.stem}
+        assert "Another way" in whole.read("ls")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--last", "1"), "a part of a session begins with the session"),
+        (("--until", UNKNOWN), "no line has this uuid"),
+        (("--until", "2020-01-01"), "no line from before that time"),
+    ],
+)
+def test_a_part_that_is_no_session_is_refused(whole: Sides, args: tuple[str, ...], words: str) -> None:
+    before = carried(whole.live)
+    assert words in whole.reconcile("fork", first(whole).stem, *args, code=4).output
+    assert carried(whole.live) == before
+
+
+def test_what_is_no_session_cannot_be_forked(whole: Sides) -> None:
+    for path in carried(whole.live):
+        if "/" in path:
+            assert "does not apply" in whole.reconcile("fork", path, code=4).output
+
+
+def test_a_local_fork_is_in_the_store_alone(whole: Sides) -> None:
+    before, stored = carried(whole.live), carried(whole.store)
+    assert forks(whole, "--local", of=fork(whole)) == []
+    assert carried(whole.live) == before
+    new = carried(whole.store).keys() - stored.keys()
+    assert len(new) == 4
+    whole.reconcile("project", *new)
+    assert carried(whole.live) == carried(whole.store)
+
+
+def test_a_fork_of_a_swept_session(whole: Sides) -> None:
+    session = fork(whole)
+    sweep(session)
+    whole.reconcile()
+    (new,) = forks(whole, of=session)
+    assert len([path for path in carried(whole.live) if path.startswith(new.stem)]) == 4
+    assert not session.exists()
+
+
+def test_a_saved_plan_of_a_fork(whole: Sides, tmp_path: Path) -> None:
+    plan, known = tmp_path / "plan.json", set(whole.live.glob("*.jsonl"))
+    whole.read("fork", first(whole).stem, "--out", plan)
+    whole.reconcile("apply", plan)
+    (new,) = set(whole.live.glob("*.jsonl")) - known
+    assert new.stem in plan.read_text()
+
+
+# Listings.
+
+
+def listed(sides: Sides, *args: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(sides.read("ls", "--json", *args))["sessions"]
+    return rows
+
+
+def test_forks_and_subagents_are_below_their_session(whole: Sides) -> None:
+    """The program has made the session with a subagent as a fork of the other one."""
+    program = fork(whole)
+    (new,) = forks(whole, of=program)
+    parents = {row["record"]: row["parent"] for row in listed(whole, "--tree")}
+    agents = {path: f"{path[:36]}.jsonl" for path in carried(whole.live) if "/" in path and path.endswith(".jsonl")}
+    assert agents.keys() == {path for path in parents if "/" in path}
+    sessions = {first(whole).name: None, program.name: first(whole).name, new.name: program.name}
+    assert parents == agents | sessions
+    assert {row["parent"] for row in listed(whole)} == {None}
+
+
+def test_a_listing_has_the_branch_and_the_last_activity(whole: Sides) -> None:
+    session = first(whole)
+    at = "2026-01-31T12:00:00.000Z"
+    add(session, json.dumps({"type": "user", "uuid": UNKNOWN, "gitBranch": "topic", "timestamp": at}).encode() + b"\n")
+    row = next(row for row in listed(whole) if row["record"] == session.name)
+    assert (row["git_branch"], row["activity_ns"]) == ("topic", 1_769_860_800 * 10**9)
+    assert row["last_ns"] == session.stat().st_mtime_ns
+    assert "topic" in whole.read("ls")
+
+
+def test_a_listing_reads_the_ends_of_a_large_session(whole: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = first(whole)
+    filler = json.dumps({"type": "user", "message": {"content": "x" * 1000}}).encode() + b"\n"
+    with session.open("ab") as file:
+        file.write(filler * 20_000)
+    add(session, b'{"type":"custom-title","customTitle":"A large one"}\n')
+    read, pread = [0], os.pread
+
+    def counted(fd: int, length: int, offset: int) -> bytes:
+        content = pread(fd, length, offset)
+        read[0] += len(content)
+        return content
+
+    monkeypatch.setattr(os, "pread", counted)
+    assert "A large one" in whole.read("ls")
+    assert 0 < read[0] < 1 << 18
+    rows = whole.run("ls", "-w", whole.project)
+    assert rows.exit_code == 0
 
 
 def test_undo_of_an_append_waits_for_the_next_line(sides: Sides, version: str) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from contextlib import closing, suppress
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -114,6 +115,7 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
         key=key_of(place.path),
         inner="",
         link=place.link,
+        workspace_of=partial(_place, home),
     )
 
 
@@ -180,14 +182,14 @@ def live_sessions(home: str) -> LiveSessions:
 
     See docs/design/formats/claude-code.md#processes-that-run. A process that was killed leaves its file.
     """
-    live = set()
+    live = LiveSessions()
     for name in _names(os.path.join(home, "sessions")):
         with suppress(OSError, ValueError, RecursionError):
             with open_regular(os.path.join(home, "sessions", name)) as file:
                 value = json.loads(file.read(_LIMIT))
             if isinstance(value, dict) and isinstance(value.get("sessionId"), str) and _runs(value):
-                live.add(value["sessionId"])
-    return LiveSessions(live)
+                live[value["sessionId"]] = value["pid"]
+    return live
 
 
 def _names(directory: str) -> list[str]:

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
+
+from msgspec.json import encode
+
+from reconcile.formats.claude_code.lines import parsed
+from reconcile.formats.jp.times import instant_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconcile.model.format import EventSelection
 
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
 _ID = re.compile(rb'"sessionId"\s*:\s*"(?P<id>[^"\\]*)"')
@@ -20,7 +31,55 @@ def forked(session: str, content: bytes) -> tuple[str, bytes]:
     The same content has the same id in every checkout and on every machine, so that a second run makes no other fork.
     """
     new = str(uuid5(UUID(session), blake2b(content, digest_size=16).hexdigest()))
-    return new, b"\n".join(_with_id(line, session.encode(), new.encode()) for line in content.split(b"\n"))
+    return new, with_session(content, session, new)
+
+
+def with_session(content: bytes, session: str, new: str) -> bytes:
+    """Return lines of a session, or of a subagent, with another id of the session."""
+    return b"\n".join(_with_id(line, session.encode(), new.encode()) for line in content.split(b"\n"))
+
+
+def cut(content: bytes, part: EventSelection) -> bytes:
+    """Return the lines up to the end of a part, without a last line that was cut short.
+
+    The end is after a line of the conversation, so that the program's own lines of a later turn are left out. A session
+    needs all lines before: each names the one that it follows.
+
+    Raises:
+        ValueError: the part doesn't begin with the session, or it has no line.
+    """
+    if part.from_ns is not None or part.last is not None:
+        raise ValueError("a part of a session begins with the session; name its end alone with --until")
+    lines = content.split(b"\n")
+    if parsed(lines[-1]) is None:
+        del lines[-1]
+    end = len(lines) if part.whole else _end(lines, part)
+    if not end:
+        raise ValueError("no line has this uuid" if part.event else "it has no line from before that time")
+    return b"".join(line + b"\n" for line in lines[:end])
+
+
+def _end(lines: Sequence[bytes], part: EventSelection) -> int:
+    """Return the number of lines up to the named one, or up to the last one before a later time; 0 for none."""
+    end = 0
+    for number, raw in enumerate(lines, 1):
+        line = parsed(raw)
+        if line is None or not isinstance(line.uuid, str):
+            continue
+        if part.event is not None:
+            if line.uuid == part.event:
+                return number
+            continue
+        at_ns = instant_ns(line.timestamp) if isinstance(line.timestamp, str) else None
+        if at_ns is not None and part.until_ns is not None and at_ns > part.until_ns:
+            return end
+        end = number
+    return 0 if part.event else end
+
+
+def title_line(title: str, session: str) -> bytes:
+    """Return the line of a title that a person has typed."""
+    return encode({"type": "custom-title", "customTitle": title, "sessionId": session}) + b"\n"
 
 
 def _with_id(line: bytes, old: bytes, new: bytes) -> bytes:

@@ -9,15 +9,15 @@ import re
 from typing import TYPE_CHECKING
 
 from reconcile.formats.claude_code.lines import Titles, parsed, raw_lines
+from reconcile.formats.claude_code.notes import merged_notes
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
 from reconcile.model.format import Entry, TwoContinuations
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from collections.abc import Set as AbstractSet
 
-    from reconcile.model.format import Merge
+    from reconcile.model.format import EventSelection, Merge
     from reconcile.model.snapshot import Metadata
     from reconcile.model.transcript import Transcript
 
@@ -27,6 +27,7 @@ _AT_THE_TOP = re.compile(rf"(?:{_UUID}|agent-[0-9A-Za-z-]+)\.jsonl")
 """A session, or a subagent of an older version, which is beside the sessions."""
 _DIRECTORY = re.compile(rf"memory|{_UUID}")
 _SESSION = re.compile(rf"(?P<id>{_UUID})(?:\.jsonl|/.*)", re.DOTALL)
+_NOTES = "memory/"
 
 
 def owner_of(conversation: str) -> str | None:
@@ -40,8 +41,8 @@ _SHORTENED = 10_000
 """Older times are nearer to each other by this factor: a year is an hour."""
 
 
-class LiveSessions(frozenset[str]):
-    """The ids of the sessions that a running process has open: the inputs of `Places.is_busy`."""
+class LiveSessions(dict[str, int]):
+    """The ids of the sessions that a running process has open, each with its number: the inputs of `Places.is_busy`."""
 
 
 ANY = "*"
@@ -76,6 +77,11 @@ class ClaudeCodeFormat(FixedPlaces):
     def parse_id(self, text: str) -> str | None:
         """Return the record of a session that is named by its id alone, as the program names it."""
         return owner_of(text + _LINES) if "/" not in text else None
+
+    def owner(self, conversation: str) -> str | None:
+        """Return the session of a file beside it; None for a session, and for notes."""
+        owner = owner_of(conversation)
+        return owner if owner != conversation else None
 
     def is_log(self, conversation: str) -> bool:
         """Tell whether a record is a file of lines: a session, or one of its subagents."""
@@ -112,7 +118,12 @@ class ClaudeCodeFormat(FixedPlaces):
         return mtime_ns if mtime_ns >= latest else latest - (latest - mtime_ns) // _SHORTENED
 
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> Merge:
-        """Return the version that continues the other one. Of two continuations of a session, both stay."""
+        """Return the version that continues the other one. Of two continuations of a session, both stay.
+
+        Two versions of a note become one with the lines of both.
+        """
+        if conversation.startswith(_NOTES) and not (is_blank(store) or is_blank(workspace)):
+            return merged_notes(store, workspace)
         if not self.is_log(conversation):
             return super().merge(conversation, store, workspace)
         for longer, shorter in ((store, workspace), (workspace, store)):
@@ -122,12 +133,32 @@ class ClaudeCodeFormat(FixedPlaces):
             return TwoContinuations()
         return Fault(conversation, "two continuations", "one version that continues the other")
 
-    def forked(self, conversation: str, content: bytes) -> tuple[str, bytes]:
-        """Return a continuation of a session as the program's own fork makes it."""
-        from reconcile.formats.claude_code.forks import forked  # here: hardly any run needs it
+    def can_fork(self, conversation: str) -> bool:
+        """Tell whether a record is a session."""
+        return owner_of(conversation) == conversation
 
-        session, new = forked(conversation.removesuffix(_LINES), content)
-        return session + _LINES, new
+    def cut_stream(self, contents: Mapping[str, bytes], part: EventSelection) -> dict[str, bytes]:
+        """Return a session up to a line. Raises `ValueError` if that is no session."""
+        from reconcile.formats.claude_code.forks import cut  # here, as below: hardly any run needs it
+
+        return {name: cut(content, part) for name, content in contents.items()}
+
+    def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
+        """Return a session with another title, as the program writes one that a person has typed."""
+        from reconcile.formats.claude_code.forks import title_line
+
+        return content if title is None else content + title_line(title, parent.removesuffix(_LINES))
+
+    def forked(self, conversation: str, content: bytes, new: str | None = None) -> tuple[str, bytes]:
+        """Return a session, or a file beside it, as the program's own fork makes it."""
+        from reconcile.formats.claude_code.forks import forked, with_session
+
+        session = (owner_of(conversation) or conversation).removesuffix(_LINES)
+        if new is None:
+            new, content = forked(session, content)
+        elif self.is_log(conversation):
+            content = with_session(content, session, new)
+        return new + conversation.removeprefix(session), content
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
         """Tell whether a version doesn't continue another one: the program only appends to files of lines."""
@@ -141,9 +172,17 @@ class ClaudeCodeFormat(FixedPlaces):
 
     def is_busy(self, conversation: str, inputs: object) -> bool:
         """Tell whether a record belongs to a session that a process has open."""
+        return bool(self.holder(conversation, inputs))
+
+    def holder(self, conversation: str, inputs: object) -> str:
+        """Return which process has the session of a record open."""
         owner = owner_of(conversation)
-        live: AbstractSet[str] = inputs if isinstance(inputs, LiveSessions) else frozenset()
-        return owner is not None and (owner.removesuffix(_LINES) in live or ANY in live)
+        if owner is None or not isinstance(inputs, LiveSessions):
+            return ""
+        process = inputs.get(owner.removesuffix(_LINES))
+        if process is not None:
+            return f"Claude Code (process {process})"
+        return "Claude Code, whose list of processes can't be read," if ANY in inputs else ""
 
     def transcript(self, conversation: str, contents: Mapping[str, bytes]) -> Transcript:
         """Return a session for people to read; any other file as one text."""

@@ -31,6 +31,9 @@ class Line(Struct, frozen=True, rename="camel"):
     ai_title: Any = None
     summary: Any = None
     cwd: Any = None
+    git_branch: Any = None
+    timestamp: Any = None
+    request_session_id: Any = None
     message: Raw = Raw()
 
 

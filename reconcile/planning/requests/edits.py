@@ -29,7 +29,7 @@ from reconcile.planning.requests.decided import (
     requests_of,
     with_written,
 )
-from reconcile.planning.requests.remove import collect, remove, with_new_children
+from reconcile.planning.requests.remove import collect, refuse_open, remove, with_new_children
 from reconcile.planning.requests.visibility import inside_of, localize, project
 from reconcile.planning.rules.presence import Goal
 
@@ -58,7 +58,9 @@ def edits_of(request: TreeEdit, context: PlanningContext) -> Edits:
         case ProjectRequest():
             return project(context, request)
         case RemoveRequest():
-            return remove(context, request)
+            removal = remove(context, request)
+            refuse_open(context, removal)
+            return removal
         case SetParentRequest(conversation, parent):
             return _reparent(context, conversation, parent)
         case _:

@@ -29,8 +29,10 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
     """Return the edits that remove the targets; their children are removed too, or get the next ancestor as parent.
 
     A conversation that an interrupted run removed from the store alone is still a target, and keeps its children.
+    Records that belong to a target always go with it.
     """
     ancestry = _Ancestry(context)
+    wanted = request.children if context.rules.format.places is None else Children.CASCADE
     ids = dict.fromkeys(context.existing(request.ids))
     for target in ids:
         if context.views[target].archived:
@@ -39,14 +41,14 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
                 f"{names} is archived; only live conversations can be removed", "unarchive it with JP first"
             )
         children = [conversation for conversation in ancestry.children(target) if conversation not in ids]
-        if children and request.children is Children.REFUSE:
+        if children and wanted is Children.REFUSE:
             below = ancestry.subtrees((target,))
             raise _has_children(
                 context,
                 target,
                 [conversation for conversation in context.order if conversation in below and conversation not in ids],
             )
-    removed = ancestry.parents_first(ancestry.subtrees(ids) if request.children is Children.CASCADE else ids)
+    removed = ancestry.parents_first(ancestry.subtrees(ids) if wanted is Children.CASCADE else ids)
     deleted = dict.fromkeys(removed, Reason.REMOVED_AS_ASKED)
     parents = ancestry.promoted(removed)
     return Edits(
@@ -61,6 +63,18 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
         scope=frozenset({*deleted, *parents, *_half_promoted(context, deleted)}) or NO_CONVERSATION,
         notes=tuple(_archived_below(context, deleted)),
     )
+
+
+def refuse_open(context: PlanningContext, edits: Edits) -> None:
+    """Raise `RefusedError` if a process has a record open that is to be removed: it would write it again."""
+    places = context.rules.format.places
+    if places is None:
+        return
+    for conversation in edits.deleted:
+        if holder := places.holder(conversation, context.program):
+            raise RefusedError(
+                f"{holder} has it open: {context.names([conversation])}", "end the session, then repeat the command"
+            )
 
 
 def with_new_children(context: PlanningContext, going: Mapping[str, Children]) -> dict[str, list[str]]:
@@ -175,11 +189,15 @@ def _half_removed(context: PlanningContext) -> list[str]:
 
 
 class _Ancestry:
-    """Parents and children as the metadata states them, also if the parent is removed from one side already."""
+    """Parents and children as the metadata states them, also if the parent is removed from one side already.
+
+    The children of a record with a fixed place are those that belong to it.
+    """
 
     def __init__(self, context: PlanningContext) -> None:
+        places = context.rules.format.places
         self._parents = {
-            conversation: context.parentage[conversation].parent
+            conversation: context.parentage[conversation].parent if places is None else places.owner(conversation)
             for conversation in context.order
             if not context.views[conversation].archived
         }

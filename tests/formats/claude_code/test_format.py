@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconcile.formats import get_format
-from reconcile.formats.claude_code.format import ClaudeCodeFormat, LiveSessions
+from reconcile.formats.claude_code.format import ANY, ClaudeCodeFormat, LiveSessions
 from reconcile.formats.claude_code.names import directory_name
 from reconcile.model.format import Entry, TwoContinuations
 from reconcile.model.snapshot import METADATA, Fault, Metadata
@@ -232,9 +232,23 @@ def test_no_whole_line_is_lost_by_a_merge(one: bytes, other: bytes) -> None:
             assert merged.startswith(whole) or not whole.strip(b"\0 \n")
 
 
-@pytest.mark.parametrize("path", [NOTE, META, RESULT])
+def test_a_file_beside_a_session_belongs_to_it() -> None:
+    assert {CLAUDE.owner(path) for path in (AGENT, META, RESULT)} == {SESSION}
+    assert {CLAUDE.owner(path) for path in (SESSION, NOTE, "agent-a00ec085.jsonl")} == {None}
+    assert [path for path in (SESSION, AGENT, META, NOTE) if CLAUDE.can_fork(path)] == [SESSION]
+
+
+def test_two_versions_of_a_note_become_one() -> None:
+    assert CLAUDE.merge(NOTE, b"one\n", b"two\n") == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize("path", [META, RESULT])
 def test_other_files_follow_the_table_of_decisions(path: str) -> None:
     assert CLAUDE.merge(path, b"one", b"one and two") is None
+
+
+@pytest.mark.parametrize("path", [NOTE, META, RESULT])
+def test_an_emptied_file_is_filled_again(path: str) -> None:
     assert (CLAUDE.merge(path, b"", b"one"), CLAUDE.merge(path, b"one", b"\0")) == (b"one", b"one")
     losses = [CLAUDE.loses(path, b"one", after) for after in (b"", b" \0", b"two")]
     assert losses == [True, True, False]
@@ -258,13 +272,15 @@ def test_an_older_time_is_spared_by_the_next_sweep_in_the_same_order(times: list
 
 # Sessions in use.
 
-LIVE = LiveSessions({ID})
+LIVE = LiveSessions({ID: 4711})
 
 
 @pytest.mark.parametrize("path", [SESSION, AGENT, META, RESULT])
 def test_a_session_that_is_open_is_busy_with_its_files(path: str) -> None:
     assert CLAUDE.is_busy(path, LIVE)
-    assert not CLAUDE.is_busy(path, LiveSessions({OTHER_ID}))
+    assert CLAUDE.holder(path, LIVE) == "Claude Code (process 4711)"
+    assert CLAUDE.holder(path, LiveSessions({ANY: 0})) == "Claude Code, whose list of processes can't be read,"
+    assert not CLAUDE.is_busy(path, LiveSessions({OTHER_ID: 4711}))
     assert not CLAUDE.is_busy(path, LiveSessions())
     assert not CLAUDE.is_busy(path, None)
     assert not CLAUDE.is_busy(path.replace(ID, OTHER_ID), LIVE)

@@ -1,0 +1,69 @@
+"""What a listing shows of a session, from the beginning and the end of its file.
+
+A session can have hundreds of megabytes. The first prompt is near its beginning, and the last branch, time and title
+near its end. A title that a person gave in the middle of a long session is not seen there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconcile.formats.claude_code.lines import Titles, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from reconcile.formats.claude_code.lines import Line
+
+END = 1 << 16
+"""Bytes that are read at each end of a file."""
+FIRST = 4
+"""Conversation lines at the beginning of a session by which its forks are found."""
+_TITLES = (b"-title", b"summary")
+
+
+class Ends(Struct, frozen=True):
+    """Facts of a session. ``last`` is the time of its last line, as written, and ``first`` has its first uuids."""
+
+    title: str | None
+    branch: str
+    last: str
+    first: tuple[str, ...]
+
+
+def ends_of(head: bytes, tail: bytes = b"") -> Ends:
+    """Return the facts of a session by the first and the last bytes of its file; ``tail`` is empty if ``head`` is all.
+
+    A line that is cut at the inner end of a part is left out.
+    """
+    first, last = head.split(b"\n"), tail.split(b"\n")[1:]
+    if tail:
+        del first[-1]
+    titles, uuids = Titles(), list[str]()
+    for line in _objects(first):
+        titles.add(line)
+        if isinstance(line.uuid, str):
+            uuids.append(line.uuid)
+        if titles.title and len(uuids) >= FIRST:
+            break
+    for line in _objects(raw for raw in (*first, *last) if any(word in raw for word in _TITLES)):
+        if line.type != "user":
+            titles.add(line)
+    branch = time = ""
+    for line in _objects(reversed((*first, *last))):
+        branch = branch or text_of(line.git_branch)
+        time = time or text_of(line.timestamp)
+        if branch and time:
+            break
+    return Ends(titles.title, branch, time, tuple(uuids[:FIRST]))
+
+
+def _objects(lines: Iterable[bytes]) -> Iterator[Line]:
+    return (line for raw in lines if (line := parsed(raw)) is not None)
+
+
+def text_of(value: object) -> str:
+    """Return a member of a line that should be a text; empty for anything else."""
+    return value if isinstance(value, str) else ""
