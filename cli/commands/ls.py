@@ -179,8 +179,8 @@ def _print(
     context.exit(ExitCode.DONE)
 
 
-def _options_given(options: Options, *names: str) -> str:
-    """Return the options of those names that are given, as typed."""
+def _typed(options: Options, *names: str) -> str:
+    """Return the options of those names that were typed."""
     return ", ".join(f"--{name}" for name in names if getattr(options, name))
 
 
@@ -190,9 +190,9 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
     from reconcile.inspect.thread_listing import list_threads
 
     options = options_of(context)
-    given = _options_given(options, "store", "layout", "only", "below")
-    if other or given:
-        unknown = given or "--root and --archived"
+    unfit = _typed(options, "store", "layout", "only", "below")
+    if other or unfit:
+        unknown = unfit or "--root and --archived"
         raise click.UsageError(f"ls lists all leslie threads, flat or with --tree: leave out {unknown}")
     rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     columns = (
@@ -232,9 +232,9 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     from reconcile.inspect.record_listing import list_records
 
     options = options_of(context)
-    given = _options_given(options, "layout", "only", "below")
-    if other or given:
-        unknown = given or "--tree without --html, --root and --archived"
+    unfit = _typed(options, "layout", "only", "below")
+    if other or unfit:
+        unknown = unfit or "--tree without --html, --root and --archived"
         raise click.UsageError(f"ls lists all claudesidian records: leave out {unknown}")
     roots = find_roots(options)
     settings = settings_of(roots)
@@ -261,9 +261,9 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
     from reconcile.inspect.session_listing import list_sessions
 
     options = options_of(context)
-    given = _options_given(options, "layout", "only", "below")
-    if other or given:
-        raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {given or '--root'}")
+    unfit = _typed(options, "layout", "only", "below")
+    if other or unfit:
+        raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {unfit or '--root'}")
     roots = find_roots(options)
     days, _, _ = expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)
     rows = list_sessions(roots, settings_of(roots).ignore, days, time.time_ns(), tree=tree)

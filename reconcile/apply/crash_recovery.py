@@ -126,7 +126,8 @@ class CrashRecovery(Struct, frozen=True):
             if locks.busy:
                 return f"its open steps wait for a lock: {locks.busy[0].detail}"
             roll_back_partial_units(begun, versions, roots, self.site.vault, self.site.durability, name)
-            remove_empty_parents([step for step in steps if step.state is not StepState.PLANNED], roots, self.site.format)
+            entered = [step for step in steps if step.state is not StepState.PLANNED]
+            remove_empty_parents(entered, roots, self.site.format)
             done = self._settle(run, steps if waits else everything, roots)
             if run.command == LIBRARY:
                 remove_library_staging(self.site.state.identity(), roots.values())

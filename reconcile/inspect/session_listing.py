@@ -1,19 +1,20 @@
 """The listing of Claude Code's sessions for ``ls``: title, branch, last activity, and the days until the next sweep.
 
-Of each session, the first and the last 64 KB are read (`reconcile.formats.claude_code.ends`); of those that share their
-beginning with another one, the whole file, but only for the tree.
+Of each session, the first and the last 16 KB are read (`reconcile.formats.claude_code.ends`), or 256 KB if they have no
+whole prompt and time; of those that share their beginning with another one, the whole file, but only for the tree.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.formats.claude_code.ends import END, Ends, ends_of
+from reconcile.formats.claude_code.ends import Ends, ends_of
 from reconcile.formats.claude_code.format import ClaudeCodeFormat, owner_of
 from reconcile.formats.claude_code.lineage import Lineage, families, parents
 from reconcile.formats.jp.times import instant_ns
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _DAY_NS = 86_400 * 10**9
 _LINES = ".jsonl"
+_ENDS = (1 << 14, 1 << 18)
+"""Bytes that are read at each end of a file: at first, and if they don't have enough."""
 _NO_ENDS = Ends(None, "", "", ())
 
 
@@ -144,15 +147,20 @@ def _walk(root: str, places: Places, path: str = "") -> Iterator[tuple[str, os.D
 
 
 def _ends(file: _File) -> Ends:
-    """Read the ends of a file; nothing is known of one that went meanwhile."""
-    try:
-        with open_regular(file.path) as opened:
-            fd = opened.fileno()
-            if file.size <= 2 * END:
-                return ends_of(os.pread(fd, 2 * END, 0))
-            return ends_of(os.pread(fd, END, 0), os.pread(fd, END, file.size - END))
-    except FileNotFoundError:
-        return _NO_ENDS
+    """Read the ends of a file, more of it if a line there is long; nothing is known of one that went meanwhile."""
+    facts = _NO_ENDS
+    with suppress(FileNotFoundError), open_regular(file.path, buffering=0) as opened:
+        for end in _ENDS:
+            facts = _ends_of(opened.fileno(), file.size, end)
+            if (facts.title and facts.last) or file.size <= 2 * end:
+                break
+    return facts
+
+
+def _ends_of(fd: int, size: int, end: int) -> Ends:
+    if size <= 2 * end:
+        return ends_of(os.pread(fd, 2 * end, 0))
+    return ends_of(os.pread(fd, end, 0), os.pread(fd, end, size - end))
 
 
 def _forks(files: Mapping[str, _File], first: Mapping[str, tuple[str, ...]]) -> dict[str, str]:

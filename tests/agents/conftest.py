@@ -10,10 +10,13 @@ import pytest
 from tests.agents.program import VERSIONS, Program, UnavailableError, install
 from tests.agents.sessions import FIRST, carry
 from tests.agents.stub import REPLY, Stub
+from tests.support.formats.claude_code_project import Sides
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.conftest import Run
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -56,3 +59,11 @@ def project(tmp_path: Path) -> Path:
 def session(written: Path, program: Program, project: Path) -> Path:
     """The session carried to this home and this project, byte for byte."""
     return carry(written, program.directory(project))
+
+
+@pytest.fixture
+def sides(program: Program, project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Sides:
+    """The program's home as the user's, and the store of the project."""
+    monkeypatch.setenv("HOME", str(program.home))
+    project.mkdir()
+    return Sides(project, run)

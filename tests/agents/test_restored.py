@@ -10,7 +10,7 @@ import pytest
 
 from tests.agents.sessions import FIRST, age, fork_by_hand, has_history
 from tests.agents.stub import LONG_OUTPUT, REPLY, SUBAGENT
-from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.formats.claude_code_project import carried
 from tests.support.projects.three_conversations import three
 from tests.support.projects.world import make_project
 
@@ -18,17 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.agents.program import Program
-    from tests.conftest import Run
+    from tests.support.formats.claude_code_project import Sides
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def sides(program: Program, project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Sides:
-    """The program's home as the user's, and the store of the project."""
-    monkeypatch.setenv("HOME", str(program.home))
-    project.mkdir()
-    return Sides(project, run)
 
 
 def sweep(session: Path) -> None:

@@ -406,7 +406,7 @@ def test_no_line_of_a_note_is_lost_between_two_checkouts(two: tuple[Sides, Sides
     notes[0].write_bytes(fewer)
     for sides in (one, other):
         sides.reconcile()
-    assert [note.read_bytes() for note in notes] == [fewer, fewer], "a line that one has removed, and nobody else changed"
+    assert [note.read_bytes() for note in notes] == [fewer, fewer], "a line that one has removed"
 
 
 def test_notes_of_one_checkout_stay_there(two: tuple[Sides, Sides]) -> None:

@@ -1,4 +1,4 @@
-"""What a listing shows of a session, from the beginning and the end of its file.
+"""The facts of a session in a listing, from the beginning and the end of its file.
 
 A session can have hundreds of megabytes. The first prompt is near its beginning, and the last branch, time and title
 near its end. A title that a person gave in the middle of a long session is not seen there.
@@ -6,6 +6,7 @@ near its end. A title that a person gave in the middle of a long session is not 
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     from reconcile.formats.claude_code.lines import Line
 
-END = 1 << 16
-"""Bytes that are read at each end of a file."""
 FIRST = 4
 """Conversation lines at the beginning of a session by which its forks are found."""
 _TITLES = (b"-title", b"summary")
@@ -38,26 +37,44 @@ def ends_of(head: bytes, tail: bytes = b"") -> Ends:
 
     A line that is cut at the inner end of a part is left out.
     """
-    first, last = head.split(b"\n"), tail.split(b"\n")[1:]
     if tail:
-        del first[-1]
+        head, tail = head[: head.rfind(b"\n") + 1], tail[tail.find(b"\n") + 1 :]
     titles, uuids = Titles(), list[str]()
-    for line in _objects(first):
+    for line in _objects(_forwards(head)):
         titles.add(line)
         if isinstance(line.uuid, str):
             uuids.append(line.uuid)
         if titles.title and len(uuids) >= FIRST:
             break
-    for line in _objects(raw for raw in (*first, *last) if any(word in raw for word in _TITLES)):
-        if line.type != "user":
-            titles.add(line)
+    for part in (head, tail):
+        if any(word in part for word in _TITLES):
+            for line in _objects(raw for raw in part.split(b"\n") if any(word in raw for word in _TITLES)):
+                if line.type != "user":
+                    titles.add(line)
     branch = time = ""
-    for line in _objects(reversed((*first, *last))):
+    for line in _objects(chain(_backwards(tail), _backwards(head))):
         branch = branch or text_of(line.git_branch)
         time = time or text_of(line.timestamp)
         if branch and time:
             break
     return Ends(titles.title, branch, time, tuple(uuids[:FIRST]))
+
+
+def _forwards(part: bytes) -> Iterator[bytes]:
+    begin = 0
+    while begin < len(part):
+        end = part.find(b"\n", begin)
+        end = len(part) if end < 0 else end
+        yield part[begin:end]
+        begin = end + 1
+
+
+def _backwards(part: bytes) -> Iterator[bytes]:
+    end = len(part)
+    while end > 0:
+        begin = part.rfind(b"\n", 0, end) + 1
+        yield part[begin:end]
+        end = begin - 1
 
 
 def _objects(lines: Iterable[bytes]) -> Iterator[Line]:
