@@ -17,10 +17,10 @@ from reconcile.formats.claude_code.lines import parsed
 from reconcile.formats.jp.times import instant_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from reconcile.formats.claude_code.lines import Line
     from reconcile.model.format import EventSelection
 
+_TITLES = ("custom-title", "ai-title", "summary")
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
 _ID = re.compile(rb'"sessionId"\s*:\s*"(?P<id>[^"\\]*)"')
 
@@ -40,41 +40,40 @@ def with_session(content: bytes, session: str, new: str) -> bytes:
 
 
 def cut(content: bytes, part: EventSelection) -> bytes:
-    """Return the lines up to the end of a part, without a last line that was cut short.
+    """Return the conversation lines up to the end of a part, as the program copies them, with the titles before it.
 
-    The end is after a line of the conversation, so that the program's own lines of a later turn are left out. A session
-    needs all lines before: each names the one that it follows.
+    Other lines are about the program's own runs of that session. A session needs all lines before its end: each names
+    the one that it follows.
 
     Raises:
         ValueError: the part doesn't begin with the session, or it has no line.
     """
     if part.from_ns is not None or part.last is not None:
         raise ValueError("a part of a session begins with the session; name its end alone with --until")
-    lines = content.split(b"\n")
-    if parsed(lines[-1]) is None:
-        del lines[-1]
-    end = len(lines) if part.whole else _end(lines, part)
-    if not end:
-        raise ValueError("no line has this uuid" if part.event else "it has no line from before that time")
-    return b"".join(line + b"\n" for line in lines[:end])
-
-
-def _end(lines: Sequence[bytes], part: EventSelection) -> int:
-    """Return the number of lines up to the named one, or up to the last one before a later time; 0 for none."""
-    end = 0
-    for number, raw in enumerate(lines, 1):
-        line = parsed(raw)
-        if line is None or not isinstance(line.uuid, str):
+    kept, end, is_found = list[bytes](), 0, part.event is None
+    for raw in content.split(b"\n"):
+        if (line := parsed(raw)) is None:
             continue
-        if part.event is not None:
+        if isinstance(line.uuid, str):
+            if _is_after(line, part):
+                break
+            kept.append(raw)
+            end = len(kept)
             if line.uuid == part.event:
-                return number
-            continue
-        at_ns = instant_ns(line.timestamp) if isinstance(line.timestamp, str) else None
-        if at_ns is not None and part.until_ns is not None and at_ns > part.until_ns:
-            return end
-        end = number
-    return 0 if part.event else end
+                is_found = True
+                break
+        elif line.type in _TITLES:
+            kept.append(raw)
+    if not is_found:
+        raise ValueError("no line has this uuid")
+    if not end:
+        raise ValueError("it has no line of the conversation up to there")
+    return b"".join(raw + b"\n" for raw in (kept if part.whole else kept[:end]))
+
+
+def _is_after(line: Line, part: EventSelection) -> bool:
+    at_ns = instant_ns(line.timestamp) if part.until_ns is not None and isinstance(line.timestamp, str) else None
+    return at_ns is not None and part.until_ns is not None and at_ns > part.until_ns
 
 
 def title_line(title: str, session: str) -> bytes:

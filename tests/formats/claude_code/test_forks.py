@@ -28,7 +28,8 @@ def said(number: int, minute: int | None = None) -> bytes:
 STATE = line(type="mode", mode="plan")
 LATE = line(type="queue-operation", timestamp="2026-01-31T13:00:00.000Z")
 A, B, C = said(1, 1), said(2, 2), said(3, 3)
-WHOLE = LATE + A + STATE + B + STATE + C + STATE
+TITLE = line(type="ai-title", aiTitle="A title")
+WHOLE = LATE + A + STATE + B + TITLE + STATE + C + STATE
 
 
 def cut(content: bytes, **part: Any) -> bytes:
@@ -42,14 +43,15 @@ def minute(number: int) -> int:
 @pytest.mark.parametrize(
     ("content", "part", "kept"),
     [
-        (WHOLE, {}, WHOLE),
-        (WHOLE + b'{"torn', {}, WHOLE),
-        (WHOLE[:-1], {}, WHOLE),
-        (WHOLE, {"until_ns": minute(2)}, LATE + A + STATE + B),
-        (WHOLE, {"until_ns": minute(9)}, WHOLE.removesuffix(STATE)),
+        (WHOLE, {}, A + B + TITLE + C),
+        (WHOLE + TITLE + b'{"torn', {}, A + B + TITLE + C + TITLE),
+        (WHOLE + C[:-1], {}, A + B + TITLE + C + C),
+        (WHOLE, {"until_ns": minute(2)}, A + B),
+        (WHOLE, {"until_ns": minute(9)}, A + B + TITLE + C),
         (A + said(2) + C, {"until_ns": minute(1)}, A + said(2)),
         (A + b"no object\n" + line(uuid=1) + B, {"until_ns": minute(1)}, A),
-        (WHOLE, {"event": "00000000-0000-4000-8000-000000000002"}, LATE + A + STATE + B),
+        (WHOLE, {"event": "00000000-0000-4000-8000-000000000002"}, A + B),
+        (WHOLE, {"event": "00000000-0000-4000-8000-000000000003"}, A + B + TITLE + C),
     ],
 )
 def test_the_part_that_is_kept(content: bytes, part: dict[str, Any], kept: bytes) -> None:
@@ -61,7 +63,7 @@ def test_the_part_that_is_kept(content: bytes, part: dict[str, Any], kept: bytes
     [
         ({"from_ns": 0}, "begins with the session"),
         ({"last": 1}, "begins with the session"),
-        ({"until_ns": 0}, "no line from before that time"),
+        ({"until_ns": 0}, "no line of the conversation up to there"),
         ({"event": NEW}, "no line has this uuid"),
     ],
 )
