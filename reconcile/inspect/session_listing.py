@@ -1,7 +1,7 @@
 """The listing of Claude Code's sessions for ``ls``: title, branch, last activity, and the days until the next sweep.
 
-The first and the last 16 KB of a session are read (`reconcile.formats.claude_code.ends`), or 256 KB if they have no whole
-prompt and time. The tree needs the whole files of sessions that share their beginning with another one.
+The first and the last 16 KB of a session are read (`reconcile.formats.claude_code.ends`), or 256 KB if they have no
+whole prompt and time. The tree needs the whole files of sessions that share their beginning with another one.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
         key=key_of(place.path),
         inner="",
         link=place.link,
-        workspace_of=partial(_place, home),
+        workspace_of=partial(place_of, home),
     )
 
 
