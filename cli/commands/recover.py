@@ -216,6 +216,9 @@ def _bring_home(options: Options, roots: Roots, settings: Settings, source: str 
     if roots.link:
         link_store(roots)  # nothing else may be left to do, and a later run must find the store
     print_message(options, f"moved {words}; undo doesn't move them back. For what else is missing: reconcile recover")
+    own = copy.copy(options)
+    own.quiet, own.json = True, False
+    run(own, lambda: "reconcile")  # from now on it counts as what was here, also if it is lost at once
     return True
 
 

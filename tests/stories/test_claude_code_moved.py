@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,6 +50,16 @@ def test_a_renamed_project_keeps_its_sessions(saved: Sides, tmp_path: Path) -> N
     assert not saved.live.exists()
     assert HINT not in here.reconcile().output
     assert here.in_sync()
+
+
+def test_what_was_moved_is_known_at_once(saved: Sides, tmp_path: Path) -> None:
+    """A loss before the next run: what `recover` has moved counts as what was here."""
+    before = carried(saved.live)
+    here = moved(saved, tmp_path / "renamed")
+    here.run("recover", "--yes", "-w", here.project)
+    shutil.rmtree(here.config)
+    here.reconcile("recover", "--yes")
+    assert carried(here.live) == before
 
 
 def test_the_sessions_of_a_removed_worktree_move_to_the_one_that_recovers(saved: Sides, tmp_path: Path) -> None:
