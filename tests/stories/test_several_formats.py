@@ -19,7 +19,7 @@ from tests.support.projects.git_world import git
 from tests.support.projects.terminal import at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, three
 from tests.support.projects.watcher import Watching, grow, until
-from tests.support.projects.world import command, make_project
+from tests.support.projects.world import World, command, make_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from click.testing import Result
 
     from tests.conftest import Run
-    from tests.support.projects.world import World
 
 MODE = b'{"type":"mode","mode":"plan"}\n'
 ONE = f"jp-c{FIRST}"
@@ -263,6 +262,21 @@ def test_everything_that_was_lost_comes_back(both: Both) -> None:
     shutil.rmtree(both.jp.workspace)
     both.reconcile("recover", "--yes")
     assert (carried(both.jp.workspace), carried(both.claude.live)) == before
+
+
+def test_the_sessions_of_a_renamed_project_come_along(fresh: Both, tmp_path: Path, run: Run) -> None:
+    git(fresh.project, "init", "--quiet")
+    git(fresh.project, "commit", "--quiet", "--allow-empty", "--message", "x")
+    fresh.reconcile()
+    before = carried(fresh.claude.live)
+    new = tmp_path / "renamed"
+    fresh.project.rename(new)
+    renamed = Both(World(new, run), Sides(new, run), run)
+    assert renamed.reconcile().stdout.count("\nstore ") == 1, "a run doesn't wait for git to find the store"
+    result = renamed.reconcile("recover", "--yes")
+    assert "moved " in result.stderr
+    assert carried(renamed.claude.live) == before
+    assert renamed.reconcile().stdout.count("Nothing to do.") == 2
 
 
 def test_a_checkout_is_forgotten_by_each_that_knows_it(both: Both, tmp_path: Path) -> None:

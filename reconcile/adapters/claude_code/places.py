@@ -45,21 +45,23 @@ def inside_checkout(start: str) -> list[str]:
     """Return a directory and its parents up to the top of its checkout; without git, or if it is gone, it alone."""
     if status_at(start) is None:
         return [start]
+    real = os.path.realpath(start)
     try:
-        top = checkout_top(start)
+        top = checkout_top(real)
     except OSError:
         top = None
-    if top is None:
+    if top is None or real == top:
         return [start]
-    top = os.path.realpath(top)
+    if real == start:
+        return [at for at in with_parents(start) if at == top or within(at, top)]
     return [at for at in with_parents(start) if (real := os.path.realpath(at)) == top or within(real, top)]
 
 
 def may_have_sessions(request: Request) -> bool:
     """Tell whether the program, or a store of reconcile, has a directory for this checkout.
 
-    It costs two statuses in a home without either. A store that only git's history leads to, as that of another clone,
-    doesn't count. Raises `OSError` if this is unknown.
+    It costs two statuses in a home without either, and else a few for each directory up to the top of the checkout. A
+    store that only git's history leads to, as that of another clone, doesn't count. Raises `OSError` if it is unknown.
     """
     home, stores = home_of(request), stores_of(FORMAT, request)
     has_home, has_stores = is_directory(os.path.join(home, "projects")), is_directory(stores)
