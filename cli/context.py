@@ -158,7 +158,10 @@ def _is_id(engine: Engine, text: str) -> bool:
 
 
 def ids_that_begin(engine: Engine, text: str) -> list[str]:
-    """Return the conversations of which the id, or the directory's name, begins with the text."""
+    """Return the conversations of which the id, or the directory's name, begins with the text.
+
+    Without those that belong to one of these: an id of a session stands for the session, not for a file beside it.
+    """
     known, fmt = engine.known, engine.session.format
     if not text or fmt.is_whole(text):
         return []
@@ -166,10 +169,11 @@ def ids_that_begin(engine: Engine, text: str) -> list[str]:
     for side in known.sides.values():
         for path, conversation in side.paths.items():
             names[conversation] = path if fmt.places is not None else path.rpartition("/")[2]
-    matches = (
+    matches = {
         id_ for id_ in known.conversations() if any(name.startswith(text) for name in _names(id_, names.get(id_, "")))
-    )
-    return sorted(matches, key=fmt.order)
+    }
+    tops = matches if fmt.places is None else {id_ for id_ in matches if fmt.places.owner(id_) not in matches}
+    return sorted(tops, key=fmt.order)
 
 
 def _names(conversation: str, dirname: str) -> tuple[str, ...]:

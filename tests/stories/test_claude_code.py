@@ -814,6 +814,11 @@ def test_a_session_is_one_file_on_the_screen(sides: Sides, version: str) -> None
     assert all("  -> store      file " in output and "metadata" not in output for output in outputs)
 
 
+def test_the_beginning_of_an_id_is_the_sessions(whole: Sides) -> None:
+    session = fork(whole)
+    assert whole.read("show", session.stem[:8]) == whole.read("show", session.stem)
+
+
 def test_a_saved_plan_is_carried_out(sides: Sides, version: str, tmp_path: Path) -> None:
     sides.play(version, "subagent")
     plan = tmp_path / "plan.json"
