@@ -61,6 +61,8 @@ _CHECK = 5 * _SECOND
 _POLL = 10 * _SECOND
 _SHARE = 20
 """Without events, passes over all projects take at most one in so many parts of the time."""
+_SHARE_OF_ONE = 4
+"""While a project changes all the time, it is quiet for so many times as long as its last pass took."""
 _BUSY = 2 * _SECOND
 _OPEN = 30 * _SECOND
 """The time until another attempt at what a program has open: its end raises no event below a side."""
@@ -123,6 +125,8 @@ class HomeWatcher:
         self._home = Reporter(self._emit_status)
         self._projects: dict[Target, _Project] = {}
         self._pending: dict[_Key, Debouncer] = {}
+        self._took_of: dict[_Key, int] = {}
+        """How long the last pass over each project took, in ns."""
         self._told: set[str] = set()
         self._count: int | None = None
         self._took = 0
@@ -220,7 +224,9 @@ class HomeWatcher:
                 self._debouncer(target or name).touch(changed.conversation, side, changed.directories, now)
 
     def _debouncer(self, key: _Key) -> Debouncer:
-        return self._pending.setdefault(key, Debouncer(self._timings.quiet, self._timings.at_most))
+        pause = _SHARE_OF_ONE * self._took_of.get(key, 0)
+        quiet, at_most = max(self._timings.quiet, pause), max(self._timings.at_most, pause)
+        return self._pending.setdefault(key, Debouncer(quiet, at_most))
 
     # Passes
 
@@ -262,7 +268,7 @@ class HomeWatcher:
         """Make a pass over one project. An error is reported once, and is the project's alone."""
         if target not in self._projects:
             self._projects[target] = _Project(target, self._emit_status)
-        project, again = self._projects[target], None
+        project, again, begun = self._projects[target], None, time.monotonic_ns()
         try:
             again = self._visited(target, project, moving)
             project.reporter.report_resumed()
@@ -276,6 +282,7 @@ class HomeWatcher:
             project.reporter.report_waiting(error.message if isinstance(error, ReconcileError) else str(error))
         except Exception:  # noqa: BLE001 - a bug that one project meets must not cost the others their copies
             project.reporter.report_waiting(traceback.format_exc())
+        self._took_of[key] = time.monotonic_ns() - begun
         if again is not None:
             self._debouncer(key).schedule("", {}, time.monotonic_ns() + again)
         note_pass(self._states)

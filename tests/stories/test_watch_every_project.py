@@ -71,6 +71,20 @@ def test_the_directory_of_claude_code_may_come_later_or_be_deleted(tmp_path: Pat
     assert carried(sides.live) == before
 
 
+def test_a_session_that_was_swept_while_it_watched_comes_back(one: Sides) -> None:
+    before = carried(one.live)
+    with Watching(None) as watching:
+        until(lambda: kept(one))
+        for path in one.live.glob("*.jsonl"):
+            path.unlink()
+        one.play(OLD, "continued")
+        until(lambda: kept(one))
+        assert watching.stop() == 0
+    assert not carried(one.live).items() >= before.items()
+    one.reconcile("recover", "--yes")
+    assert carried(one.live).items() >= before.items()
+
+
 def test_a_project_of_jp_is_kept_once_a_run_has_seen_it(jp: World, one: Sides, tmp_path: Path, run: Run) -> None:
     unseen = make_project(tmp_path / "unseen", run)
     write_conversation(unseen.workspace / "17500000008-unseen", "Unseen", events(3))

@@ -17,7 +17,7 @@ from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.paths import open_regular, status_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from reconcile.adapters.roots import Request
 
@@ -50,15 +50,25 @@ def live_directory(path: str) -> LiveDirectory | None:
         return None
     if not sessions:
         return None
-    fits = [cwd for cwd in dict.fromkeys(begun_in(path)) if _is_named(cwd, path)]
     # A session that a person has moved here began elsewhere; its last turns are of this project.
-    fits = fits or [cwd for cwd in dict.fromkeys(_gone_on_in(sessions)) if _is_named(cwd, path)]
-    there = (cwd for cwd in fits if status_at(cwd) is not None)
-    return LiveDirectory(path, next(there, fits[0] if fits else None))
+    return LiveDirectory(path, _project_among(begun_in(path), path) or _project_among(_gone_on_in(sessions), path))
 
 
-def _is_named(cwd: str, path: str) -> bool:
-    return directory_name(os.path.realpath(cwd)) == os.path.basename(path)
+def _project_among(paths: Iterable[str], place: str) -> str | None:
+    """Return the first project whose sessions are in this directory and that is there, else the first one.
+
+    The paths are read only so far: with the first session, mostly.
+    """
+    others, gone = set[str](), None
+    for path in paths:
+        if path in others:
+            continue
+        if directory_name(os.path.realpath(path)) == os.path.basename(place):
+            if status_at(path) is not None:
+                return path
+            gone = gone or path
+        others.add(path)
+    return gone
 
 
 def _gone_on_in(sessions: list[str]) -> Iterator[str]:
