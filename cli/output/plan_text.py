@@ -453,7 +453,7 @@ def report(
         end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides, back=back)
         lines = [*(() if is_shown else (heading(roots, plan.layout, style), "")), *lines, *end]
     if options.all:
-        show([f"project   {short_path(roots.project)}", *lines, ""])
+        show([f"project   {short_path(roots.project)}", *lines, ""] if lines else ())
     elif options.is_dry:
         if not quiet and plan.policy.request is None:
             from .next_commands import further, next_lines  # here: a run does what it names

@@ -58,6 +58,16 @@ def test_every_project_with_sessions_is_kept(two: tuple[Sides, Sides], run: Run)
     assert kept(*two)
 
 
+def test_quietly_only_what_is_blocked_is_printed(two: tuple[Sides, Sides], run: Run) -> None:
+    name = "00000000-0000-4000-8000-000000000000.jsonl"
+    (two[0].live / name).write_text("<a new format>\n" * 9)
+    lines = [line for line in run("--all", "--quiet").output.splitlines() if line]
+    assert lines[0] == f"project   {two[0].project}"
+    assert name in "".join(lines[1:])
+    assert len(lines) == 4
+    assert kept(two[1])
+
+
 def test_a_dry_run_of_all_writes_nothing(two: tuple[Sides, Sides], run: Run, home: Path) -> None:
     dry = run("--all", "--dry-run")
     assert (dry.exit_code, (home / "data").exists()) == (0, False)
