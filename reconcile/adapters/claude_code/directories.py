@@ -9,11 +9,10 @@ import json
 import os
 import re
 from contextlib import closing, suppress
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.adapters.claude_code.places import FORMAT, home_of, inside_checkout, place_of, start_of
+from reconcile.adapters.claude_code.places import FORMAT, PlaceIn, home_of, inside_checkout, place_of, start_of
 from reconcile.adapters.claude_code.stores import StorePlace, key_of, store_place
 from reconcile.adapters.roots import LocateError, Roots, store_of
 from reconcile.formats.claude_code.format import LiveSessions
@@ -115,7 +114,7 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
         key=key_of(place.path),
         inner="",
         link=place.link,
-        workspace_of=partial(place_of, home),
+        workspace_of=PlaceIn(home),
     )
 
 

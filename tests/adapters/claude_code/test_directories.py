@@ -100,6 +100,7 @@ def test_the_sides_of_a_project(place: Path, tmp_path: Path, name: str | None) -
 def test_another_checkout_has_its_own_directory(place: Path, tmp_path: Path) -> None:
     project = made(tmp_path / "first")
     begun(place, project, project)
+    assert located(project) == located(project), "`watch` compares them"
     other = located(project).in_checkout(str(tmp_path / "second"))
     assert other.workspace_conversations == str(place / directory_name(str(tmp_path / "second")))
     assert (other.project, other.store) == (str(tmp_path / "second"), located(project).store)
