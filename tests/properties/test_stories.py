@@ -65,6 +65,7 @@ def on_disk(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) ->
     class OnDisk(Stories):
         def __init__(self) -> None:
             super().__init__()
+            config.unlink(missing_ok=True)  # of the story before
             self.root = tmp_path / str(next(numbers))
             self.beside = level = DiskLevel(self.root, run, config, clock_ns=DAY_NS)
             os.environ["RECONCILE_STATE_DIR"] = str(level.state)
