@@ -7,7 +7,9 @@ module, to tell whether the checkout may have sessions, too: it imports little.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.adapters.roots import store_of, stores_of, within
 from reconcile.fs.git_state import checkout_top
@@ -35,7 +37,7 @@ def place_of(home: str, project: str) -> str:
     return os.path.join(home, "projects", directory_name(os.path.realpath(project)))
 
 
-class PlaceIn(NamedTuple):
+class PlaceIn(Struct, frozen=True):
     """Returns the place of the sessions of a project; equal for the same home, as `Roots` are compared."""
 
     home: str
