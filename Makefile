@@ -106,7 +106,8 @@ fuzz: $(VENV)/.installed-dev
 COVERING := tests/cli tests/engine tests/index tests/inspect tests/model tests/planning tests/properties/test_parts.py \
 	tests/scenarios/test_fixed_scenarios.py tests/scenarios/test_scenarios.py tests/stories/test_claude_code.py \
 	tests/stories/test_conflicts.py \
-	tests/stories/test_git_merges.py tests/stories/test_recover.py tests/stories/test_recovery.py tests/stories/test_undo.py
+	tests/stories/test_git_merges.py tests/stories/test_recover.py tests/stories/test_recovery.py \
+	tests/stories/test_sharing_sessions.py tests/stories/test_undo.py
 coverage: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal --cov=reconcile.model --cov=reconcile.planning --cov-report= \
 		-m 'not slow' -k 'not fake and not real' $(COVERING)

@@ -51,7 +51,7 @@ def candidates(kind: str, options: Options, incomplete: str) -> list[CompletionI
     return list(kinds[kind](options, incomplete))
 
 
-_FORMATS = ("jp", "plain", "leslie", "claudesidian", "claude-code")
+_FORMATS = ("jp", "plain", "leslie", "claudesidian", "claude-code", "claude-shared")
 
 
 def _roots(options: Options) -> Iterator[Roots]:

@@ -49,7 +49,7 @@ def formats_here(options: Options, *, source: str | None = None, recovers: bool 
 def format_here(options: Options) -> str | None:
     """Return the format with fixed places that ``--format`` or the marks of the directory name; None: another."""
     if options.format is not None:
-        return options.format if options.format in (*MARKS, "claude-code") else None
+        return options.format if options.format in (*MARKS, "claude-code", "claude-shared") else None
     return format_at(_request(options).path(options.workspace or ""))
 
 
@@ -118,6 +118,15 @@ def fitting(engine: Engine, text: str) -> list[str]:
     if full is not None and full in engine.known:
         return [full]
     return ids_that_begin(engine, text) or find_titles(engine, text)
+
+
+def with_owned(engine: Engine, ids: Iterable[str]) -> tuple[str, ...]:
+    """Return these, and after each the records that belong to it, in a format that has such."""
+    places, chosen = engine.session.format.places, dict.fromkeys(ids)
+    if places is None:
+        return tuple(chosen)
+    owned = (id_ for id_ in sorted(engine.known.conversations()) if places.owner(id_) in chosen)
+    return (*chosen, *(id_ for id_ in owned if id_ not in chosen))
 
 
 def _find_id(engine: Engine, text: str) -> str:

@@ -118,7 +118,7 @@ def _shared_options() -> Iterator[click.Option]:
     yield _option(
         "-s", "--store", metavar="DIR", shell_complete=_DIR, help="The store directory, which holds conversations/."
     )
-    formats = "jp, plain (needs --store), leslie, claudesidian or claude-code (default: those found)."
+    formats = "jp, plain (needs --store), leslie, claudesidian, claude-code or claude-shared (default: those found)."
     yield _option("--format", metavar="NAME", shell_complete=_FORMATS, help=formats)
     yield _option("--layout", type=click.Choice(["nested", "flat"]), metavar="LAYOUT", help="nested or flat.")
     colors = click.Choice(["auto", "always", "never"])

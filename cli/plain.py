@@ -40,13 +40,17 @@ def run_format(options: Options) -> int:
     try:
         start = Start.of(options, opening.begin)
         code = print_unchanged(start)
-        if code is not None:
-            return code
-        with Uninterrupted():
-            from .run import run_started
-        return run_started(start, opening)
+        if code is None:
+            with Uninterrupted():
+                from .run import run_started
+            code = run_started(start, opening)
     finally:
         opening.close()
+    if not start.roots.folder:
+        return code
+    with Uninterrupted():
+        from .shared_sessions import run_shared
+    return run_shared(options, code)
 
 
 def _open_engine(start: Start) -> Engine:

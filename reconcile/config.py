@@ -29,6 +29,8 @@ class ConfigError(ReconcileError):
 class Settings(NamedTuple):
     """The settings of one workspace. ``ignore`` has patterns of extra files; times are in seconds.
 
+    ``shared_sessions`` is the folder for shared sessions of Claude Code, relative to the top of a checkout.
+
     `watch` handles a conversation that hasn't changed for ``settle``, or that has kept changing for
     ``settle_at_most``.
     """
@@ -39,6 +41,7 @@ class Settings(NamedTuple):
     conflict: OnConflict = OnConflict.NEWEST
     missing: Missing = Missing.INTENT
     ignore: tuple[str, ...] = ()
+    shared_sessions: str = ".claude-sessions"
     lock_timeout: float = 10.0
     settle: float = 0.15
     settle_at_most: float = 2.0
@@ -46,7 +49,7 @@ class Settings(NamedTuple):
 
 _CHOICES = {"layout": Layout, "stream": StreamRule, "diverged": Diverged, "conflict": OnConflict, "missing": Missing}
 _SECONDS = ("lock_timeout", "settle", "settle_at_most")
-_KEYS = (*_CHOICES, "ignore", *_SECONDS)
+_KEYS = (*_CHOICES, "ignore", "shared_sessions", *_SECONDS)
 
 
 def config_path(environ: Mapping[str, str]) -> str:
@@ -169,6 +172,10 @@ def _value(key: str, value: object, where: str) -> Any:
         if not isinstance(value, list) or not all(isinstance(pattern, str) for pattern in value):
             raise ConfigError(f"{where}: ignore: {_brief(value)} is not a list of patterns")
         return tuple(value)
+    if key == "shared_sessions":
+        if not isinstance(value, str) or not _is_inside(value):
+            raise ConfigError(f"{where}: {key}: {_brief(value)} is not a path below the top of a repository")
+        return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             seconds = float(value)
@@ -177,6 +184,12 @@ def _value(key: str, value: object, where: str) -> Any:
         if seconds >= 0:  # false for nan
             return seconds
     raise ConfigError(f"{where}: {key}: {_brief(value)} is not a number of seconds, 0 or more")
+
+
+def _is_inside(path: str) -> bool:
+    """Tell whether a text is a path that leads out of no directory and into no ``.git``."""
+    parts = path.split("/")
+    return path.isprintable() and "\\" not in path and not {"", ".", "..", ".git"} & {part.casefold() for part in parts}
 
 
 def _did_you_mean(name: str, known: Sequence[str], what: str) -> str:

@@ -23,9 +23,18 @@ from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, 
 from reconcile.planning.requests.visibility import behind, outdated
 
 from ..command import PLANS, Command
-from ..context import find_roots, fixed_format, formats_here, open_session, policy_of, settings_of
+from ..context import (
+    find_ids,
+    find_roots,
+    fixed_format,
+    formats_here,
+    open_session,
+    policy_of,
+    settings_of,
+    with_owned,
+)
 from ..misuse import unknown_checkout
-from ..options import command_line, options_of
+from ..options import IDS, command_line, options_of
 from ..output.interaction import (
     confirm,
     confirm_or_exit,
@@ -75,23 +84,27 @@ class _Recover(Command):
         ("reconcile recover --all --yes", "Publish all of the store that is not local; do not ask."),
     ),
 )
+@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=IDS)
 @click.option("--all", "everything", is_flag=True, help="Restore all that is not local, also what was never published.")
 @click.option("--from", "source", metavar="DIR", help="Restore what another checkout had, which may be gone.")
 @click.pass_context
-def recover(context: click.Context, everything: bool, source: str | None) -> None:
+def recover(context: click.Context, ids: tuple[str, ...], everything: bool, source: str | None) -> None:
     """Restore conversations that the workspace has lost.
 
     For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. At a terminal, shows the plan
     and asks once for each run that noticed missing conversations. Without a terminal, --yes restores those of the
     last run.
-    Local ones are never restored to the workspace. Also restores .jp/.id.
+    Local ones are never restored to the workspace. Also restores .jp/.id. With ID, restores only these.
     """
-    restore_lost(context, everything=everything, source=source)
+    if ids and everything:
+        raise click.UsageError("name conversations, or give --all")
+    restore_lost(context, ids=ids, everything=everything, source=source)
 
 
 def restore_lost(
     context: click.Context,
     *,
+    ids: tuple[str, ...] = (),
     everything: bool = False,
     source: str | None = None,
     walked: Callable[[Session, Plan, Callable[[tuple[str, ...]], Plan]], Plan] | None = None,
@@ -99,23 +112,24 @@ def restore_lost(
     """Restore what the workspace has lost, and end the command.
 
     ``walked`` shows the offer, and returns the plan that a person has chosen, or ends the command. It gets a function
-    that plans a part of the offer. Without it, questions are asked.
+    that plans a part of the offer. Without it, questions are asked. ``ids``: only these are restored, as users name
+    them.
     """
     options = options_of(context)
     cwd = os.getcwd()
     roots = _locate(options, source)
     settings, source = _prepared(options, roots, source)
     with open_session(roots, settings, readonly=True) as session:
-        world = session.scan()
+        world = (engine := _scanned(session)).world
         records = session.records(None if source is None else os.path.join(cwd, source))
         if source is not None and not records:
             raise unknown_checkout(source, {checkout.project for checkout in session.state.checkouts()}, "--from")
         memories = [session.state.load(record.id) for record in records]
         past_world = replace(world, baseline=with_records(world.baseline, memories))
         planning = session.planning_context(past_world, policy_of(options, settings))
-        if everything:
-            chosen = tuple(coming(planning, absent(planning)))
-            left_out = tuple(id_ for id_ in absent(planning) if id_ not in chosen)
+        is_offer = not (everything or ids)
+        if not is_offer:
+            chosen, left_out = _named_or_all(engine, planning, ids)
         else:
             offered = offers(planning, memories)
             left_out = offered.left_out
@@ -127,10 +141,10 @@ def restore_lost(
             return plan_for_policy(session, world, policy)
 
         place = "here" if source is None else f"in {source}"
-        answered = walked is None and not everything and bool(offered.groups) and _asks_by_group(options)
+        answered = walked is None and is_offer and bool(offered.groups) and _asks_by_group(options)
         if answered:
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
-        elif not everything:
+        elif is_offer:
             chosen = _chosen(options, offered, planning, place)
         if source is None and not chosen:
             _name_gone_checkouts(options, session, frozenset(absent(planning)))
@@ -141,7 +155,8 @@ def restore_lost(
         if walked is not None and chosen:
             plan, answered = walked(session, plan, planned), not options.is_dry
             chosen = _requested(plan)
-        if not _confirm(options, roots, session, plan, answered=answered, declined=answered and not chosen):
+        declined = answered and not chosen
+        if not _confirm(options, roots, session, plan, answered=answered, declined=declined, is_named=bool(ids)):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:
         put_marker_back(roots.workspace, roots.workspace_id)
@@ -150,12 +165,31 @@ def restore_lost(
         open_session(roots, settings, readonly=False) as session,
         session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)),
     ):
-        engine = Engine(session)
-        engine.refresh()
+        engine = _scanned(session)
         pass_ = engine.plan(_policy(options, settings, chosen, tuple(record.id for record in records)))
         is_shown = bool(plan.actions) and not options.yes and pass_.plan.actions == plan.actions
         code = apply_pass(engine, pass_, options, command_line(context), is_shown=is_shown)
     context.exit(code)
+
+
+def _scanned(session: Session) -> Engine:
+    engine = Engine(session)
+    engine.refresh()
+    return engine
+
+
+def _named_or_all(
+    engine: Engine, planning: PlanningContext, ids: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return those that the workspace lacks and that can be restored, and those that can't.
+
+    With ``ids`` only the named ones, and what belongs to them.
+    """
+    missing = absent(planning)
+    named = with_owned(engine, find_ids(engine, ids)) if ids else missing
+    wanted = [id_ for id_ in missing if id_ in named]
+    chosen = tuple(coming(planning, wanted))
+    return chosen, tuple(id_ for id_ in wanted if id_ not in chosen)
 
 
 def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Settings, str | None]:
@@ -389,11 +423,20 @@ def _print_marker(options: Options, roots: Roots, verb: str) -> None:
     print_message(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
 
 
-def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, answered: bool, declined: bool) -> bool:
+def _confirm(
+    options: Options,
+    roots: Roots,
+    session: Session,
+    plan: Plan,
+    *,
+    answered: bool,
+    declined: bool,
+    is_named: bool,
+) -> bool:
     """Print the plan, and ask. Return whether there is anything to do, be it to finish a killed run.
 
     ``answered``: the user has seen the plan and chosen what to restore, and no question follows. ``declined``: it is
-    nothing.
+    nothing. ``is_named``: the command line names what is restored, and no question follows either.
     """
     if options.out is not None and not roots.workspace_identity:
         raise click.UsageError("--out: a saved plan needs the .jp directory, which is missing; recover without --out")
@@ -409,6 +452,6 @@ def _confirm(options: Options, roots: Roots, session: Session, plan: Plan, *, an
         print_message(options, "Nothing restored.")
     elif not answered and (not pending or (asks and not options.yes)):
         report(options, roots, session.messages, plan, None)
-    if asks and not (answered and plan.actions):
+    if asks and not (is_named or (answered and plan.actions)):
         confirm_or_exit(options, "Restore this?")
     return pending

@@ -14,6 +14,7 @@ from uuid import uuid4
 import click
 from msgspec.structs import replace
 
+from reconcile.adapters.claude_code.places import FORMAT, SHARED
 from reconcile.model.format import EventSelection
 from reconcile.model.options import Take
 from reconcile.model.plan import Plan
@@ -31,7 +32,7 @@ from reconcile.model.policy import (
 from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command, Several
-from ..context import find_ids, parts_of_titles
+from ..context import find_ids, fixed_format, parts_of_titles, with_owned
 from ..misuse import Misuse
 from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
@@ -146,9 +147,10 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
     are removed with it and restored by `reconcile project`. Saves everything in the store first, and leaves a directory
     that it can't save; a later run tries again. Commits that have the conversation stay in git's history.
     """
+    _choose_folder(context)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        chosen = _chosen(context, engine, "ids", ids)
+        chosen = with_owned(engine, _chosen(context, engine, "ids", ids))
         here = engine.known.sides[Side.WORKSPACE]
         inside = [here.paths[path] for id_ in chosen for top in here.paths_of(id_) for path in here.within(top)]
         _warn_of_history(engine, tuple(dict.fromkeys((*chosen, *inside))))
@@ -186,12 +188,20 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
         )
     # The user didn't choose what --all finds: only --with-ancestors makes a local ancestor public then.
     ancestors = with_ancestors or (options_of(context).yes and not everything)
+    is_shared = _choose_folder(context)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        chosen = _chosen(context, engine, "ids", ids)
-        return replace(policy, request=ProjectRequest(chosen, everything, behind, ancestors))
+        chosen = with_owned(engine, _chosen(context, engine, "ids", ids))
+        # A branch without sessions has an empty folder, or none.
+        records = () if is_shared else None
+        return replace(policy, request=ProjectRequest(chosen, everything, behind, ancestors, records))
 
-    _run(context, adjust)
+    code = run_command(options_of(context), partial(command_line, context), adjust)
+    if is_shared:
+        from ..shared_sessions import name_ignored
+
+        name_ignored(options_of(context))
+    context.exit(code)
 
 
 @click.command(
@@ -243,7 +253,8 @@ def resolve(
                 report(options_of(context), session.roots, session.notices, nothing, None)
                 raise click.exceptions.Exit(ExitCode.DONE)
         if decision is None:
-            return replace(policy, allow_secrets=dict.fromkeys(chosen), only=policy.only | frozenset(chosen))
+            waiting = with_owned(engine, chosen)  # without a secret of their own
+            return replace(policy, allow_secrets=dict.fromkeys(chosen), only=policy.only | frozenset(waiting))
         _name_decided(options_of(context), engine, chosen, policy, take)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 
@@ -486,6 +497,18 @@ def _chosen(context: click.Context, engine: Engine, name: str, texts: str | tupl
     found = tuple(dict.fromkeys(find_ids(engine, [texts] if isinstance(texts, str) else texts)))
     context.params[name] = found[0] if isinstance(texts, str) else found
     return found
+
+
+def _choose_folder(context: click.Context) -> bool:
+    """Choose the folder of the repository as the workspace, for sessions of the user's home; tell whether it is."""
+    options = options_of(context)
+    here = fixed_format(options)
+    if here == FORMAT:
+        from ..shared_sessions import save_first
+
+        save_first(options)
+        options.format = SHARED
+    return options.format == SHARED
 
 
 def _run(context: click.Context, adjust: Adjust, confirm: str = "") -> NoReturn:

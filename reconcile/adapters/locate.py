@@ -359,8 +359,15 @@ def _claude_code(request: Request) -> Roots:
     return locate_claude_code(request)
 
 
+def _claude_shared(request: Request) -> Roots:
+    from reconcile.adapters.claude_code.directories import locate_shared
+
+    return locate_shared(request)
+
+
 FINDERS: dict[str, Finder] = {
     "claude-code": _claude_code,
+    "claude-shared": _claude_shared,
     "claudesidian": partial(locate_fixed, "claudesidian"),
     "jp": _jp,
     "leslie": partial(locate_fixed, "leslie"),

@@ -67,6 +67,10 @@ class Roots(NamedTuple):
     """The directory of a side with its conversations; empty: the side itself."""
     link: str = ""
     """The symbolic link to the store that a run makes, so that the store is found by it later; empty: none."""
+    folder: str = ""
+    """The folder of the repository with shared sessions, if it has some (``claude-code``)."""
+    is_store_private: bool = False
+    """Whether new files of the store are for their owner alone, although the workspace lies in the project."""
     leads_to: str = ""
     """The target of the store's side, if it was a symbolic link when it was located."""
     workspace_of: Callable[[str], str] | None = None
@@ -146,6 +150,13 @@ def refuse_link(side: str) -> None:
             f"{side}: a symbolic link, which is never followed since a commit could change its target",
             "put the directory itself there",
         )
+
+
+def refuse_any_link(path: str) -> None:
+    """Raise `LocateError` if a path, or a directory above it, is a symbolic link, for the same reason."""
+    while not os.path.islink(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    refuse_link(path)
 
 
 def refuse_state_inside(roots: Roots, directory: str) -> None:

@@ -101,10 +101,9 @@ class Site(Struct, frozen=True, kw_only=True):
         assert self.checkout is not None  # noqa: S101 - see above
         return self.checkout
 
-    @property
-    def is_private(self) -> bool:
-        """Whether both sides are in the user's home, so that new files are for their owner alone."""
-        return not self.where.is_in_project
+    def is_private(self, side: Side) -> bool:
+        """Tell whether new files of a side are for their owner alone: both sides may be in the user's home."""
+        return not self.where.is_in_project or (side is Side.STORE and self.where.is_store_private)
 
     def conversations(self, side: Side) -> str:
         """Return the directory of a side's conversations."""
@@ -114,7 +113,8 @@ class Site(Struct, frozen=True, kw_only=True):
         """Open the existing sides. Raises `OSError` if the system can't tell."""
         paths = {side: path for side in Side if is_directory(path := self.conversations(side))}
         return {
-            side: stack.enter_context(closing(Root(path, is_private=self.is_private))) for side, path in paths.items()
+            side: stack.enter_context(closing(Root(path, is_private=self.is_private(side))))
+            for side, path in paths.items()
         }
 
     def open_scanned(self, stack: ExitStack, world: WorldState, *, wanted: Collection[Side]) -> dict[Side, Root]:
@@ -132,7 +132,7 @@ class Site(Struct, frozen=True, kw_only=True):
                 continue
             try:
                 roots[side] = stack.enter_context(
-                    closing(Root(path, make=not snapshot.exists, is_private=self.is_private))
+                    closing(Root(path, make=not snapshot.exists, is_private=self.is_private(side)))
                 )
             except (FileNotFoundError, NotADirectoryError):
                 problem = "replaced by a symbolic link" if os.path.islink(path) else "deleted or moved"

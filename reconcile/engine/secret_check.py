@@ -106,7 +106,7 @@ class SecretCheck:
         unread: dict[str, Item] = {}
         for action in publishing(plan):
             for write in action.writes:
-                unit = self._site.format.unit_of(files.name_of(write)) or WHOLE
+                unit = self._site.format.unit_of(files.name_of(action, write)) or WHOLE
                 try:
                     in_write = self._in_write(files, action, write)
                 except OSError as error:
@@ -128,7 +128,7 @@ class SecretCheck:
         self._list.keep_key()
 
     def _in_write(self, files: _Files, action: Action, write: Write) -> tuple[Finding, ...]:
-        name = files.name_of(write)
+        name = files.name_of(action, write)
         digests = tuple(files.digests_before(action, name))
         if (known := self._known.get((write.digest, digests))) is None:
             content = files.content(action, write)
@@ -170,11 +170,12 @@ class _Files:
             for file in copy.files:
                 yield replace(copy.place, path=joined(copy.path, file.name)), file
 
-    def name_of(self, write: Write) -> str:
+    def name_of(self, action: Action, write: Write) -> str:
         """Return the name of a written file below its conversation; empty for a record that is one file."""
-        fmt = self._site.format
-        name = write.target.path.rpartition("/")[2]
-        return name if fmt.places is None or fmt.unit_of(name) is not None else ""
+        path = write.target.path
+        if self._site.format.places is None:
+            return path.rpartition("/")[2]
+        return path.removeprefix(action.conversation).removeprefix("/")
 
     def content(self, action: Action, write: Write) -> bytes | None:
         """Return what is written; None if it isn't there any more."""

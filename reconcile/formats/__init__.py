@@ -45,12 +45,19 @@ def _claude_code(ignore: tuple[str, ...]) -> Format:
     return ClaudeCodeFormat(ignore)
 
 
+def _claude_shared(ignore: tuple[str, ...]) -> Format:
+    from reconcile.formats.claude_code.shared import SharedSessionsFormat
+
+    return SharedSessionsFormat(ignore)
+
+
 FORMATS: Mapping[str, Factory] = {
     "jp": _jp,
     "plain": _plain,
     "leslie": _leslie,
     "claudesidian": _claudesidian,
     "claude-code": _claude_code,
+    "claude-shared": _claude_shared,
 }
 """The factories of the formats by the value of ``--format``; a factory takes the additional ignore globs."""
 

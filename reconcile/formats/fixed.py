@@ -217,6 +217,15 @@ class FixedPlaces(ABC):
         """Return False: records are not forked, unless a format overrides this."""
         return False
 
+    def time_there(self, mtime_ns: int, now_ns: int) -> int:  # noqa: ARG002
+        """Return the workspace's mtime, unless a format overrides this."""
+        return mtime_ns
+
+    @property
+    def way_back(self) -> str:
+        """`project`, unless a format overrides this."""
+        return "project"
+
     def forked(self, conversation: str, content: bytes, new: str | None = None) -> tuple[str, bytes]:  # noqa: ARG002
         """Raise `ValueError`: records are not forked, unless a format overrides this."""
         raise ValueError("records of this format can't be forked")

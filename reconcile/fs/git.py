@@ -150,6 +150,14 @@ class Git:
         listed = self._run(("ls-files", "--cached", "-z", "--full-name", "--", *directories))
         return [os.fsdecode(path) for path in listed.split(b"\0") if path]
 
+    def ignored(self, directory: str) -> bool:
+        """Tell whether git ignores a file below a directory that is not in its index.
+
+        Raises:
+            GitError: git gave no answer.
+        """
+        return bool(self._run(("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", directory)))
+
     def staged_below(self, name: str) -> list[str]:
         """Return the paths of the index that have a directory or a link of this name in them, relative to ``top``.
 

@@ -112,7 +112,10 @@ class Places(Protocol):
         """Return whether a record is derived from the others: each workspace has its own then, and the store none."""
 
     def owner(self, conversation: str) -> str | None:
-        """Return the record that a record belongs to: both are removed and forked together. None if to no other one."""
+        """Return the record that a record belongs to: both are shared, removed and forked together.
+
+        None if to no other one.
+        """
 
     @property
     def is_shared(self) -> bool:
@@ -133,6 +136,13 @@ class Places(Protocol):
 
     def time_here(self, mtime_ns: int, now_ns: int) -> int:
         """Return the mtime (ns) of a file of the store in a workspace that lacks the record, at ``now_ns``."""
+
+    def time_there(self, mtime_ns: int, now_ns: int) -> int:
+        """Return the mtime (ns) of a file of the workspace in a store that lacks the record, at ``now_ns``."""
+
+    @property
+    def way_back(self) -> str:
+        """The command that brings back a record that has left the workspace."""
 
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> Merge:
         """Merge two valid versions of a record that have each entries that the other lacks.

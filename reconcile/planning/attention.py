@@ -293,7 +293,8 @@ def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
         trash = view.workspace.trash
         where = f"moved to {trash[-1].place}" if trash else "deleted from the workspace"
-        again = f"restore it: reconcile project {view.id} (all that were here: reconcile recover)"
+        command = "project" if view.format.places is None else view.format.places.way_back
+        again = f"restore it: reconcile {command} {view.id} (all that were here: reconcile recover)"
         context.note(view.id, Reason.REMOVED_HERE, f"{where}, still in the store; {again}")
     else:
         message = f"left the workspace with its parent; restored together with {intent.waits_for}"

@@ -442,6 +442,10 @@ class PlanBuilder:
             at = at.container
         return needs
 
+    def placing(self, node: Node) -> set[int]:
+        """Return the steps that put a directory at its place; none if it has been there before."""
+        return self._path_needs(node)
+
     def _uses(self, index: int, *nodes: Node) -> None:
         for node in nodes:
             self._used.setdefault(node, []).append(index)

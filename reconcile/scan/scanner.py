@@ -193,7 +193,9 @@ _READERS: Mapping[str, Callable[[str, int], object]] = {
 
 def _read_inputs(format_name: str, root: str, now_ns: int) -> object:
     """Return the argument ``inputs`` of `Places.mend`; None if there is nothing to read, or if it can't be read."""
+    if (read := _READERS.get(format_name)) is None:
+        return None
     try:
-        return _READERS[format_name](root, now_ns)
+        return read(root, now_ns)
     except (OSError, ReconcileError):
         return None

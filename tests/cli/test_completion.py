@@ -35,6 +35,9 @@ TITLES = {
 }
 
 
+FORMAT_HELP = "jp, plain (needs --store), leslie, claudesidian, claude-code or claude-shared (default: those found)."
+
+
 @pytest.fixture
 def project(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     return demo(tmp_path / "demo", run, monkeypatch)
@@ -63,9 +66,8 @@ def test_commands_and_options(project: Path, complete: Callable[[str], dict[str,
     assert complete("undo --dr") == {"--dry-run": "Show the plan, and write nothing."}
     assert "--dry-run" not in complete("log --"), "an option that the command refuses"
     assert complete("resolve --take ").keys() == {"store", "workspace", "both"}
-    assert complete("--format ").keys() == {"jp", "plain", "leslie", "claudesidian", "claude-code"}
-    described = "jp, plain (needs --store), leslie, claudesidian or claude-code (default: those found)."
-    assert complete("--form") == {"--format": described}, "a description isn't cut at its first comma"
+    assert complete("--format ").keys() == {"jp", "plain", "leslie", "claudesidian", "claude-code", "claude-shared"}
+    assert complete("--form") == {"--format": FORMAT_HELP}, "a description isn't cut at its first comma"
 
 
 @pytest.mark.parametrize(
@@ -189,9 +191,7 @@ def test_fish(project: Path) -> None:
     assert shell("fish", "--no-config", "-c", script, "reconcile diff ") == [
         f"{id_}\t{it}" for id_, it in TITLES.items()
     ]
-    assert shell("fish", "--no-config", "-c", script, "reconcile --forma") == [
-        "--format\tjp, plain (needs --store), leslie, claudesidian or claude-code (default: those found)."
-    ]
+    assert shell("fish", "--no-config", "-c", script, "reconcile --forma") == [f"--format\t{FORMAT_HELP}"]
 
 
 def test_zsh(project: Path) -> None:

@@ -12,7 +12,7 @@ from reconcile.model.format import DerivedRepair
 from reconcile.model.options import Prefer, Take
 from reconcile.model.past_run import PastRun
 from reconcile.model.plan import Heading, Kind
-from reconcile.model.policy import LocalRequest, Policy, RemoveRequest, UndoRequest
+from reconcile.model.policy import LocalRequest, Policy, ProjectRequest, RemoveRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, Fault, Foreign, Side
 from reconcile.model.units import Rules
@@ -601,6 +601,57 @@ def test_records_that_go_in_bulk_are_named_by_their_paths() -> None:
         del world.files[Side.STORE][f"{number}/map.txt"]
     (held,) = world.plan().held
     assert held.message == "4 of 6 records would be removed: 0, 1, 2, 3"
+
+
+class Following(notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """The same where an answer belongs to a note, and no note comes unasked; what is new is dated an hour earlier."""
+
+    @property
+    def is_shared(self) -> bool:
+        return False
+
+    def owner(self, conversation: str) -> str | None:
+        return conversation.removesuffix(".1.md") if conversation.endswith(".1.md") else None
+
+    def time_there(self, mtime_ns: int, now_ns: int) -> int:  # noqa: ARG002
+        return mtime_ns - HOUR
+
+    @property
+    def way_back(self) -> str:
+        return "recover"
+
+
+FOLLOWING = Rules(Following(), RULES.digest)
+ANSWER: Files = {"shopping.md.1.md": b"butter\n"}
+
+
+def test_an_answer_is_only_where_its_note_is() -> None:
+    world = World({**SHOPPING, **ANSWER}, {"INDEX": b""}, FOLLOWING)
+    assert not [step for step in world.run() if step.startswith("project")]
+    world = in_sync(BOTH, FOLLOWING)
+    world.files[Side.STORE] |= ANSWER
+    assert "project workspace:shopping.md.1.md shared" in world.run()
+    assert world.files[Side.WORKSPACE].items() >= ANSWER.items()
+
+
+def test_an_answer_waits_for_its_note() -> None:
+    world = World({**SHOPPING, **ANSWER}, {"other.md": b"x"}, FOLLOWING)
+    world.policy = Policy(request=ProjectRequest((*SHOPPING, *ANSWER)))
+    note, answer = (action for action in world.plan().actions if action.kind is Kind.PROJECT)
+    assert (note.conversation, answer.conversation) == (*SHOPPING, *ANSWER)
+    assert answer.needs == (note.id,)
+
+
+def test_what_is_new_in_the_store_is_dated_by_the_format() -> None:
+    plan = World({}, dict(SHOPPING), FOLLOWING).plan()
+    assert [write.mtime_ns for action in plan.actions for write in action.writes if write.source] == [8 * HOUR]
+
+
+def test_what_was_removed_here_names_the_way_back() -> None:
+    world = in_sync({**BOTH, "other.md": b"x"}, FOLLOWING)
+    del world.files[Side.WORKSPACE]["shopping.md"]
+    (note,) = (note for note in world.plan().notes if note.reason is Reason.REMOVED_HERE)
+    assert "reconcile recover shopping.md " in note.message
 
 
 class Tidy(notes.NotesFormat):  # type: ignore[misc, name-defined]

@@ -220,6 +220,18 @@ def test_what_comes_back_is_older_than_what_was_used_since_and_spared_by_the_nex
     assert time.time() - by_age[-1].stat().st_mtime < 2 * DAY
 
 
+def test_one_session_that_was_swept_comes_back_with_all_that_belongs_to_it(whole: Sides) -> None:
+    before = carried(whole.live)
+    for session in (kept := fork(whole), other := first(whole)):
+        sweep(session)
+    result = whole.reconcile()
+    assert f"restore it: reconcile recover {other.name}" in result.output
+    whole.reconcile("recover", kept.stem)
+    assert carried(whole.live) == {path: content for path, content in before.items() if path != other.name}
+    refused = whole.read("recover", kept.stem, "--all", code=2)
+    assert "--all" in refused
+
+
 def test_everything_that_was_swept_comes_back(whole: Sides) -> None:
     before = carried(whole.live)
     for session in (fork(whole), first(whole)):
@@ -327,11 +339,17 @@ def test_what_was_swept_here_does_not_come_back_there(two: tuple[Sides, Sides]) 
     assert (carried(one.live), carried(other.live)) == before
 
 
-def test_a_session_is_copied_on_request_and_followed_then(two: tuple[Sides, Sides], version: str) -> None:
+def copy_by_hand(one: Sides, other: Sides) -> Path:
+    """Copy a session into the other live directory, as users do, and run there; return the copy."""
+    shutil.copy(first(one), other.live)
+    other.reconcile()
+    return other.live / first(one).name
+
+
+def test_a_session_that_was_copied_by_hand_is_followed_then(two: tuple[Sides, Sides], version: str) -> None:
     one, other = two
-    session = first(one)
     own = carried(other.live)
-    other.reconcile("project", session.stem)
+    copy_by_hand(one, other)
     assert carried(other.live) == own | carried(one.live)
     one.play(version, "continued").reconcile()
     other.reconcile()
@@ -352,9 +370,7 @@ def test_every_run_names_the_same_store(tmp_path: Path, run: Run) -> None:
 
 def test_two_continuations_both_stay(two: tuple[Sides, Sides]) -> None:
     one, other = two
-    session = first(one)
-    other.reconcile("project", session.stem)
-    copy = other.live / session.name
+    session, copy = first(one), copy_by_hand(one, other)
     contents = {add(session, LINE % b"one"), add(copy, LINE % b"other")}
     known = set(carried(one.store))
     one.reconcile()
@@ -372,8 +388,7 @@ def test_two_continuations_both_stay(two: tuple[Sides, Sides]) -> None:
 def test_a_session_in_use_is_not_replaced_by_another_continuation(two: tuple[Sides, Sides]) -> None:
     one, other = two
     session = first(one)
-    other.reconcile("project", session.stem)
-    content = add(other.live / session.name, LINE % b"other")
+    content = add(copy_by_hand(one, other), LINE % b"other")
     add(session, LINE % b"one")
     later = (other.live / session.name).stat().st_mtime + 60
     os.utime(session, (later, later))  # the older continuation gives way: the one that is open

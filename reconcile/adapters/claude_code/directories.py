@@ -12,9 +12,10 @@ from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.adapters.claude_code.places import FORMAT, PlaceIn, home_of, inside_checkout, place_of, start_of
+from reconcile.adapters.claude_code.places import FORMAT, SHARED, PlaceIn, home_of, inside_checkout, place_of, start_of
+from reconcile.adapters.claude_code.shared_folder import folder_of, shared_folder
 from reconcile.adapters.claude_code.stores import StorePlace, key_of, store_place
-from reconcile.adapters.roots import LocateError, Roots, store_of
+from reconcile.adapters.roots import LocateError, Roots, refuse_any_link, store_of
 from reconcile.formats.claude_code.format import LiveSessions
 from reconcile.formats.claude_code.lines import parsed, raw_lines
 from reconcile.formats.claude_code.names import directory_name
@@ -115,11 +116,44 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
         inner="",
         link=place.link,
         workspace_of=PlaceIn(home),
+        folder=folder_of(project, request),
     )
 
 
+def locate_shared(request: Request) -> Roots:
+    """Return the sides of the sessions that a project shares: the folder of its repository, and the same store.
+
+    Raises `LocateError`, also for a link in the place of the folder or above it.
+    """
+    live = locate_claude_code(request)
+    folder = shared_folder(live.project, request)
+    if os.path.realpath(folder.path) != folder.path:
+        refuse_any_link(folder.path)
+    return live._replace(
+        format=SHARED,
+        workspace=folder.path,
+        project=folder.top,
+        workspace_identity=directory_identity(folder.top),
+        key=key_of(live.store, SHARED),
+        is_store_private=True,
+        folder="",
+        workspace_of=None,
+    )
+
+
+def homes_of(session: str, projects: str) -> bool:
+    """Tell whether any project of the program has a session, by the name of its file. Raises `OSError`."""
+    try:
+        names = os.listdir(projects)
+    except FileNotFoundError:
+        return False
+    return any(os.path.lexists(os.path.join(projects, name, session)) for name in names)
+
+
 def project_at(request: Request) -> str | None:
-    """Return the nearest directory, from the start up to the top of its checkout, that has sessions or a store.
+    """Return the nearest directory, from the start up to the top of its checkout, that has sessions, or a store.
+
+    A colleague may have shared sessions of it.
 
     None without any. Without git, only the start counts: a home directory may have sessions of its own.
     """
@@ -131,6 +165,9 @@ def project_at(request: Request) -> str | None:
     by_path = next((at for at in above if is_directory(store_of(FORMAT, at, request))), None)
     if by_path is not None:
         return by_path
+    with_shared = next((at for at in above if folder_of(at, request)), None)
+    if with_shared is not None:
+        return with_shared
     return start if is_directory(store_place(start, request).path) else None
 
 

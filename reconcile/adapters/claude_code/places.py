@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.adapters.roots import store_of, stores_of, within
+from reconcile.config import load_settings
 from reconcile.fs.git_state import checkout_top
 from reconcile.fs.paths import is_directory, status_at, with_parents
 from reconcile.model.names import MARKER
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Request
 
 FORMAT = "claude-code"
+SHARED = "claude-shared"
 
 
 def home_of(request: Request) -> str:
@@ -70,7 +72,7 @@ def inside_checkout(start: str) -> list[str]:
 
 
 def may_have_sessions(request: Request) -> bool:
-    """Tell whether the program, or a store of reconcile, has a directory for this checkout.
+    """Tell whether the program, or a store of reconcile, has a directory for this checkout, or a colleague shares some.
 
     It costs two statuses in a home without either, and else a few for each directory up to the top of the checkout. A
     store that only git's history leads to, as that of another clone, doesn't count. Raises `OSError` if it is unknown.
@@ -82,4 +84,9 @@ def may_have_sessions(request: Request) -> bool:
     above = inside_checkout(start_of(request))
     if has_home and any(is_directory(place_of(home, at)) for at in above):
         return True
+    if os.path.lexists(os.path.join(above[-1], load_settings(request.environ, None).shared_sessions)):
+        from reconcile.adapters.claude_code.shared_folder import folder_of  # here: few repositories have one
+
+        if any(folder_of(at, request) for at in above):
+            return True
     return has_stores and any(is_directory(store_of(FORMAT, at, request)) for at in above)

@@ -54,9 +54,9 @@ def store_place(project: str, request: Request) -> StorePlace:
     return StorePlace(os.path.join(os.path.dirname(by_path), f"git-{name}"), by_path)
 
 
-def key_of(store: str) -> str:
+def key_of(store: str, format_name: str = FORMAT) -> str:
     """Return the name of the state's directory of a store."""
-    return f"{FORMAT}-{digest(os.fsencode(os.path.realpath(store)))}"
+    return f"{format_name}-{digest(os.fsencode(os.path.realpath(store)))}"
 
 
 def _store_of_gone(project: str, stores: str, request: Request) -> str | None:

@@ -36,7 +36,7 @@ def owner_of(conversation: str) -> str | None:
     return None if match is None else match["id"] + _LINES
 
 
-_DAY_NS = 86_400 * 10**9
+DAY_NS = 86_400 * 10**9
 _SHORTENED = 10_000
 """Older times are nearer to each other by this factor: a year is an hour."""
 
@@ -99,11 +99,17 @@ class ClaudeCodeFormat(FixedPlaces):
             if line is not None:
                 titles.add(line)
                 objects += 1
+            elif problem := self.refused(raw):
+                return Fault(conversation, problem, "one JSON object in each line")
             count += is_ended
         if not objects:
             problem = "no line with a JSON object" if count else "no whole line"
             return Fault(conversation, problem, "one JSON object in each line", incomplete=not count)
         return self.described(titles.title, b"")
+
+    def refused(self, line: bytes) -> str:  # noqa: ARG002
+        """Return why a session with this line, which is no object, is held; empty: the line is kept as it is."""
+        return ""
 
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:  # noqa: ARG002
         """Accept any content: notes, results of tools, and the program's facts of a subagent."""
@@ -114,8 +120,13 @@ class ClaudeCodeFormat(FixedPlaces):
 
         The program deletes files with an old mtime. `--continue` takes the newest session: one that was used since.
         """
-        latest = now_ns - _DAY_NS
+        latest = now_ns - DAY_NS
         return mtime_ns if mtime_ns >= latest else latest - (latest - mtime_ns) // _SHORTENED
+
+    @property
+    def way_back(self) -> str:
+        """`recover`: a session that the program has deleted comes back to its one live home."""
+        return "recover"
 
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> Merge:
         """Return the version that continues the other one. Of two continuations of a session, both stay.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.model.baseline import Baseline, BaselineEntry
+    from reconcile.model.format import Places
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest
     from reconcile.planning.rules.guards import Sides
@@ -167,7 +168,7 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
         goal = Goal.WAIT if view.intent.waits_for else Goal.PROJECT
         state = "waiting" if goal is Goal.WAIT else "projected"
         return Presence(goal, case, state, Reason.PROJECTED, view.intent)
-    if view.agreed is None and view.format.places is not None and view.format.places.is_shared:
+    if view.agreed is None and view.format.places is not None and _is_public(view.format.places, view, views):
         return Presence(Goal.PROJECT, case, "projected", Reason.SHARED)
     if view.agreed is None:
         return Presence(Goal.NOTHING, case, "available")
@@ -176,6 +177,12 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
         waiting = Intent(IntentKind.PROJECTED, waits_for=container, place=view.agreed.place)
         return Presence(Goal.WAIT, case, "waiting", Reason.WAITING, waiting)
     return removed_here(view, case)
+
+
+def _is_public(places: Places, view: View, views: Mapping[str, View]) -> bool:
+    """Tell whether a record that is new to this checkout belongs in its workspace: all do, or its owner is there."""
+    owner = places.owner(view.id)
+    return places.is_shared or (owner is not None and not _is_absent(views.get(owner)))
 
 
 def _archived(view: View, case: int) -> Presence:

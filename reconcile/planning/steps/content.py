@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconcile.model.baseline import AsideKind, Intent, IntentKind
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
@@ -99,7 +101,11 @@ def _import(context: PlanningContext, view: View) -> None:
     prefix = f"{ARCHIVE}/" if view.archived else ""
     home = Node(Side.STORE, None, prefix, context.rules.format.dirname(view.id, view.title))
     units = view.workspace.units.values()
-    puts = [Put(file, context.node(unit.copy)) for unit in units for file in unit.files]
+    files = [(file, context.node(unit.copy)) for unit in units for file in unit.files]
+    if (places := view.format.places) is not None:
+        now = context.now_ns
+        files = [(replace(file, mtime_ns=places.time_there(file.mtime_ns, now)), node) for file, node in files]
+    puts = [Put(file, node) for file, node in files]
     step = _step(view, Kind.COPY, presence.why, WHOLE, presence.case, events_of(view.workspace))
     context.builder.create(step, home, puts)
     context.homes[view.id] = home
@@ -188,13 +194,13 @@ def _fork(context: PlanningContext, view: View, loser: Unit) -> int:
 def _fork_record(context: PlanningContext, view: View, loser: Unit, places: Places) -> list[int]:
     """Create a record from a losing continuation on both sides, where its program shows it; return the steps.
 
-    A run that was interrupted has made it in the store only.
+    A run that was interrupted has made it in the store only. It may be requested, too.
     """
     metadata = loser.copy.metadata
     assert isinstance(metadata, Metadata)  # noqa: S101 - only valid versions are compared
     new, content = places.forked(view.id, metadata.content)
     there = context.views.get(new)
-    if there is not None and there.workspace.main is not None:
+    if there is not None and (there.workspace.main is not None or context.presences[new].goal is Goal.PROJECT):
         return []
     context.forks[new] = view.id
     case, steps = context.verdicts[view.id][METADATA].case, []

@@ -332,7 +332,10 @@ def _make(
             return
     if bare_directory is None or bare_directory.is_empty_tree():
         node = Node(Side.WORKSPACE, target, partition, name)
-        context.builder.create(step, node, puts)
+        owner = None if places is None else places.owner(step.conversation)
+        # Where its owner may not go, it doesn't go either.
+        after = context.builder.placing(context.present[owner]) if owner in context.present else ()
+        context.builder.create(step, node, puts, after)
     else:
         node = bare_directory
         _fill(context, step, node, puts)

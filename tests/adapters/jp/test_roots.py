@@ -255,5 +255,6 @@ def test_sides_that_overlap(root: Path, workspace: str, store: str, how: str) ->
 
 
 def test_an_unknown_format(root: Path) -> None:
-    with pytest.raises(LocateError, match=r"'other' \(choose from claude-code, claudesidian, jp, leslie, plain\)"):
+    known = "claude-code, claude-shared, claudesidian, jp, leslie, plain"
+    with pytest.raises(LocateError, match=rf"'other' \(choose from {known}\)"):
         locate("other", None, None, str(root), {}, "linux")

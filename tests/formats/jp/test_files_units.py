@@ -63,6 +63,7 @@ def test_the_base_configuration_is_replaced_first() -> None:
 
 def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
-        ValueError, match=r"unknown format 'json' \(choose from claude-code, claudesidian, jp, leslie, plain\)"
+        ValueError,
+        match=r"unknown format 'json' \(choose from claude-code, claude-shared, claudesidian, jp, leslie, plain\)",
     ):
         get_format("json")

@@ -1,0 +1,130 @@
+"""Sessions of Claude Code that a repository shares: a second pair of sides beside the one in the user's home.
+
+A plain run of the home's pair is followed by one of the folder's, which takes over what colleagues have committed. New
+sessions of theirs are then copied into the directory of the program, once, and only if no project of it has them.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.adapters.claude_code.directories import homes_of
+from reconcile.adapters.claude_code.places import FORMAT, SHARED
+from reconcile.fs.git import Git, GitError
+from reconcile.model.policy import ProjectRequest
+from reconcile.model.snapshot import METADATA, Side
+from reconcile.state.directory import generation, state_directory
+
+from .context import find_roots, with_owned
+from .output.errors import FAILURES, first_code, report_failure
+from .output.interaction import print_message
+from .run import open_engine, opened, run, run_started
+from .unchanged import Opening, Start, print_unchanged
+
+if TYPE_CHECKING:
+    from reconcile.adapters.roots import Roots
+    from reconcile.engine.engine import Engine
+    from reconcile.model.policy import Policy
+    from reconcile.state.directory import Generation
+
+    from .arguments import Options
+
+
+def run_shared(options: Options, code: int) -> int:
+    """Run the folder's pair after the home's, which has ended with ``code``; return the code of both.
+
+    With ``--json``, ``--out``, ``--only`` or ``--below`` only the home's pair is run.
+    """
+    if options.json or options.out is not None or options.only or options.below:
+        return code
+    folder, home = options.in_format(SHARED), options.in_format(FORMAT)
+    before = _state_of(folder)
+    codes = [code, _plain(folder)]
+    if options.is_dry:
+        return first_code(codes)
+    if _state_of(folder) != before:  # it may have written to the store
+        codes.append(_plain(home))
+    with opened(home) as engine:
+        are_new = bool(_new_sessions(engine))
+    if are_new:
+        codes.append(run(home, lambda: "reconcile", _bring))
+    return first_code(codes)
+
+
+def save_first(options: Options) -> None:
+    """Save the newest lines of the home's sessions in the store, before one of them is shared; a dry run doesn't."""
+    if not options.is_dry:
+        _plain(_quiet(options.in_format(FORMAT)))
+
+
+def name_ignored(options: Options) -> None:
+    """Print that git ignores shared sessions, if it does: no commit would have them."""
+    roots = find_roots(options)
+    place = os.path.relpath(roots.workspace, roots.project)
+    try:
+        ignored = os.path.isdir(roots.workspace) and Git(roots.project).ignored(place)
+    except GitError:
+        return
+    if ignored:
+        print_message(options, f"git ignores {place}; commit a session of it with: git add --force")
+
+
+def _state_of(options: Options) -> Generation | None:
+    """Return what every change of a pair's state changes; None if its sides are refused."""
+    try:
+        return generation(state_directory(find_roots(options).key, os.environ, sys.platform))
+    except FAILURES:
+        return None
+
+
+def _quiet(options: Options) -> Options:
+    quiet = copy.copy(options)
+    quiet.quiet, quiet.json = True, False
+    return quiet
+
+
+def _plain(options: Options) -> int:
+    """Make a plain run, which is silent if nothing has changed; an error is printed, and its exit code returned."""
+    opening = Opening(open_engine)
+    try:
+        start = Start.of(options, opening.begin)
+        code = print_unchanged(start._replace(options=_quiet(options)))
+        return run_started(start, opening) if code is None else code
+    except FAILURES as error:
+        return report_failure(error, as_json=options.json)
+    finally:
+        opening.close()
+
+
+def _new_sessions(engine: Engine) -> tuple[str, ...]:
+    """Return the sessions in the folder that were never live here, and that no project of the program has."""
+    roots = engine.session.roots
+    stored = engine.known.sides[Side.STORE].conversations()
+    new = [name for name in sorted(_sessions_in(roots)) if name in stored]
+    if not new:
+        return ()
+    history = engine.session.state.load(engine.session.checkout, new).history
+    projects = os.path.dirname(roots.workspace)
+    return tuple(name for name in new if (name, METADATA) not in history and not homes_of(name, projects))
+
+
+def _sessions_in(roots: Roots) -> set[str]:
+    """Return the names in the folder that the directory of the program lacks."""
+    return {name for name in _names(roots.folder) if name not in set(_names(roots.workspace))}
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
+
+
+def _bring(policy: Policy, engine: Engine) -> Policy:
+    new = with_owned(engine, _new_sessions(engine))
+    return replace(policy, request=ProjectRequest(new, records=()))
