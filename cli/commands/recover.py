@@ -207,15 +207,21 @@ def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Setti
 
 
 def _restore_at(options: Options, roots: Roots, gone: str) -> bool:
-    """Restore what only the store of a project that is gone has, so that it can be moved; tell whether it has its own.
+    """Restore what only the store of a project that is gone has, so that it can be moved.
 
-    `reconcile --all` has made it, if no run has seen the project while it was there.
+    `reconcile --all` has made that store, if no run has seen the project while it was there. Return whether the store
+    of the present path has no record of the project.
     """
-    from reconcile.adapters.claude_code.stores import store_place  # here, as below: for sessions in the home
+    from reconcile.adapters.claude_code.directories import is_known_source  # here, as below: for sessions in the home
+    from reconcile.adapters.claude_code.stores import store_place
 
     request = Request(options.workspace, None, os.getcwd(), os.environ, sys.platform)
     store = store_place(gone, request).path
-    if os.path.lexists(gone) or not os.path.isdir(store) or os.path.realpath(store) == os.path.realpath(roots.store):
+    if os.path.lexists(gone) or not is_known_source(gone, request):
+        return False
+    if not os.path.isdir(store):
+        return True  # no run has seen it, and its sessions are all there
+    if os.path.realpath(store) == os.path.realpath(roots.store):
         return False
     own = copy.copy(options)
     own.workspace, own.store, own.format = gone, None, roots.format

@@ -343,11 +343,10 @@ def locate_moved(
 
     ``source``: the path of the project before it was moved. Nothing is written. Raises `LocateError`.
     """
-    from reconcile.adapters.claude_code.directories import locate_claude_code, project_at
-    from reconcile.adapters.claude_code.stores import store_place
+    from reconcile.adapters.claude_code.directories import is_known_source, locate_claude_code, project_at
 
     request = Request(workspace_arg, store_arg, cwd, environ, platform)
-    known = source is not None and is_directory(store_place(request.path(source), request).path)
+    known = source is not None and is_known_source(request.path(source), request)
     if not known and project_at(request) is None:
         return None
     return _checked(locate_claude_code(request, source))

@@ -81,7 +81,7 @@ def test_what_a_command_says_beside_its_result_is_json_too(known: World) -> None
     shutil.rmtree(known.project / ".jp")
     result = known.run("-w", known.project, "recover", "--json", "--yes")
     assert result.exit_code == 0, result.output
-    assert [json.loads(line)["format"] for line in result.stderr.splitlines()] == ["reconcile.message/1"]
+    assert [json.loads(line)["format"] for line in result.stderr.splitlines()] == ["reconcile.message/1"] * 2
 
 
 def test_with_nothing_to_put_back_nothing_is_written_not_even_a_state(known: World) -> None:

@@ -195,6 +195,22 @@ def test_recover_in_the_renamed_project_finds_what_only_the_store_of_the_old_pat
     assert carried(new.live) == before
 
 
+@pytest.mark.parametrize("in_git", [True, False])
+def test_recover_in_a_renamed_project_that_no_run_has_seen(tmp_path: Path, run: Run, in_git: bool) -> None:
+    old = Sides(repository(tmp_path / "old") if in_git else tmp_path / "old", run).play(NEW, "continued")
+    before = carried(old.live)
+    old.project.rename(tmp_path / "new")
+    new = Sides(tmp_path / "new", run)
+    mistyped = run("recover", "--from", tmp_path / "odl", "--yes", "-w", new.project)
+    assert (mistyped.exit_code, new.live.exists()) == (2, False), mistyped.output
+    result = run("recover", "--from", old.project, "--yes", "-w", new.project)
+    assert result.exit_code == 0, result.output
+    assert carried(new.live) == before
+    assert not old.live.exists()
+    new.reconcile()
+    assert kept(new)
+
+
 def test_recover_in_a_renamed_project_with_sessions_of_its_own_finds_both(tmp_path: Path, run: Run) -> None:
     old = Sides(repository(tmp_path / "old"), run).play(NEW, "continued").play(NEW, "subagent")
     before = carried(old.live)

@@ -21,7 +21,7 @@ from reconcile.formats.claude_code.lines import parsed, raw_lines
 from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.hashing import chunks_of
 from reconcile.fs.mutations import Root
-from reconcile.fs.paths import directory_identity, is_directory, open_regular
+from reconcile.fs.paths import directory_identity, is_directory, open_regular, status_at
 from reconcile.fs.posix import MOST_PID, is_alive
 
 if TYPE_CHECKING:
@@ -99,8 +99,9 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
             "change to the project, or name it with --workspace",
         )
     place = store_place(project, request)
-    if source is not None and not is_directory(place.path):
-        place = StorePlace(store_place(request.path(source), request).path, store_of(FORMAT, project, request))
+    earlier = "" if source is None else store_place(request.path(source), request).path
+    if earlier and not is_directory(place.path) and is_directory(earlier):
+        place = StorePlace(earlier, store_of(FORMAT, project, request))
     if request.store is not None:
         place = StorePlace(request.path(request.store))
     return Roots(
@@ -169,6 +170,13 @@ def project_at(request: Request) -> str | None:
     if with_shared is not None:
         return with_shared
     return start if is_directory(store_place(start, request).path) else None
+
+
+def is_known_source(project: str, request: Request) -> bool:
+    """Tell whether an earlier path of a project has a store; or sessions, if it is gone."""
+    if is_directory(store_place(project, request).path):
+        return True
+    return status_at(project) is None and sessions_directory(home_of(request), project) is not None
 
 
 class Orphans(NamedTuple):
