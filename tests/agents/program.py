@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import termios
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,17 @@ from typing import TYPE_CHECKING, Any
 from tests.agents.stub import texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.agents.stub import Stub
 
 VERSIONS = ("2.1.197", "2.1.330")
+OLDER = ("1.0.128", "2.0.46")
+"""Versions with other layouts, of which there are recorded sessions."""
 CACHE = Path(__file__).parents[2] / ".pytest_cache" / "agents"
 PACKAGE = "@anthropic-ai/claude-code"
+PATIENCE = 120.0
+"""Seconds that a loaded machine may take to show something."""
 
 _KEY = "a-word"
 _PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
@@ -73,6 +78,46 @@ class Turn:
     sent: list[str]
 
 
+class Terminal:
+    """The program at a terminal. What it shows is one text without controls; a cursor that moves counts as a blank."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._written = b""
+        self._seen = 0
+
+    @property
+    def shown(self) -> str:
+        """What was shown since the last key."""
+        return " ".join(_CONTROL.sub(" ", self._written[self._seen :].decode(errors="replace")).split())
+
+    def until(self, true: Callable[[str], object], seconds: float = PATIENCE) -> str:
+        """Return what is shown as soon as it is enough.
+
+        Raises:
+            TimeoutError: it was not enough in this time.
+        """
+        end = time.monotonic() + seconds
+        while not true(self.shown):
+            if time.monotonic() > end:
+                raise TimeoutError(f"not enough in {seconds:g} seconds: {self.shown}")
+            if select.select([self._descriptor], [], [], 0.1)[0]:
+                self._written += os.read(self._descriptor, 65536)
+        return self.shown
+
+    def enter(self, text: str) -> None:
+        """Type a line as soon as the program shows a prompt, and enter it as soon as it shows the line."""
+        self.until(lambda shown: _PROMPT in shown)
+        self.press(text)
+        self.until(lambda shown: text in shown)
+        self.press("\r")
+
+    def press(self, keys: str) -> None:
+        """Send keys at once."""
+        self._seen = len(self._written)
+        os.write(self._descriptor, keys.encode())
+
+
 @dataclass(frozen=True)
 class Program:
     """A version of Claude Code with a home of its own; nothing of this machine's home or environment reaches it."""
@@ -99,7 +144,7 @@ class Program:
         self, prompt: str, *, cwd: Path, resume: str | None = None, cont: bool = False, fork: bool = False
     ) -> subprocess.Popen[str]:
         """Begin a turn, and return while it runs."""
-        options = ["--allowedTools", "Bash,Agent"]
+        options = ["--allowedTools", "Bash,Agent,Task"]
         options += ["--resume", resume] if resume else []
         options += ["--continue"] if cont else []
         options += ["--fork-session"] if fork else []
@@ -116,10 +161,18 @@ class Program:
         )
 
     def show(self, *options: str, cwd: Path, until: Callable[[str], bool], typed: str = "") -> str:
-        """Return what the program shows at a terminal of 80 columns, until that is enough; it is ended then.
+        """Return what the program shows at a terminal, until that is enough; it is ended then.
 
-        ``typed`` is entered as soon as the program shows a prompt. A cursor that moves counts as a blank.
+        ``typed`` is entered as soon as the program shows a prompt.
         """
+        with self.terminal(*options, cwd=cwd) as terminal:
+            if typed:
+                terminal.enter(typed)
+            return terminal.until(until)
+
+    @contextmanager
+    def terminal(self, *options: str, cwd: Path) -> Iterator[Terminal]:
+        """Run the program at a terminal of 80 columns; it is ended after the block."""
         self._skip_questions(cwd)
         outer, inner = pty.openpty()
         termios.tcsetwinsize(inner, (40, 80))
@@ -128,23 +181,12 @@ class Program:
             [self.path, *options], cwd=cwd, env=environment, stdin=inner, stdout=inner, stderr=inner
         )
         os.close(inner)
-        keys = [(_PROMPT, typed), (typed, "\r")] if typed else []
-        written, shown = b"", ""
         try:
-            end = time.monotonic() + 30
-            while not until(shown):
-                if time.monotonic() > end:
-                    raise TimeoutError(f"not enough in 30 seconds: {shown}")
-                if select.select([outer], [], [], 0.1)[0]:
-                    written += os.read(outer, 65536)
-                shown = " ".join(_CONTROL.sub(" ", written.decode(errors="replace")).split())
-                if keys and keys[0][0] in shown:
-                    os.write(outer, keys.pop(0)[1].encode())
+            yield Terminal(outer)
         finally:
             process.terminate()
             process.wait()
             os.close(outer)
-        return shown
 
     def _skip_questions(self, project: Path) -> None:
         """Answer what the program asks a person at its first start, and in a new project."""
@@ -174,8 +216,9 @@ class Program:
         return self.config / "projects" / directory_name(str(project))
 
     def sessions(self, project: Path) -> list[Path]:
-        """The project's session files, the newest last."""
-        return sorted(self.directory(project).glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+        """The project's session files, the newest last; not the empty ones that versions before 2.1 leave."""
+        files = (path for path in self.directory(project).glob("*-*-*-*-*.jsonl") if path.stat().st_size)
+        return sorted(files, key=lambda path: path.stat().st_mtime_ns)
 
 
 def directory_name(project: str) -> str:

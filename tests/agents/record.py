@@ -1,4 +1,4 @@
-"""Sessions that Claude Code wrote, for the tests that run without it: ``python -m tests.agents.record``.
+"""Sessions that Claude Code wrote, for the tests that run without it: ``python -m tests.agents.record [VERSION ...]``.
 
 Every line, key and kind is kept. A text that isn't our own becomes `VENDOR`; an attachment, the shape of a request and
 its parts keep no more than their type. So no prompt of the vendor's is in the repository, and no path of this machine.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.agents.program import VERSIONS, Program, directory_name, install
+from tests.agents.program import OLDER, VERSIONS, Program, directory_name, install, records
 from tests.agents.stub import LONG_OUTPUT, REPLY, SUBAGENT, Stub
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -35,6 +36,7 @@ def record(version: str, directory: Path) -> None:
         def save(story: str, *sessions: Path) -> None:
             for session in sessions:
                 files = [session, *(path for path in session.with_suffix("").rglob("*") if path.is_file())]
+                files += subagents_beside(session) if story == "subagent" else []
                 for file in files:
                     target = directory / story / file.relative_to(session.parent)
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,6 +56,11 @@ def record(version: str, directory: Path) -> None:
         torn = directory / "torn" / session.name
         torn.parent.mkdir()
         torn.write_bytes((directory / "continued" / session.name).read_bytes()[:-20])
+
+
+def subagents_beside(session: Path) -> list[Path]:
+    """Return the subagents that versions before 2.1 put beside a session."""
+    return [path for path in session.parent.glob("agent-*.jsonl") if records(path)[0]["sessionId"] == session.stem]
 
 
 def plain_file(file: Path, paths: dict[str, str]) -> str:
@@ -94,6 +101,6 @@ def kind_of(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    for each in VERSIONS:
+    for each in sys.argv[1:] or (*OLDER, *VERSIONS):
         shutil.rmtree(RECORDED / each, ignore_errors=True)
         record(each, RECORDED / each)

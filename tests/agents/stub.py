@@ -22,6 +22,8 @@ REPLY = "This is reply"
 SUBAGENT = 'use Agent {"description": "count", "prompt": "Count to three.", "subagent_type": "general-purpose"}'
 LONG_OUTPUT = 'use Bash {"command": "seq 20000"}'
 """More than the program keeps in a session's own file."""
+_OLDER = {"Agent": "Task"}
+"""The names of tools in versions before 2.1."""
 _USE = re.compile(r"^use (\w+) (\{.*\})$", re.MULTILINE)
 
 
@@ -72,8 +74,9 @@ class Stub:
         self._may_answer.wait()
         number = next(self._numbers)
         wanted = _USE.search(_prompt(messages))
-        if wanted and wanted[1] in tools:
-            block = {"type": "tool_use", "id": f"toolu_{number:020}", "name": wanted[1], "input": json.loads(wanted[2])}
+        names = [name for name in (wanted[1], _OLDER.get(wanted[1])) if name in tools] if wanted else []
+        if wanted and names:
+            block = {"type": "tool_use", "id": f"toolu_{number:020}", "name": names[0], "input": json.loads(wanted[2])}
         else:
             block = {"type": "text", "text": f"{REPLY} {number}."}
         return {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agents.program import VERSIONS, records
+from tests.agents.program import OLDER, VERSIONS, records
 from tests.agents.record import RECORDED, plain_file
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ FILES = sorted(path for path in RECORDED.rglob("*") if path.is_file() and "torn"
 STORIES = ["continued", "forked", "plain", "subagent", "torn"]
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=(*OLDER, *VERSIONS))
 def recorded(request: pytest.FixtureRequest) -> Path:
     directory: Path = RECORDED / request.param
     assert sorted(path.name for path in directory.iterdir()) == STORIES
@@ -25,7 +25,7 @@ def recorded(request: pytest.FixtureRequest) -> Path:
 
 
 def session_in(directory: Path) -> Path:
-    (session,) = directory.glob("*.jsonl")
+    (session,) = directory.glob("*-*-*-*-*.jsonl")
     return session
 
 
@@ -42,8 +42,13 @@ def test_the_stories_are_what_their_names_say(recorded: Path) -> None:
     fork = session_in(recorded / "subagent")
     ids = {each["uuid"] for each in records(plain) if "uuid" in each}
     assert ids < {each["uuid"] for each in records(recorded / "forked" / fork.name) if "uuid" in each}
-    assert list(recorded.glob("subagent/*/subagents/agent-*.jsonl"))
-    assert list(recorded.glob("subagent/*/tool-results/*.txt"))
+    if recorded.name in VERSIONS:
+        assert list(recorded.glob("subagent/*/subagents/agent-*.jsonl"))
+        assert list(recorded.glob("subagent/*/tool-results/*.txt"))
+        return
+    agents = list(recorded.glob("subagent/**/agent-*.jsonl")) or [fork]
+    sidechains = [each for path in agents for each in records(path) if each.get("isSidechain")]
+    assert {each["sessionId"] for each in sidechains} == {fork.stem}
 
 
 def test_the_last_line_is_torn(recorded: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.agents.sessions import FIRST, age, fork_by_hand, has_history
 from tests.agents.stub import LONG_OUTPUT, REPLY, SUBAGENT
-from tests.support.formats.claude_code_project import carried
+from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.projects.git_world import git
 from tests.support.projects.three_conversations import three
 from tests.support.projects.world import make_project
 
@@ -155,3 +156,53 @@ def test_a_project_of_another_program_keeps_its_sessions_too(
     assert run("recover", "--yes", "-w", project).exit_code == 0
     assert (carried(world.workspace), carried(session.parent)) == before
     assert has_history(program.say("Continued.", cwd=project, cont=True))
+
+
+@pytest.mark.parametrize("git_knows", [True, False], ids=["with git", "without git"])
+def test_a_renamed_project_goes_on(
+    program: Program, project: Path, session: Path, sides: Sides, *, git_knows: bool
+) -> None:
+    if git_knows:
+        in_git(project)
+    program.say("Of the old place.", cwd=project, resume=session.stem)
+    sides.reconcile()
+    before = session.read_bytes()
+    moved = Sides(project.rename(project.with_name("renamed")), sides.run)
+    options = () if git_knows else ("--from", project)
+    moved.run("recover", "--yes", *options, "-w", moved.project)
+    assert not session.exists()
+    (home,) = program.sessions(moved.project)
+    assert home.read_bytes() == before
+    continued = program.say("Continued.", cwd=moved.project, cont=True)
+    assert continued.sent[2] == "Of the old place."
+    assert continued.sent[-1] == "Continued."
+    assert has_history(program.say("Resumed.", cwd=moved.project, resume=session.stem))
+    moved.reconcile()
+    assert moved.in_sync()
+
+
+def test_the_sessions_of_a_removed_worktree_go_on_in_another(program: Program, project: Path, sides: Sides) -> None:
+    in_git(project)
+    worktree = project.with_name("worktree")
+    git(project, "worktree", "add", "-q", str(worktree))
+    program.say(FIRST, cwd=worktree)
+    (session,) = program.sessions(worktree)
+    of_worktree = Sides(worktree, sides.run)
+    of_worktree.reconcile()
+    program.say("After the last run.", cwd=worktree, resume=session.stem)
+    before = session.read_bytes()
+    git(project, "worktree", "remove", "--force", str(worktree))
+    sides.run("recover", "--yes", "--from", worktree, "-w", project)
+    assert [path.read_bytes() for path in program.sessions(project)] == [before]
+    assert not session.exists()
+    continued = program.say("Continued.", cwd=project, cont=True)
+    assert has_history(continued)
+    assert continued.sent[2] == "After the last run."
+    assert has_history(program.say("Resumed.", cwd=project, resume=session.stem))
+    sides.reconcile()
+    assert sides.in_sync()
+
+
+def in_git(project: Path) -> None:
+    git(project, "init", "-q")
+    git(project, "commit", "-q", "--allow-empty", "-m", "The first commit.")

@@ -38,10 +38,11 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run."""
+    """One run; ``read``: the bytes that it read, from the cache or not, 0 where the system doesn't count them."""
 
     seconds: float
     peak: int
+    read: int = 0
 
 
 Runs = dict[str, list[Sample]]
@@ -81,7 +82,7 @@ def measure(job: Job, environment: dict[str, str]) -> Sample:
     )
     if ran.returncode:
         raise BenchError(f"{' '.join(words)}: {ran.stderr.strip()}")
-    seconds, peak, status = ran.stdout.split()
+    seconds, peak, status, read = ran.stdout.split()
     if status != "0":
         raise BenchError(f"{' '.join(words)}: exit status {status}\n{ran.stderr.strip()}")
-    return Sample(float(seconds), int(peak))
+    return Sample(float(seconds), int(peak), int(read))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile.formats.claude_code.forks import forked
-from tests.agents.program import VERSIONS
+from tests.agents.program import OLDER, VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.projects.git_world import git
 from tests.support.projects.watcher import Watching, until
@@ -792,6 +792,38 @@ def test_watching(sides: Sides, version: str) -> None:
         until(sides.in_sync, "new files are saved")
         assert watching.stop(signal.SIGTERM) == 0
     assert "Nothing to do" in sides.read()
+
+
+def test_an_empty_session_is_nothing_to_repair(whole: Sides) -> None:
+    """Versions before 2.1 leave one at each resume."""
+    empty = whole.live / f"{UNKNOWN}.jsonl"
+    empty.touch()
+    whole.reconcile()
+    assert whole.in_sync()
+    content = add(empty, LINE % b"begun")
+    whole.reconcile()
+    assert carried(whole.store)[empty.name] == content
+
+
+def test_an_emptied_session_is_filled_again(whole: Sides) -> None:
+    session = first(whole)
+    before = session.read_bytes()
+    session.write_bytes(b"")
+    whole.reconcile()
+    assert session.read_bytes() == before
+    assert whole.in_sync()
+
+
+@pytest.mark.parametrize("older", OLDER)
+def test_a_session_of_an_older_version_comes_back(sides: Sides, older: str) -> None:
+    for story in ("plain", "continued"):
+        sides.play(older, story).reconcile()
+        assert sides.in_sync()
+    sides.play(older, "subagent").reconcile()
+    before = carried(sides.live)
+    sides.lose()
+    sides.reconcile("recover", "--yes")
+    assert carried(sides.live) == before
 
 
 # Large sessions.

@@ -6,6 +6,7 @@ See docs/design/formats/claude-code.md#layout. The bytes of a record are never c
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconcile.formats.claude_code.lines import Titles, parsed, raw_lines
@@ -91,10 +92,14 @@ class ClaudeCodeFormat(FixedPlaces):
         """Read a session, whose content is not kept. One line that is a JSON object is enough.
 
         A line that is none is kept as it is: the program appends to a line that was cut short. If all lines are such,
-        the program has another format by now.
+        the program has another format by now. A file without a byte is a session that was not begun.
         """
         titles, count, objects = Titles(), 0, 0
-        for raw, is_ended in raw_lines(chunks):
+        contents = iter(chunks)
+        begin = next(contents, b"")
+        if not begin:
+            return self.described(None, b"")
+        for raw, is_ended in raw_lines(chain((begin,), contents)):
             line = parsed(raw)
             if line is not None:
                 titles.add(line)

@@ -138,7 +138,6 @@ FAULTS = [
     (b"no object\n", "no line with a JSON object", False),
     (b"[1]\n2\n" + TORN, "no line with a JSON object", False),
     (b"\0\0\n", "no line with a JSON object", False),
-    (b"", "no whole line", True),
     (b" \n\n", "no whole line", True),
     (b"\0" * 5000, "no whole line", True),
     (TORN, "no whole line", True),
@@ -148,6 +147,13 @@ FAULTS = [
 @pytest.mark.parametrize("content", VALID)
 def test_one_object_makes_a_session(content: bytes) -> None:
     read = CLAUDE.read_log(SESSION, [content])
+    assert isinstance(read, Metadata)
+    assert (read.title, read.content) == (None, b"")
+
+
+@pytest.mark.parametrize("chunks", [[], [b""]])
+def test_a_file_without_a_byte_is_a_session_that_was_not_begun(chunks: list[bytes]) -> None:
+    read = CLAUDE.read_log(SESSION, chunks)
     assert isinstance(read, Metadata)
     assert (read.title, read.content) == (None, b"")
 
@@ -167,10 +173,16 @@ def test_any_other_file_is_taken_as_it_is(path: str, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("*/*/*.jsonl")), ids=lambda path: path.parent.name)
-def test_recorded_sessions_have_their_prompt_as_title(path: Path) -> None:
-    read = CLAUDE.read_log(SESSION, [path.read_bytes()])
+def test_recorded_sessions_have_their_prompt_or_their_summary_as_title(path: Path) -> None:
+    content = path.read_bytes()
+    read = CLAUDE.read_log(path.name, [content])
     assert isinstance(read, Metadata)
-    assert read.title == "The first prompt."
+    if b'"type":"summary"' in content:
+        assert read.title in ("This is reply 2.", "This is reply 4.")
+    elif path.name.startswith("agent-"):
+        assert read.title in (None, "Count to three.")
+    else:
+        assert read.title == "The first prompt."
 
 
 # Two versions.
