@@ -146,7 +146,7 @@ def rows(home: Home, rounds: int, rival: str | None) -> Iterator[tuple[str, Runs
         copy = home.base / "copy"
         contenders.append(Contender("rsync -a", lambda _: Job((("rsync", "-a", f"{home.live}/", f"{copy}/"),))))
     if rival is not None:
-        contenders.append(Contender("brain-mcp", lambda _: Job(((rival, "sync"),))))
+        contenders.append(Contender("brain-mcp", lambda _: Job(((rival, "record"),))))
     first, nothing, usual, largest = _TITLES
     yield first, race(contenders, 1, home.environment)
     race(contenders, 1, home.environment)  # what was written a moment before a run is read once more by the next one
