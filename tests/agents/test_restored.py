@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tests.agents.program import Program
     from tests.conftest import Run
-    from tests.support.formats.claude_code_project import Sides
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

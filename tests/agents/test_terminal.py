@@ -50,7 +50,7 @@ class Person:
             self.files = content
             time.sleep(1)
         assert content.keys() >= before.keys()
-        lines = []
+        lines: list[dict[str, Any]] = []
         for path, now in content.items():
             assert now.startswith(before.get(path, b"")), f"{path.name} was rewritten"
             assert now.endswith(b"\n")

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from reconcile.formats.claude_code.format import directory_name
+from tests.agents.program import directory_name
 from tests.bench.bench import RECONCILE
 from tests.bench.race import BenchError, Contender, Job, race
 from tests.bench.stores import SEED

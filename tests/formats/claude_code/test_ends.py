@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile.formats.claude_code.ends import FIRST, Ends, ends_of
+from tests.agents.program import VERSIONS
 from tests.agents.record import RECORDED
 
 if TYPE_CHECKING:
@@ -52,7 +53,15 @@ def test_only_the_first_uuids_count() -> None:
 def test_recorded_sessions(path: Path) -> None:
     content = path.read_bytes()
     facts = ends_of(content)
-    assert (facts.title, facts.branch) == ("The first prompt.", "HEAD")
+    version = path.parent.parent.name
+    assert facts.branch == ("HEAD" if version in VERSIONS else "")
+    if path.name.startswith("agent-"):
+        assert facts.title in (None, "Count to three.")
+    elif b'"type":"summary"' in content:
+        assert facts.title in ("This is reply 2.", "This is reply 4.")
+    else:
+        assert facts.title == "The first prompt."
     assert facts.last.startswith("20")
-    half = len(content) // 2
-    assert ends_of(content[:half], content[half:]).title == facts.title
+    if version in VERSIONS:  # in the short files of the older ones, the cut is in the only line with a title
+        half = len(content) // 2
+        assert ends_of(content[:half], content[half:]).title == facts.title
