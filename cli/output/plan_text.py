@@ -429,7 +429,7 @@ def report(
         _print_json(options, roots, plan, outcome)
         return
     style = Style.choose(options.color)
-    undone = [*result_lines(outcome, style), *_waiting(plan, outcome, style)] if outcome else []
+    undone = [*result_lines(outcome, style), *_waiting(plan, outcome, style, options.sides)] if outcome else []
     # A question follows: the user must see the plan that it is about.
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
     shown = replace(plan, actions=(), aside=(), notes=(), conflicts=()) if quiet else _carried_out(plan, outcome)
@@ -498,7 +498,7 @@ def _without(plan: Plan, questioned: Collection[Item | Conflict]) -> Plan:
     )
 
 
-def _waiting(plan: Plan, outcome: Outcome, style: Style) -> list[str]:
+def _waiting(plan: Plan, outcome: Outcome, style: Style, sides: str) -> list[str]:
     """Return the lines about requests of this command that a later run will carry out."""
     left = plan.put_off.union(entry.action.conversation for entry in outcome.results.values() if not entry.is_done)
     waits = {conversation for (conversation, _), request in plan.waiting if request is not None} & left
@@ -508,7 +508,7 @@ def _waiting(plan: Plan, outcome: Outcome, style: Style) -> list[str]:
     event = "you settle what is blocked" if waits <= {item.conversation for item in plan.held} else "that"
     text = (
         f"Your {which} saved. After {event}, the next run carries {them} out. "
-        f"`reconcile status` shows {them}, `reconcile undo` drops {them}."
+        f"`reconcile status{sides}` shows {them}, `reconcile undo{sides}` drops {them}."
     )
     return [*wrap(text, style.columns), ""]
 
