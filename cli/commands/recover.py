@@ -77,6 +77,7 @@ class _Recover(Command):
 @click.command(
     "recover",
     cls=_Recover,
+    names={"ids": "ids"},
     accepts=(*PLANS, "allow_bulk_removal", "yes"),
     examples=(
         ("reconcile recover --dry-run", "Show what would be restored."),
