@@ -110,9 +110,10 @@ class Command(click.Command):
 
     def formats_of(self, ctx: click.Context, options: Options) -> tuple[str, ...]:  # noqa: ARG002 - for `recover`
         """Return the formats of the project, if it has several and the options choose none of them."""
-        from .context import formats_here  # here: the help needs nothing of a project
+        from .context import formats_here, with_shared  # here: the help needs nothing of a project
 
-        return formats_here(options)
+        is_about_runs = "runs" in self.names.values() and self.several is not Several.FIRST
+        return with_shared(options, formats_here(options)) if is_about_runs else formats_here(options)
 
     def _in_formats(self, ctx: click.Context, options: Options, formats: tuple[str, ...]) -> Any:
         from .several_formats import first_alone, format_of, run_in_turn, with_newest  # here: most projects have one

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import MARKS, format_at, formats_at, locate, unmarked_format
 from reconcile.adapters.roots import Request, refuse_state_inside
 from reconcile.config import Settings, load_settings
+from reconcile.errors import ReconcileError
 from reconcile.model.options import Layout, Prefer
 from reconcile.signals import Uninterrupted
 from reconcile.state.directory import state_directory
@@ -44,6 +46,18 @@ def formats_here(options: Options, *, source: str | None = None, recovers: bool 
     ``source`` and ``recovers`` as in `formats_at`.
     """
     return () if options.format is not None else formats_at(_request(options), source=source, recovers=recovers)
+
+
+def with_shared(options: Options, formats: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the formats, and that of the folder with shared sessions: it has runs of its own."""
+    known = formats or (None if options.format is not None else fixed_format(options),)
+    if "claude-code" not in known:
+        return formats
+    has_state = False
+    with suppress(ReconcileError, OSError):
+        key = find_roots(options.in_format("claude-shared")).key
+        has_state = os.path.isdir(state_directory(key, os.environ, sys.platform))
+    return tuple([name for name in (*known, "claude-shared") if name is not None]) if has_state else formats
 
 
 def format_here(options: Options) -> str | None:

@@ -327,6 +327,18 @@ def test_sharing_is_undone(ann: Person) -> None:
     assert carried(ann.folder) == {}
 
 
+def test_undo_without_a_run_takes_the_newest_of_home_and_folder(ann: Person) -> None:
+    session = ann.play("continued")
+    ann.run()
+    ann.run("project", session.stem)
+    assert "reconcile project" in ann.run("log").output
+    ann.run("undo", "--allow-bulk-removal")
+    assert carried(ann.folder) == {}
+    assert carried(ann.store)[session.name] == session.read_bytes(), "the run before is not undone"
+    ann.run("redo")
+    assert (ann.folder / session.name).exists()
+
+
 # Secrets.
 
 
