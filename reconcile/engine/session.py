@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from reconcile.apply.executor import Outcome, Progress
     from reconcile.engine.secret_check import SecretCheck
     from reconcile.model.baseline import Baseline
-    from reconcile.model.format import Format
+    from reconcile.model.format import Format, Places
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy, Request
     from reconcile.model.snapshot import Content, Copy, Digest, File, Snapshot
@@ -440,7 +440,22 @@ class Session:
         outcome = self.carry_out(plan, before, command, progress, site, history)
         after = rescan(outcome)
         finish(site, self.rules, plan, before, after.world, outcome, after.whole)
+        if self.format.places is not None and outcome.run is not None:
+            self._fold_versions(self.format.places, outcome.run)
         return outcome, after
+
+    def _fold_versions(self, places: Places, run: str) -> None:
+        """Keep the version before that of a run as its beginning, if it is: a log is appended to at each turn.
+
+        Otherwise each turn would add the whole session to the vault. What fails now is left whole.
+        """
+        for version in self.state.versions.of_run(run):
+            if places.is_log(version.conversation):
+                of_record = self.state.versions.of_conversation(version.conversation)
+                earlier = [each.digest for each in of_record if each.size < version.size]
+                if earlier:
+                    with suppress(OSError):
+                        self.vault.fold(earlier[-1], version.digest)
 
     def carry_out(
         self, plan: Plan, world: WorldState, command: str, progress: Progress, site: Site, history: History | None

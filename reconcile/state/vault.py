@@ -2,6 +2,9 @@
 
 An object is the file ``<state dir>/vault/objects/ab/<blake2b-256>``, 0600, verified when it is read. `Versions`, in the
 database, maps objects to the versions of conversations (docs/concepts.md#what-is-remembered).
+
+If an object is the beginning of another one, as the earlier version of a file that a program appends to, it can be
+folded into that: ``<blake2b-256>.part`` then has the other one's digest and the number of bytes.
 """
 
 from __future__ import annotations
@@ -10,16 +13,17 @@ import contextlib
 import hashlib
 import itertools
 import os
+import tempfile
 from enum import StrEnum
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.durability import Durability
-from reconcile.fs.hashing import chunks_of
-from reconcile.fs.paths import names_in, regular_descriptor
+from reconcile.fs.hashing import CHUNK, chunks_of
+from reconcile.fs.paths import names_in, open_regular, regular_descriptor
 from reconcile.fs.posix import O_NOFOLLOW, process_lives
 from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
 from reconcile.model.snapshot import EXTRA, Side
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 _DIGEST_BYTES = 32
 _TEMPORARY = ".tmp-"
+_PART = ".part"
+_MOST_OF_A_PART = 200
+"""Bytes that are read of such a file."""
 _COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind"
 _numbers = itertools.count()
 
@@ -127,6 +134,8 @@ class Vault:
         try:
             fd = regular_descriptor(path, os.O_RDONLY)
         except FileNotFoundError:
+            if (part := self._part(digest)) is not None:
+                return self._open_part(digest, *part)
             raise VaultError(f"{path}: this saved version is missing in the vault", hint=_HINT) from None
         except OSError as error:
             raise VaultError(f"{path}: can't be read ({error.strerror})", hint=_HINT) from error
@@ -143,25 +152,58 @@ class Vault:
         with self.open(digest) as file:
             return file.read()
 
+    def fold(self, digest: str, into: str) -> bool:
+        """Keep an object as the beginning of another one, and return True; False if it is none.
+
+        Both must be durable. The object can be opened at any moment, also by another process. Raises `OSError`.
+        """
+        path = self.path(digest)
+        try:
+            size = os.stat(path).st_size
+            with open_regular(self.path(into)) as whole:
+                if digest == into or _blake2b(whole.fileno(), size) != digest:
+                    return False
+        except FileNotFoundError:
+            return False
+        self._write_part(path + _PART, f"{into} {size}")
+        os.unlink(path)
+        self._durability.fsync_directory(os.path.dirname(path))
+        return True
+
+    def is_folded(self, digest: str) -> bool:
+        """Tell whether an object is kept as the beginning of another one."""
+        return not os.path.exists(self.path(digest)) and self._part(digest) is not None
+
     def objects(self) -> dict[str, tuple[int, int]]:
-        """Return the size in bytes and the time (ns) of every object, by digest. Raises `OSError`."""
+        """Return the size on the disk in bytes and the time (ns) of every object, by digest. Raises `OSError`."""
         objects = {}
-        for shard in self._listed(self._objects):
-            for digest in self._listed(os.path.join(self._objects, shard)):
-                with contextlib.suppress(FileNotFoundError):
-                    status = os.stat(self.path(digest))
-                    objects[digest] = (status.st_size, status.st_mtime_ns)
+        for name, path in self._files():
+            with contextlib.suppress(FileNotFoundError):
+                status = os.stat(path)
+                objects[name.removesuffix(_PART)] = (status.st_size, status.st_mtime_ns)
         return objects
 
     def remove(self, digest: str) -> bool:
-        """Remove an object permanently (``vault --purge``); return False if it is missing. Raises `OSError`."""
-        try:
-            os.unlink(self.path(digest))
-        except FileNotFoundError:
-            return False
-        self._pending.pop(self.path(digest), None)
-        self._durability.fsync_directory(os.path.dirname(self.path(digest)))
-        return True
+        """Remove an object permanently (``vault --purge``); return False if it is missing.
+
+        Objects that are folded into it become whole again first. Raises `OSError`; `VaultError` if it is damaged.
+        """
+        for name, _ in list(self._files()):
+            folded = name.removesuffix(_PART)
+            if name != folded and (part := self._part(folded)) is not None and part[0] == digest:
+                with self.open(folded) as file:
+                    self.put_file(file.fileno())
+                self.flush()
+                os.unlink(self.path(folded) + _PART)
+        is_there = False
+        for path in (self.path(digest), self.path(digest) + _PART):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+                is_there = True
+            self._pending.pop(path, None)
+        if is_there:
+            self._durability.fsync_directory(os.path.dirname(self.path(digest)))
+        return is_there
 
     def clean(self) -> None:
         """Remove the temporary files of killed processes. Raises `OSError`."""
@@ -170,6 +212,59 @@ class Vault:
             if name.startswith(_TEMPORARY) and pid.isdecimal() and not process_lives(int(pid)):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(os.path.join(self._objects, name))
+
+    def _part(self, digest: str) -> tuple[str, int] | None:
+        """Return the object that this one is the beginning of, and its bytes; None if it isn't folded."""
+        try:
+            with open_regular(self.path(digest) + _PART) as file:
+                into, _, size = file.read(_MOST_OF_A_PART).decode("ascii").partition(" ")
+            return into, int(size)
+        except (OSError, ValueError):
+            return None
+
+    def _open_part(self, digest: str, into: str, size: int) -> BinaryIO:
+        """Open a folded object, from the one at the end of the chain: each is the beginning of the next."""
+        passed = {digest}
+        while into not in passed and not os.path.exists(self.path(into)) and (part := self._part(into)) is not None:
+            passed.add(into)
+            into = part[0]
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        try:
+            with open_regular(self.path(into)) as whole:
+                left = size
+                while left and (chunk := whole.read(min(CHUNK, left))):
+                    left -= len(chunk)
+                    file.write(chunk)
+            file.seek(0)
+            actual = _blake2b(file.fileno())
+        except OSError as error:
+            file.close()
+            raise VaultError(f"{self.path(into)}: can't be read ({error.strerror})", hint=_HINT) from error
+        if actual != digest:
+            file.close()
+            raise VaultError(f"{self.path(into)}: damaged (its beginning has the hash {actual})", hint=_HINT)
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        return cast("BinaryIO", file)
+
+    def _write_part(self, path: str, text: str) -> None:
+        temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
+        fd = create_private_file(temporary)
+        try:
+            try:
+                write_all(fd, text.encode())
+            finally:
+                os.close(fd)
+            os.replace(temporary, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+        self._durability.flush_all([path], [os.path.dirname(path)])
+
+    def _files(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the path of each file of an object."""
+        for shard in self._listed(self._objects):
+            for name in self._listed(os.path.join(self._objects, shard)):
+                yield name, os.path.join(self._objects, shard, name)
 
     def _listed(self, directory: str) -> list[str]:
         return [name for name in _names(directory) if not name.startswith(".")]
@@ -227,10 +322,13 @@ class Vault:
 _HINT = "restore the file from a backup of the state directory, if there is one"
 
 
-def _blake2b(fd: int) -> str:
+def _blake2b(fd: int, size: int | None = None) -> str:
+    """Return the digest of the rest of a file, or of so many bytes of it."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for chunk in chunks_of(fd):
-        digest.update(chunk)
+        digest.update(chunk if size is None else chunk[:size])
+        if size is not None and (size := size - len(chunk)) <= 0:
+            break
     return digest.hexdigest()
 
 

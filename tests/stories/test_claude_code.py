@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,8 +23,6 @@ from tests.support.projects.watcher import Watching, until
 from tests.support.projects.world import command
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import Run
 
 LINE = b'{"type":"mode","mode":"%s"}\n'
@@ -864,6 +863,28 @@ def test_a_session_is_one_file_on_the_screen(sides: Sides, version: str) -> None
 def test_the_beginning_of_an_id_is_the_sessions(whole: Sides) -> None:
     session = fork(whole)
     assert whole.read("show", session.stem[:8]) == whole.read("show", session.stem)
+
+
+def test_a_session_that_grows_fills_no_vault_and_every_version_is_there(sides: Sides) -> None:
+    path = first(sides.play(VERSIONS[-1], "plain"))
+    large = b'{"type":"user","message":{"content":"%s"}}\n' % (b"x" * 300_000)
+    versions = [add(path, large)]
+    sides.reconcile()
+    for number in range(6):
+        versions.append(add(path, LINE % b"%d" % number))
+        sides.reconcile()
+    objects = [
+        each for each in Path(os.environ["XDG_DATA_HOME"]).rglob("*") if "objects" in each.parts and each.is_file()
+    ]
+    assert sum(each.stat().st_size for each in objects) < 1.1 * len(versions[-1])
+    listed = json.loads(sides.read("vault", "--json"))["objects"]
+    assert len(listed) == 6
+    shown = {sides.read("show", each["digest"][:16]) for each in listed}
+    assert len(shown) == 6
+    assert "can't be read" not in sides.read("find", "first", "prompt")
+    for before in reversed(versions[:-1]):
+        sides.run("undo", "--yes", "-w", sides.project)
+        assert (sides.store / path.name).read_bytes() == before
 
 
 def test_a_saved_plan_is_carried_out(sides: Sides, version: str, tmp_path: Path) -> None:

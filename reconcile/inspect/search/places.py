@@ -220,7 +220,7 @@ def _add_versions(result: Places, session: Session) -> None:
     """
     groups: dict[tuple[str, str, Side, str], list[Version]] = {}
     for version in session.state.versions.all():
-        if version.kind is VersionKind.FILE:
+        if version.kind is VersionKind.FILE and not session.vault.is_folded(version.digest):  # a later one has it, too
             directory = version.path[: -len(version.file) - 1] if version.file else version.path
             key = (version.conversation, version.run or version.digest, version.side, directory)
             groups.setdefault(key, []).append(version)
