@@ -70,7 +70,8 @@ def run_all(options: Options) -> int:
         codes[code] += 1
         changed += own.has_reported and code in (ExitCode.DONE, ExitCode.PENDING)
     _report(options, codes, changed, found.left_out)
-    return first_code(codes) if codes else ExitCode.DONE
+    failed = [ExitCode.FAILED] if any(each.is_failure for each in found.left_out) else []
+    return first_code([*codes, *failed] or [ExitCode.DONE])
 
 
 def _run(options: Options, name: str) -> int:
@@ -96,11 +97,11 @@ def _report(options: Options, codes: Counter[int], changed: int, left_out: Colle
     failed = codes[ExitCode.FAILED] + codes[ExitCode.LOCKED]
     if options.json:
         counts = {"projects": count, "changed": changed, "blocked": held, "failed": failed}
-        out = [each._asdict() for each in left_out]
+        out = [{"path": each.path, "why": each.why} for each in left_out]
         show([json.dumps({"format": "reconcile.all/1", **counts, "left_out": out})])
         return
-    for path, why in left_out:
-        print_message(options, f"left out: {short_path(path)}: {why}")
+    for each in left_out:
+        print_message(options, f"left out: {short_path(each.path)}: {each.why}")
     if options.quiet:
         return
     verb = "to change" if options.is_dry else "changed"

@@ -400,8 +400,10 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
             f"this .jp is new; {which} in the previous one can be restored: reconcile recover"
         )
     elif not engine.session.roots.is_in_project and not engine.full_scan.baseline.agreed:
-        here = {copy.conversation for copy in engine.full_scan.workspace.copies}
-        gone = [short_path(project) for project, had in engine.session.gone().items() if not had <= here]
+        from reconcile.adapters.claude_code.directories import find_orphans  # here: a first run looks for them
+
+        projects = engine.session.gone()
+        gone = [short_path(each) for each in projects if any(find_orphans(engine.session.roots, [each])[1:])]
         if gone:
             which = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
             engine.session.messages.append(f"{which}; if this project was there: reconcile recover")

@@ -62,8 +62,8 @@ def save_first(options: Options) -> None:
         _plain(_quiet(options.in_format(FORMAT)))
 
 
-def name_ignored(options: Options) -> None:
-    """Print that git ignores shared sessions, if it does: no commit would have them."""
+def name_commit(options: Options) -> None:
+    """Print that a commit shares the sessions, and how if git ignores them."""
     roots = find_roots(options)
     place = os.path.relpath(roots.workspace, roots.project)
     try:
@@ -72,6 +72,8 @@ def name_ignored(options: Options) -> None:
         return
     if ignored:
         print_message(options, f"git ignores {place}; commit a session of it with: git add --force")
+    elif os.path.isdir(roots.workspace):
+        print_message(options, f"a commit of {place} shares it: git add {place}")
 
 
 def _state_of(options: Options) -> Generation | None:

@@ -301,10 +301,16 @@ def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], recor
     return replace(policy, request=ProjectRequest(chosen, records=records))
 
 
+def _way_back(planning: PlanningContext) -> str:
+    """Return the command that restores one conversation in this workspace."""
+    places = planning.rules.format.places
+    return "project" if places is None else places.way_back
+
+
 def _chosen(options: Options, offered: Offers, planning: PlanningContext, place: str) -> tuple[str, ...]:
     """Return the conversations to be restored without a question, and print which others could be."""
     for group in offered.groups[len(offered.default) :]:
-        way = "restore one: reconcile project ID"
+        way = f"restore one: reconcile {_way_back(planning)} ID"
         way = f"{way} (at a terminal, recover asks)" if group.known else f"restore all: --all; {way}"
         print_message(options, f"not restored: {_described(group, planning, place)}; {way}")
     return default_choice(planning, offered)
@@ -402,8 +408,10 @@ def _name_forks(options: Options, session: Session, planning: PlanningContext, p
         if not forks or project not in (None, gone):
             continue
         count, which = ("1 fork that is", "it") if len(forks) == 1 else (f"{len(forks)} forks that are", "one")
-        way = f"reconcile project {forks[0] if len(forks) == 1 else 'ID'}{options.sides}"
-        words = f"a run there made {count} missing here: {planning.names(forks)}; publish {which}: {way}"
+        command = _way_back(planning)
+        verb = "publish" if command == "project" else "restore"
+        way = f"reconcile {command} {forks[0] if len(forks) == 1 else 'ID'}{options.sides}"
+        words = f"a run there made {count} missing here: {planning.names(forks)}; {verb} {which}: {way}"
         print_message(options, f"the workspace of {short_path(gone)} is gone; {words}")
 
 

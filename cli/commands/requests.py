@@ -198,9 +198,9 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 
     code = run_command(options_of(context), partial(command_line, context), adjust)
     if is_shared:
-        from ..shared_sessions import name_ignored
+        from ..shared_sessions import name_commit
 
-        name_ignored(options_of(context))
+        name_commit(options_of(context))
     context.exit(code)
 
 

@@ -35,10 +35,11 @@ class Target(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A path that ``--all`` leaves out, and why."""
+    """A path that ``--all`` leaves out, and why. ``is_failure``: it can't be read, so that something may be missing."""
 
     path: str
     why: str
+    is_failure: bool = False
 
 
 class Everywhere(NamedTuple):
@@ -62,7 +63,7 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
         if only not in (None, name):
             continue
         if isinstance(each, Unreadable):
-            left_out.append(LeftOut(each.file, each.words))
+            left_out.append(LeftOut(each.file, each.words, is_failure=True))
             continue
         try:
             if name == FORMAT:
@@ -72,7 +73,7 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
             elif why:
                 left_out.append(LeftOut(each.project, why))
         except OSError as error:
-            left_out.append(LeftOut(each.project, f"can't be read ({error.strerror})"))
+            left_out.append(LeftOut(each.project, f"can't be read ({error.strerror})", is_failure=True))
     if only in (None, FORMAT):
         targets, more = _of_live_directories(targets, request)
         left_out += more
@@ -92,7 +93,7 @@ def _of_live_directories(known: set[Target], request: Request) -> tuple[set[Targ
                 left_out.append(LeftOut(path, "no session names the project of this directory"))
         except OSError as error:
             target = None
-            left_out.append(LeftOut(path, f"can't be read ({error.strerror})"))
+            left_out.append(LeftOut(path, f"can't be read ({error.strerror})", is_failure=True))
         targets.update(() if target is None else (target,))
     return targets, left_out
 

@@ -190,7 +190,7 @@ def _detect_format(request: Request) -> str:
     if (other := format_at(start) or unmarked_format(request)) is not None:
         return other
     raise LocateError(
-        f"no workspace in {start} or above it (no .jp directory)",
+        f"no workspace in {start} or above it (no .jp directory, no sessions of Claude Code)",
         "change to the project, or name it with --workspace\n"
         "for any other directory: --format plain --workspace DIR --store DIR",
     )

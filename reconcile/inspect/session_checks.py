@@ -15,6 +15,7 @@ from reconcile.adapters.claude_code.directories import begun_in, locate_claude_c
 from reconcile.adapters.claude_code.places import home_of
 from reconcile.adapters.roots import Request
 from reconcile.formats.claude_code.lines import parsed
+from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.paths import open_regular
 
 if TYPE_CHECKING:
@@ -119,7 +120,9 @@ def _elsewhere(projects: str, own: str) -> Iterator[SessionFinding]:
         for name, _ in _sessions(place):
             homes.setdefault(name, []).append(directory)
         begun = next(begun_in(place), None)
-        if place != own and begun is not None and not os.path.lexists(begun):
+        # A directory with another name than the path has was moved, and belongs to the project's new place.
+        is_its = begun is not None and directory_name(begun) == directory
+        if place != own and begun is not None and is_its and not os.path.lexists(begun):
             words = f"its project {begun} is gone"
             mend = f"in the project's new place: reconcile recover --from {shlex.quote(begun)}"
             yield SessionFinding(

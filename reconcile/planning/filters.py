@@ -38,8 +38,9 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
     """Hold removals of too many directories without permission."""
     leaving, directories = context.edits.leaving, context.whole.directories
     removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in leaving]
+    counted = _without_owned(removals, context.rules)
     # A requested removal that waited counts once, though it is done on both sides.
-    count = len({(a.conversation, a.conversation not in context.edits.deleted and a.target) for a in removals})
+    count = len({(a.conversation, a.conversation not in context.edits.deleted and a.target) for a in counted})
     if context.policy.accept_bulk or context.edits.scope or not is_bulk(count, directories):
         return actions
     # All other steps of these conversations wait too: a version that lost now would be authoritative again.
@@ -48,7 +49,7 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
     refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
     for conversation in concerned:
         context.tombstones.pop(conversation, None)
-    what, names = _named(removals, context.rules)
+    what, names = _named(counted, context.rules)
     message = f"{count} of {directories} {what} would be removed: {names}"
     context.held.append(_whole(Reason.BULK, message, "reconcile --allow-bulk-removal"))
     return [action for action in actions if action.id not in refused]
@@ -61,12 +62,18 @@ def bulk_undo(actions: Sequence[Action], whole: Whole, rules: Rules, again: str)
     """
     for side in Side:
         going, there = [action for action in actions if action.target.side is side], whole.directories_of(side)
-        going = [action for action in going if _removes_a_directory(action)]
+        going = _without_owned([action for action in going if _removes_a_directory(action)], rules)
         if is_bulk(len(going), there):
             what, names = _named(going, rules)
             message = f"{side}: {len(going)} of {there} {what} would be removed: {names}"
             return _whole(Reason.BULK, message, again)
     return None
+
+
+def _without_owned(removals: Sequence[Action], rules: Rules) -> list[Action]:
+    """Return the removals without those of records that go with another one: a session counts once."""
+    places, going = rules.format.places, {action.conversation for action in removals}
+    return [action for action in removals if places is None or places.owner(action.conversation) not in going]
 
 
 def _named(actions: Sequence[Action], rules: Rules) -> tuple[str, str]:

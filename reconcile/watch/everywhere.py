@@ -339,8 +339,8 @@ class HomeWatcher:
         project.is_new = False
 
     def _report_left_out(self, known: Everywhere) -> None:
-        for path, why in known.left_out:
-            message = f"left out: {path}: {why}"
+        for each in known.left_out:
+            message = f"left out: {each.path}: {each.why}"
             if message not in self._told:
                 self._told.add(message)
                 self._home.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))

@@ -97,3 +97,42 @@ def test_what_has_the_same_name_here_stays_there(saved: Sides, tmp_path: Path) -
     here.run("recover", "--yes", "-w", here.project)
     assert (saved.live / name).read_bytes() == there
     assert (here.live / name).read_bytes() == b'{"type":"user"}\n'
+
+
+def test_doctor_names_no_project_that_was_moved(saved: Sides, tmp_path: Path) -> None:
+    """Its lines still have the earlier path: another project must not be told to take the sessions."""
+    other = Sides(tmp_path / "other", saved.run)
+    other.play(VERSIONS[0], "plain").reconcile()
+    here = moved(saved, tmp_path / "renamed")
+    assert f"its project {saved.project} is gone" in other.read("doctor")
+    here.run("recover", "--yes", "-w", here.project)
+    assert "is gone" not in other.read("doctor")
+
+
+def test_a_new_worktree_is_not_told_of_what_another_has(saved: Sides, tmp_path: Path) -> None:
+    here = moved(saved, tmp_path / "renamed")
+    here.run("recover", "--yes", "-w", here.project)
+    tree = Sides(tmp_path / "tree", saved.run)
+    git(here.project, "worktree", "add", "--quiet", str(tree.project))
+    tree.play(VERSIONS[0], "plain")
+    assert HINT not in tree.reconcile().output
+
+
+def test_the_command_for_one_session_restores_it_here(saved: Sides) -> None:
+    """`project` would copy it into the repository."""
+    for path in sorted(saved.live.glob("*.jsonl")):
+        path.unlink()
+        saved.reconcile()
+    told = saved.run("recover", "--dry-run", "-w", saved.project).output
+    assert "restore one: reconcile recover ID" in told
+    assert "reconcile project" not in told
+
+
+def test_the_files_of_one_session_are_one_removal(saved: Sides) -> None:
+    """The guard against many removals counts sessions."""
+    before = carried(saved.live)
+    session = next(path for path in saved.live.glob("*.jsonl") if path.with_suffix("").exists())
+    saved.reconcile("fork", session.stem)
+    assert len(carried(saved.live)) - len(before) > 3
+    result = saved.run("undo", "-w", saved.project)
+    assert (result.exit_code, carried(saved.live)) == (0, before), result.output

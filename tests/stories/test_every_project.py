@@ -327,4 +327,5 @@ def test_a_state_that_cannot_be_read_is_named(jp: World, two: tuple[Sides, Sides
     (jp.state / "state.sqlite").write_bytes(b"no database" * 1000)
     result = run("--all")
     assert f"/{jp.state.name}/state.sqlite: can't be read" in result.output
+    assert result.exit_code == 1, "a service must not take it for a success"
     assert kept(*two)

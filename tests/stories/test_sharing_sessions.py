@@ -320,7 +320,7 @@ def test_sharing_is_undone(ann: Person) -> None:
     session = ann.play("subagent")
     out = ann.run("project", session.stem).output
     assert "reconcile undo" in out
-    ann.run("undo", "--format", "claude-shared", "--allow-bulk-removal")
+    ann.run("undo", "--format", "claude-shared")
     assert carried(ann.folder) == {}
     assert session.exists()
     ann.run()
@@ -332,7 +332,7 @@ def test_undo_without_a_run_takes_the_newest_of_home_and_folder(ann: Person) -> 
     ann.run()
     ann.run("project", session.stem)
     assert "reconcile project" in ann.run("log").output
-    ann.run("undo", "--allow-bulk-removal")
+    ann.run("undo")
     assert carried(ann.folder) == {}
     assert carried(ann.store)[session.name] == session.read_bytes(), "the run before is not undone"
     ann.run("redo")
