@@ -184,11 +184,12 @@ def _named_or_all(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return those that the workspace lacks and that can be restored, and those that can't.
 
-    With ``ids`` only the named ones, and what belongs to them.
+    With ``ids`` only the named ones, and what belongs to them. Where the workspace is in the user's home, that makes
+    nothing public, so that a local one is restored, too.
     """
-    missing = absent(planning)
-    named = with_owned(engine, find_ids(engine, ids)) if ids else missing
-    wanted = [id_ for id_ in missing if id_ in named]
+    named = with_owned(engine, find_ids(engine, ids)) if ids else ()
+    missing = absent(planning, () if engine.session.roots.is_in_project else named)
+    wanted = [id_ for id_ in missing if not ids or id_ in named]
     chosen = tuple(coming(planning, wanted))
     return chosen, tuple(id_ for id_ in wanted if id_ not in chosen)
 

@@ -688,7 +688,7 @@ def test_a_local_fork_is_in_the_store_alone(whole: Sides) -> None:
     assert carried(whole.live) == before
     new = carried(whole.store).keys() - stored.keys()
     assert len(new) == 4
-    whole.reconcile("project", *new)
+    whole.reconcile("recover", *new)
     assert carried(whole.live) == carried(whole.store)
 
 

@@ -69,12 +69,11 @@ def with_records(
     return replace(baseline, agreed=agreed, former=former)
 
 
-def absent(context: PlanningContext) -> tuple[str, ...]:
-    """Return the conversations in the store, live or archived, that the workspace lacks; never local ones."""
+def absent(context: PlanningContext, local: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the conversations of the store, also archived, that the workspace lacks; of local ones only ``local``."""
     views = (context.views[conversation] for conversation in context.order)
-    return tuple(
-        view.id for view in views if view.store.main is not None and view.workspace.main is None and not view.local
-    )
+    missing = (view for view in views if view.store.main is not None and view.workspace.main is None)
+    return tuple(view.id for view in missing if not view.local or view.id in local)
 
 
 def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
