@@ -79,7 +79,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
 long: $(VENV)/.installed-dev
-	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m long $(ARGS)
+	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m 'long and not slow' $(ARGS)
 
 worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)

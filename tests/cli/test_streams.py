@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 FULL = Path("/dev/full")
 FIRST, SECOND = 17500000001, 17500000002
 CANNOT = "error: cannot write to standard output ({}): No space left on device\n"

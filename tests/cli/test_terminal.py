@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 FIRST, COUNT = 17500000000, 1000
 COLOURS = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "RECONCILE_PAGER", "PAGER", "LESS")
 ERASED = "\r\x1b[2K"

@@ -8,12 +8,16 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.projects.terminal import at_terminal, run_at_terminal
 from tests.support.projects.three_conversations import three
 from tests.support.projects.world import SCRIPT, files, make_project
 
 if TYPE_CHECKING:
     from tests.conftest import Run
+
+pytestmark = pytest.mark.long
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "demo"
 

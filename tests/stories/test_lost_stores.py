@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import Run
 
+pytestmark = pytest.mark.long
+
 ONLY_THERE = (17500000011, 17500000012)
 """Conversations of the other checkout alone."""
 

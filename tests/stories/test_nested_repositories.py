@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.support.projects.world import World
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("git") is None, reason="no git")]
 
 OUTER, INNER, OTHER = 17500000001, 17500000002, 17500000003
 OUTER_NAME, INNER_NAME = f"{OUTER}-outer", f"{INNER}-inner"

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import Run
 
+pytestmark = pytest.mark.long
+
 VERSION = VERSIONS[-1]
 FOLDER = ".claude-sessions"
 LINE = b'{"type":"mode","mode":"%s"}\n'

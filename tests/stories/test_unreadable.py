@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"
 LOOKS = "newfstatat,lstat,stat,statx"

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 NEW = 17500000009
 HOW = [(signal.SIGTERM, 0), (signal.SIGINT, 130)]
 _HOLD = """
