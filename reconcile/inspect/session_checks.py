@@ -50,6 +50,7 @@ def check_sessions(start: str, now_ns: int) -> tuple[SessionFinding, ...]:
     home, roots = home_of(request), locate_claude_code(request)
     return (
         *_near_expiry(home, roots, now_ns),
+        *_without_objects(roots.workspace),
         *_truncated(roots.workspace),
         *_elsewhere(os.path.join(home, "projects"), roots.workspace),
         *_environment(),
@@ -98,6 +99,17 @@ def _days_in(place: str) -> int | None:
         return None
     days = value.get("cleanupPeriodDays") if isinstance(value, dict) else None
     return days if isinstance(days, int) and not isinstance(days, bool) and days > 0 else None
+
+
+def _without_objects(workspace: str) -> Iterator[SessionFinding]:
+    for name, _ in _sessions(workspace):
+        path = os.path.join(workspace, name)
+        with open_regular(path) as file:
+            *whole, _ = file.read(_LIMIT).split(b"\n")
+        if any(line.strip() for line in whole) and not any(parsed(line) for line in whole):
+            matters = "Each run is blocked by it: it is no session of a known version, and none repairs it."
+            mend = f"move it away: mv {shlex.quote(path)} ~"
+            yield SessionFinding("no-session", "warning", name, "no line is a JSON object", matters, mend)
 
 
 def _truncated(workspace: str) -> Iterator[SessionFinding]:

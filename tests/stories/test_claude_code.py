@@ -887,6 +887,16 @@ def test_a_session_that_grows_fills_no_vault_and_every_version_is_there(sides: S
         assert (sides.store / path.name).read_bytes() == before
 
 
+def test_doctor_names_what_is_no_session_and_the_way_on(whole: Sides) -> None:
+    path = whole.live / f"{UNKNOWN}.jsonl"
+    path.write_text("some text\nof another program\n")
+    told = whole.read("doctor", code=4)
+    assert "no line is a JSON object" in told
+    assert f"mv {path} ~" in told.replace("\n", "")
+    path.write_text("some text\n{}\n")
+    assert "no line is a JSON object" not in whole.read("doctor", code=4)
+
+
 def test_a_saved_plan_is_carried_out(sides: Sides, version: str, tmp_path: Path) -> None:
     sides.play(version, "subagent")
     plan = tmp_path / "plan.json"
