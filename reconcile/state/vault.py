@@ -3,8 +3,8 @@
 An object is the file ``<state dir>/vault/objects/ab/<blake2b-256>``, 0600, verified when it is read. `Versions`, in the
 database, maps objects to the versions of conversations (docs/concepts.md#what-is-remembered).
 
-If an object is the beginning of another one, as the earlier version of a file that a program appends to, it can be
-folded into that: ``<blake2b-256>.part`` then has the other one's digest and the number of bytes.
+The earlier version of a file that a program appends to is the beginning of the later one. Such an object can be folded
+into the other: then ``<blake2b-256>.part`` has the other one's digest and the number of bytes.
 """
 
 from __future__ import annotations
