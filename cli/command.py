@@ -48,7 +48,7 @@ class Command(click.Command):
     own here. ``examples`` are pairs of a command line and its meaning.
     ``extra_hint`` is the hint for a word too many.
 
-    In a project with several formats, ``names`` has the parameters that name things, with the kind (`known_names`): the
+    In a project with several formats, ``names`` has the parameters that name things, with the kind (`scope.names`): the
     format that knows them is taken. Otherwise ``several`` decides, and `Several.FIRST` with an option of ``of_first``.
     ``prints_sides``: it names the two sides. ``searches``: it exits with 1 if there is no result.
     """
@@ -116,7 +116,7 @@ class Command(click.Command):
         return with_shared(options, formats_here(options)) if is_about_runs else formats_here(options)
 
     def _in_formats(self, ctx: click.Context, options: Options, formats: tuple[str, ...]) -> Any:
-        from .several_formats import first_alone, format_of, run_in_turn, with_newest  # here: most projects have one
+        from .scope.formats import first_alone, format_of, run_in_turn, with_newest  # here: most projects have one
 
         given, root = ctx.params, ctx.find_root()
 

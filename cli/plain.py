@@ -22,12 +22,12 @@ def run_plain(options: Options) -> int:
     """
     if options.all:
         with Uninterrupted():
-            from .everywhere import run_all
+            from .scope.projects import run_all
         return run_all(options)
     formats = formats_here(options)
     if not formats:
         return run_format(options)
-    from .several_formats import format_of, run_in_turn  # here: most projects have one format
+    from .scope.formats import format_of, run_in_turn  # here: most projects have one format
 
     if named := [("ids", text) for text in (*options.only, *options.below)]:
         return run_format(format_of(options, formats, named))
@@ -49,7 +49,7 @@ def run_format(options: Options) -> int:
     if not start.roots.folder:
         return code
     with Uninterrupted():
-        from .shared_sessions import run_shared
+        from .scope.shared import run_shared
     return run_shared(options, code)
 
 

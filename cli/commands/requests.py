@@ -198,7 +198,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 
     code = run_command(options_of(context), partial(command_line, context), adjust)
     if is_shared:
-        from ..shared_sessions import name_commit
+        from ..scope.shared import name_commit
 
         name_commit(options_of(context))
     context.exit(code)
@@ -504,7 +504,7 @@ def _choose_folder(context: click.Context) -> bool:
     options = options_of(context)
     here = fixed_format(options)
     if here == FORMAT:
-        from ..shared_sessions import save_first
+        from ..scope.shared import save_first
 
         save_first(options)
         options.format = SHARED

@@ -24,7 +24,6 @@ from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 
 from ..command import Command, Several
 from ..context import find_roots, formats_here, open_session, policy_of, settings_of
-from ..everywhere import home_request, options_for, refuse_beside
 from ..options import options_of
 from ..output.errors import FAILURES, ExitCode, first_code, report_failure
 from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
@@ -34,6 +33,7 @@ from ..output.summary import verb
 from ..output.text import Style, clean, pad, short_path, shorten, width
 from ..output.words import VERB_COLUMNS
 from ..run import announce_new_store, begun, open_engine
+from ..scope.projects import home_request, options_for, refuse_beside
 from ..unchanged import Opening, Start
 
 if TYPE_CHECKING:

@@ -157,7 +157,7 @@ def test_a_project_without_sessions_loads_nothing_of_claude_code(
         "reconcile.formats.claude_code",
         "reconcile.formats.claude_code.names",
     }
-    assert not {name for name in imported_by(script) if name.startswith("reconcile_cli.several")}
+    assert not {name for name in imported_by(script) if name.startswith("reconcile_cli.scope")}
 
 
 def test_no_other_command_loads_what_review_needs(imported_anyway: set[str]) -> None:

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING
 from reconcile.adapters.everywhere import every_project
 from reconcile.adapters.roots import Request
 
-from .misuse import Misuse
-from .options import spelling
-from .output.errors import FAILURES, ExitCode, first_code, report_failure
-from .output.interaction import print_message
-from .output.text import SETTLED_COLOR, Style, short_path, show
-from .run import open_engine, run_started
-from .unchanged import Opening, Start
+from ..misuse import Misuse
+from ..options import spelling
+from ..output.errors import FAILURES, ExitCode, first_code, report_failure
+from ..output.interaction import print_message
+from ..output.text import SETTLED_COLOR, Style, short_path, show
+from ..run import open_engine, run_started
+from ..unchanged import Opening, Start
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from reconcile.adapters.everywhere import LeftOut, Target
 
-    from .arguments import Options
+    from ..arguments import Options
 
 BESIDE = frozenset(("all", "dry_run", "check", "json", "verbose", "quiet", "format", "color", "no_pager"))
 """The options that ``--all`` takes."""

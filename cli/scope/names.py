@@ -13,17 +13,17 @@ from reconcile.errors import ReconcileError
 from reconcile.inspect.sources import is_hash, is_path, split_spelling
 from reconcile.model.snapshot import Side
 
-from .context import fitting
-from .misuse import Misuse
-from .run import opened
-from .saved_versions import version_name
+from ..context import fitting
+from ..misuse import Misuse
+from ..run import opened
+from ..saved_versions import version_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from reconcile.engine.engine import Engine
 
-    from .arguments import Options
+    from ..arguments import Options
 
     Named = tuple[str, str]
     """A kind of names (a key of `KINDS`), and a text that a user has typed."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.errors import ReconcileError
 
-from .arguments import Turn
-from .context import find_roots, open_session, settings_of, with_layout
-from .output.errors import FAILURES, ExitCode, first_code, report_failure
-from .output.text import Style, heading, show
+from ..arguments import Turn
+from ..context import find_roots, open_session, settings_of, with_layout
+from ..output.errors import FAILURES, ExitCode, first_code, report_failure
+from ..output.text import Style, heading, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from reconcile.engine.run_history import LastRun
     from reconcile.state.journal import Run
 
-    from .arguments import Options
-    from .known_names import Named
+    from ..arguments import Options
+    from .names import Named
 
 
 class Ended(NamedTuple):
@@ -66,7 +66,7 @@ def run_in_turn(
                 break
     finally:
         if options.json and ended:
-            from .output.documents import print_documents  # here: a run with nothing to do prints text
+            from ..output.documents import print_documents  # here: a run with nothing to do prints text
 
             print_documents([end.turn for end in ended])
     misused = [end.misuse for end in ended if end.misuse is not None]
@@ -75,7 +75,7 @@ def run_in_turn(
     _save(options, [end.turn for end in ended])
     for end in ended:
         if end.misuse is not None:
-            from .output.interaction import print_message  # here: most commands suit all formats
+            from ..output.interaction import print_message  # here: most commands suit all formats
 
             print_message(options, f"{end.turn.format} is left out: {end.misuse.format_message()}")
     return _code([end for end in ended if end.misuse is None], searches=searches)
@@ -125,12 +125,12 @@ def _save(options: Options, turns: Iterable[Turn]) -> None:
     plans = [(turn, roots, plan) for turn in turns for roots, plan in turn.plans]
     changing = [(turn, roots, plan) for turn, roots, plan in plans if plan.actions or plan.intents]
     if len(changing) > 1:
-        from .misuse import Misuse
+        from ..misuse import Misuse
 
         names = [str(turn.format) for turn, _, _ in changing]
         raise Misuse(f"--out {options.out}: a plan is of one format, and {_listed(names)} have changes", _choice(names))
     if plans:
-        from .run import save_plan
+        from ..run import save_plan
 
         _, roots, plan = (changing or plans)[0]
         save_plan(options, roots, plan)
@@ -146,7 +146,7 @@ def _choice(names: Iterable[str]) -> str:
 
 def first_alone(options: Options, formats: Sequence[str]) -> Options:
     """Return the options with the first format, for what only one can have; a message names the others."""
-    from .output.interaction import print_message
+    from ..output.interaction import print_message
 
     first, *others = formats
     more = " or ".join(f"--format {name}" for name in others)
@@ -160,11 +160,11 @@ def format_of(options: Options, formats: Sequence[str], named: Sequence[Named]) 
     Raises:
         Misuse: several know them.
     """
-    from .known_names import knows_all  # here: a run of all formats names nothing
+    from .names import knows_all  # here: a run of all formats names nothing
 
     knowing = [name for name in formats if knows_all(options.in_format(name), named)]
     if len(knowing) > 1:
-        from .misuse import Misuse
+        from ..misuse import Misuse
 
         words = " and ".join(repr(text) for _, text in named)
         raise Misuse(f"{words} can be of {_listed(knowing)}", _choice(knowing))
@@ -182,7 +182,7 @@ def with_newest(options: Options, formats: Sequence[str], *, redoes: bool) -> Op
     """
     from reconcile.engine.run_history import NoRunError, OlderRunError, last_run, newest_run, newest_undo
 
-    from .output.interaction import may_reach_back, print_message
+    from ..output.interaction import may_reach_back, print_message
 
     chosen: dict[str, Run] = {}
     last: dict[str, LastRun] = {}

@@ -20,11 +20,11 @@ from reconcile.model.policy import ProjectRequest
 from reconcile.model.snapshot import METADATA, Side
 from reconcile.state.directory import generation, state_directory
 
-from .context import find_roots, with_owned
-from .output.errors import FAILURES, first_code, report_failure
-from .output.interaction import print_message
-from .run import open_engine, opened, run, run_started
-from .unchanged import Opening, Start, print_unchanged
+from ..context import find_roots, with_owned
+from ..output.errors import FAILURES, first_code, report_failure
+from ..output.interaction import print_message
+from ..run import open_engine, opened, run, run_started
+from ..unchanged import Opening, Start, print_unchanged
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.state.directory import Generation
 
-    from .arguments import Options
+    from ..arguments import Options
 
 
 def run_shared(options: Options, code: int) -> int:
