@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -16,6 +15,7 @@ from reconcile.state.directory import state_directory
 
 from ..command import Command, Several
 from ..options import options_of
+from ..output.documents import print_document
 from ..output.screen import wrap
 from ..output.text import Style, clean, format_time, short_path, show
 from ..service.files import Service, variables_of
@@ -101,7 +101,7 @@ def _report(options: Options, manager: Manager, *, removed: bool) -> None:
             "stops_at_logout": state.stops_at_logout,
             "trouble": [*_troubles(manager.name, installed, state)],
         }
-        show([json.dumps(document, indent=2)])
+        print_document(options, document)
         return
     style = Style.choose(options.color)
     if installed is None:

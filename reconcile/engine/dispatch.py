@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Conflict, Item, Note, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Content, Digest
+    from reconcile.planning.context import PlanningContext
     from reconcile.planning.incremental.scope import SnapshotIndex
     from reconcile.planning.rules.guards import Whole
 
@@ -76,15 +77,17 @@ def plan_for_policy(
     return session.secret_check.checked(plan, world, pending or {})
 
 
+_RUNS = "see what runs did: reconcile log"
+
+
 def _unchecked_plan(
     session: Session, world: WorldState, policy: Policy, now_ns: int | None, whole: Whole | None
 ) -> Plan:
     now_ns = session.now_ns() if now_ns is None else now_ns
     policy = session.surroundings(policy)
     if (places := session.format.places) is not None:
-        if isinstance(policy.request, ForkRequest) and places.can_fork(policy.request.id):
-            return _plan_of_record_fork(session, policy.request, places, world, policy, now_ns, whole)
-        if isinstance(policy.request, _OF_A_TREE):
+        can_fork = isinstance(policy.request, ForkRequest) and places.can_fork(policy.request.id)
+        if isinstance(policy.request, _OF_A_TREE) and not can_fork:
             raise RequestError(
                 f"{session.format.name} records have no parents and no events, so this command does not apply"
             )
@@ -127,11 +130,13 @@ def _plan_of_request(
     planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns, whole=whole)
     ids = request.ids if isinstance(request, QuarantineRequest) else (request.id,)
     for unknown in [conversation for conversation in ids if conversation not in planning.views]:  # from a saved plan
-        raise RequestError(f"{unknown} is on neither side any more", "see what runs did: reconcile log")
+        raise RequestError(f"{unknown} is on neither side any more", _RUNS)
     try:
         if isinstance(request, QuarantineRequest):
             again = " ".join(("reconcile doctor", *(f"--quarantine {conversation}" for conversation in request.ids)))
             return without_git(plan_quarantine(planning, request.ids), policy.git_busy, again)
+        if (places := session.format.places) is not None:
+            return without_git(_plan_of_record_fork(session, planning, request, places), policy.git_busy)
         return without_git(
             plan_branch(planning, request, session.contents(planning.views[request.id])[0]), policy.git_busy
         )
@@ -139,28 +144,16 @@ def _plan_of_request(
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 
 
-def _plan_of_record_fork(
-    session: Session,
-    request: ForkRequest,
-    places: Places,
-    world: WorldState,
-    policy: Policy,
-    now_ns: int,
-    whole: Whole | None,
-) -> Plan:
+def _plan_of_record_fork(session: Session, planning: PlanningContext, request: ForkRequest, places: Places) -> Plan:
     from reconcile.planning.requests.fork_record import plan_record_fork, records_of
 
-    planning = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns, whole=whole)
     contents: dict[str, Content] = {}
     for record in records_of(planning, request.id, places):
         store, workspace = session.contents(planning.views[record])
         (contents[record],) = (workspace or store).values()  # the program continues its own file
     if request.id not in contents:  # from a saved plan
-        raise RequestError(f"{request.id} is on neither side any more", "see what runs did: reconcile log")
-    try:
-        return plan_record_fork(planning, request, places, contents)
-    except RefusedError as error:
-        raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
+        raise RequestError(f"{request.id} is on neither side any more", _RUNS)
+    return plan_record_fork(planning, request, places, contents)
 
 
 def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int, whole: Whole | None) -> Plan:

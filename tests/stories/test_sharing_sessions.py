@@ -523,6 +523,16 @@ def test_while_git_is_busy_nothing_is_taken_from_the_folder(ann: Person, ben: Pe
     assert carried(ben.store) == before
 
 
+def test_while_git_is_busy_no_fork_is_written_into_the_folder(ann: Person, ben: Person) -> None:
+    _, copy, *_ = with_two_continuations(ann, ben)
+    ben.pull(check=False)
+    ben.git("checkout", "--theirs", "--", f"{FOLDER}/{copy.name}")
+    before = carried(ben.folder)
+    told = ben.run("fork", copy.stem, "--format", "claude-shared", code=4).output
+    assert "git is busy (a merge)" in told
+    assert carried(ben.folder) == before
+
+
 def test_the_checkout_is_moved(ann: Person) -> None:
     session = ann.play("plain")
     ann.run("project", session.stem)
