@@ -89,7 +89,7 @@ stories: $(VENV)/.installed-dev
 	  tests/stories/test_git_walk.py::test_small_histories $(ARGS)
 
 git-stories: $(VENV)/.installed-dev
-	GIT_STORIES_ROUNDS=$(GIT_ROUNDS) GIT_STORIES_SEED=$(GIT_SEED) $(BIN)/pytest -rP tests/stories/test_git_stories.py $(ARGS)
+	GIT_STORIES_ROUNDS=$(GIT_ROUNDS) GIT_STORIES_SEED=$(GIT_SEED) $(BIN)/pytest -m "not slow" -rP tests/stories/test_git_stories.py $(ARGS)
 
 soak: $(VENV)/.installed-dev
 	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow -rP tests/stories/test_soak.py $(ARGS)

@@ -14,6 +14,7 @@ from reconcile.adapters.roots import LocateError
 from reconcile.formats import get_format
 from reconcile.formats.jp.files import METADATA_FILE
 from reconcile.index.file import IndexFile
+from reconcile.model.format import Entry
 from reconcile.model.snapshot import Metadata
 from reconcile.state.directory import state_directory
 
@@ -89,17 +90,15 @@ def _titles(roots: Roots) -> dict[str, tuple[str | None, str]]:
     for index in IndexFile(directory, roots.workspace_identity).load_indexes()[1]:
         for path, row in index.rows.items():
             _add(known, fmt, path, row.title)
-    sides = (roots.store_conversations, roots.workspace_conversations) if fmt.places is None else ()
     missing: dict[str, str] = {}
-    for side in sides:
-        for path in _directories(side):
-            conversation = fmt.parse_id(path)
-            if conversation is not None and known.get(conversation, (None,))[0] is None:
+    for side in (roots.store_conversations, roots.workspace_conversations):
+        for conversation, path in _listed(fmt, side):
+            if known.get(conversation, (None,))[0] is None:
                 missing[conversation] = os.path.join(side, path)
     for number, conversation in enumerate(sorted(missing, reverse=True)):
         path = missing[conversation]
-        title = _title_in(fmt, path) if number < _READ else None
-        known[conversation] = (title, os.path.basename(path))
+        title = _title_in(fmt, path) if number < _READ and fmt.places is None else None
+        known[conversation] = (title, conversation if fmt.places is not None else os.path.basename(path))
     return known
 
 
@@ -118,9 +117,20 @@ def _add(known: dict[str, tuple[str | None, str]], fmt: Format, path: str, title
         known[conversation] = (title, name)
 
 
-def _directories(side: str) -> Iterator[str]:
-    with suppress(OSError), os.scandir(side) as entries:
-        yield from (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+def _listed(fmt: Format, side: str) -> Iterator[tuple[str, str]]:
+    """Yield the id and the path below the side of each record at its top: no run may have saved the newest ones."""
+    places = fmt.places
+    for top in (places.tops if places is not None else ()) or ("",):
+        with suppress(OSError), os.scandir(os.path.join(side, top)) as entries:
+            for entry in entries:
+                path, is_directory = os.path.join(top, entry.name), entry.is_dir(follow_symlinks=False)
+                if places is None:
+                    conversation = fmt.parse_id(path) if is_directory else None
+                else:
+                    is_record = places.entry(path, directory=is_directory) is Entry.RECORD
+                    conversation = path if is_record and not entry.is_symlink() else None
+                if conversation is not None:
+                    yield conversation, path
 
 
 def _runs(options: Options, text: str) -> Iterator[CompletionItem]:

@@ -353,6 +353,7 @@ def played(place: Path, at: int, how: str) -> int:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("how", [pytest.param("killed", marks=pytest.mark.slow), "full"])
+@pytest.mark.long
 def test_a_fault_at_any_step_leaves_all_that_is_local_in_the_list(place: Path, tmp_path: Path, how: str) -> None:
     change(place, local="abc")
     shutil.copytree(place, tmp_path / "first")

@@ -45,6 +45,7 @@ def upset(run: Run, tmp_path: Path) -> Vault:
 
 
 @pytest.mark.parametrize("mode", [Mode.KILLED, Mode.TORN, Mode.FULL])
+@pytest.mark.long
 def test_cut_short_at_any_step(upset: Vault, tmp_path: Path, mode: Mode) -> None:
     every = 1 if EVERY else STEPS[mode]
     saved = tmp_path / "saved"
@@ -156,6 +157,7 @@ def test_a_vault_that_is_a_project_of_jp_too(run: Run, tmp_path: Path) -> None:
     assert below(inside.store) == inside.carried()
 
 
+@pytest.mark.long
 def test_a_large_record(run: Run, tmp_path: Path) -> None:
     vault = small(tmp_path / "vault", run)
     states = {"big": {"id": "big", "name": "big", "created": 1, "state": {"text": "x" * 30_000_000}}}

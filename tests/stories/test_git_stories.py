@@ -306,6 +306,7 @@ ACTS: tuple[tuple[int, Callable[[Story, World], None]], ...] = (
 
 
 @pytest.mark.timeout(60 + 30 * ROUNDS)
+@pytest.mark.long
 def test_random_stories(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}")
     story = Story(tmp_path, run, SEED)

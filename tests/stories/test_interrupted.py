@@ -109,6 +109,7 @@ def world(tmp_path: Path, run: Run) -> World:
     return world
 
 
+@pytest.mark.long
 def test_ctrl_c_now_and_then(world: World) -> None:
     assert press(world, 1, 24) > 0  # how many hit depends on the load
 

@@ -90,6 +90,7 @@ def test_without_decisions_a_run_takes_the_newer(tmp_path: Path, run: Run) -> No
 
 
 @FROM_EACH_STEP
+@pytest.mark.long
 def test_killed_at_any_step_the_next_run_finishes_the_decisions(tmp_path: Path, run: Run, first: int) -> None:
     begun = 0
     for step in itertools.count(first, STRIDE):
@@ -111,6 +112,7 @@ def test_killed_at_any_step_the_next_run_finishes_the_decisions(tmp_path: Path, 
 
 
 @FROM_EACH_STEP
+@pytest.mark.long
 def test_killed_at_any_step_undo_takes_back_what_was_done(tmp_path: Path, run: Run, first: int) -> None:
     for step in itertools.count(first, STRIDE):
         world = fresh(tmp_path, run, step)

@@ -374,6 +374,17 @@ def test_a_shell_completes_the_ids_of_both(both: Both, monkeypatch: pytest.Monke
     assert both.session.stem in shown
 
 
+def test_a_shell_completes_the_id_of_a_session_that_no_run_has_seen(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = "11111111-2222-4333-8444-555555555555"
+    both.session.with_stem(new).write_bytes(both.session.read_bytes())
+    monkeypatch.setenv("COMP_WORDS", f"reconcile -w {both.project} show 1111")
+    monkeypatch.setenv("COMP_CWORD", "1111")
+    monkeypatch.setenv("_RECONCILE_COMPLETE", "fish_complete")
+    assert new in subprocess.run(command(), capture_output=True, text=True, check=True).stdout
+
+
 # Saved plans.
 
 

@@ -71,6 +71,7 @@ def test_the_view_begins_at_the_first_question_and_shows_what_happens(walk: Any)
         ("w", 8, "workspace"),
     ],
 )
+@pytest.mark.long
 def test_a_key_takes_a_choice_and_moves_on(walk: Any, key: str, number: int, choice: str) -> None:
     async def story(screen: Screen) -> None:
         await screen.press(*["n"] * QUESTIONS.index(number))
@@ -103,6 +104,7 @@ def test_a_choice_that_is_not_offered_is_refused_in_words(walk: Any) -> None:
     played(walk, story)
 
 
+@pytest.mark.long
 def test_next_and_previous_visit_what_is_undecided_around_the_end(walk: Any) -> None:
     async def story(screen: Screen) -> None:
         seen = []
@@ -121,6 +123,7 @@ def test_next_and_previous_visit_what_is_undecided_around_the_end(walk: Any) -> 
     played(walk, story)
 
 
+@pytest.mark.long
 def test_arrows_move_and_fold(walk: Any) -> None:
     async def story(screen: Screen) -> None:
         await screen.press("end")
@@ -142,6 +145,7 @@ def test_arrows_move_and_fold(walk: Any) -> None:
     played(walk, story)
 
 
+@pytest.mark.long
 def test_search_finds_titles_and_ids(walk: Any) -> None:
     async def story(screen: Screen) -> None:
         await screen.press("slash", *"COLORS", "enter")
@@ -180,6 +184,7 @@ def test_no_sentence_is_cut(walk: Any) -> None:
     played(walk, story)
 
 
+@pytest.mark.long
 def test_the_last_line_names_the_key_that_scrolls_a_longer_text(walk: Any) -> None:
     async def story(screen: Screen) -> None:
         assert "PgDn text" not in screen.text
@@ -246,6 +251,7 @@ def test_a_conversation_that_is_held_for_a_secret_shows_the_event_and_the_comman
         played(walk, story)
 
 
+@pytest.mark.long
 def test_every_kind_of_conflict_shows_both_versions(walk: Any) -> None:
     expected = {
         1: ("Import of all old backups", "Import of backups from 2019"),
@@ -266,6 +272,7 @@ def test_every_kind_of_conflict_shows_both_versions(walk: Any) -> None:
     played(walk, story)
 
 
+@pytest.mark.long
 def test_the_text_scrolls(walk: Any) -> None:
     async def story(screen: Screen) -> None:
         await screen.press("n", "n", "n", "n", "n", "n")
@@ -326,6 +333,7 @@ def test_two_continuations_offer_only_choices_that_differ(walk: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["S", "W"])
+@pytest.mark.long
 def test_one_continuation_alone_makes_no_child(answered: Any, key: str) -> None:
     async def story(screen: Screen) -> None:
         await screen.press(*"nnnnnn", key, "a", "y")
@@ -388,6 +396,7 @@ def test_a_decision_that_nobody_had_to_take_is_counted_too(walk: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 10)], ids=str)
+@pytest.mark.long
 def test_every_key_can_be_seen_in_a_small_terminal(walk: Any, size: tuple[int, int]) -> None:
     async def story(screen: Screen) -> None:
         await screen.press(*"nnnnnn")
@@ -421,6 +430,7 @@ def test_the_help_is_not_wrapped_at_80_columns(walk: Any) -> None:
     played(walk, story)
 
 
+@pytest.mark.long
 def test_quit_changes_nothing_and_asks_only_if_there_are_decisions(walk: Any) -> None:
     async def at_once(screen: Screen) -> None:
         await screen.press("q")
@@ -447,6 +457,7 @@ def test_without_colors_nothing_depends_on_them(walk: Any, monkeypatch: pytest.M
     played(walk, story, colored=False)
 
 
+@pytest.mark.long
 def test_the_editor_and_the_difftool_get_copies_of_both_versions(
     walk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
