@@ -12,7 +12,9 @@ from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.adapters.claude_code.places import FORMAT, SHARED, PlaceIn, home_of, inside_checkout, place_of, start_of
+from msgspec import Struct
+
+from reconcile.adapters.claude_code.places import FORMAT, SHARED, home_of, inside_checkout, place_of, start_of
 from reconcile.adapters.claude_code.shared_folder import folder_of, shared_folder
 from reconcile.adapters.claude_code.stores import StorePlace, key_of, store_place
 from reconcile.adapters.roots import LocateError, Roots, refuse_any_link, store_of
@@ -34,6 +36,16 @@ _READ_OF_A_SESSION = 256
 """Lines in which the directory of a session is looked for; the first turn has it."""
 _LIMIT = 1 << 16
 """Bytes that are read of the file of a process."""
+
+
+class PlaceIn(Struct, frozen=True):
+    """Returns the place of the sessions of a project; equal for the same home, as `Roots` are compared."""
+
+    home: str
+
+    def __call__(self, project: str) -> str:
+        """Return the place in this home."""
+        return place_of(self.home, project)
 
 
 def sessions_directory(home: str, project: str) -> str | None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from reconcile.adapters.roots import store_of, stores_of, within
 from reconcile.config import load_settings
 from reconcile.fs.git_state import checkout_top
@@ -37,16 +35,6 @@ def place_of(home: str, project: str) -> str:
     from reconcile.formats.claude_code.names import directory_name  # here: a home without sessions needs no name
 
     return os.path.join(home, "projects", directory_name(os.path.realpath(project)))
-
-
-class PlaceIn(Struct, frozen=True):
-    """Returns the place of the sessions of a project; equal for the same home, as `Roots` are compared."""
-
-    home: str
-
-    def __call__(self, project: str) -> str:
-        """Return the place in this home."""
-        return place_of(self.home, project)
 
 
 def start_of(request: Request) -> str:
