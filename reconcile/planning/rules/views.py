@@ -122,8 +122,12 @@ class View(Struct, frozen=True, gc=False):
     known_parent: str | None
     """The last parent that the store's metadata stated; JP may have stripped it since."""
     base_parent: str | None
-    """The parent that both sides agreed on in this checkout; without a baseline entry, the known one."""
+    """The parent that both sides agreed on in this checkout, or the known one, or else the one that the store states.
+
+    For an absent key in the workspace it stands in the content that is compared.
+    """
     parent_is_known: bool
+    """Whether a run has seen the store's parent, or equal metadata: a stream alone is no agreement on a parent."""
     rules: Rules
     lead: Lead = Lead.STORE
 
@@ -217,6 +221,8 @@ def views_of(
         agreed = baseline.agreed.get(conversation)
         known = baseline.parents.get(conversation, agreed.parent if agreed else None)
         base = agreed.parent if agreed else known
+        if agreed is None and conversation not in baseline.parents:
+            base = _stated_parent(kept)
         intent = baseline.intents.get(conversation)
         local = conversation not in leaving and _is_local(kept, intent)
         stored_view = _only_view(kept, rules, known)
@@ -237,13 +243,19 @@ def views_of(
             local=local,
             known_parent=known,
             base_parent=base,
-            parent_is_known=agreed is not None or conversation in baseline.parents,
+            parent_is_known=conversation in baseline.parents or (agreed is not None and METADATA in agreed.units),
             rules=rules,
         )
         views[conversation] = (
             replace(view, lead=_lead(view, baseline)) if view.has_split_archive and not local else view
         )
     return views
+
+
+def _stated_parent(copies: Sequence[Copy]) -> str | None:
+    """Return the parent that a side's only copy states: for the other side, an absent key stands for it."""
+    metadata = copies[0].metadata if len(copies) == 1 else None
+    return metadata.parent.id if isinstance(metadata, Metadata) else None
 
 
 def _by_conversation(side: Snapshot) -> dict[str, list[Copy]]:

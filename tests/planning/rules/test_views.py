@@ -41,13 +41,24 @@ def test_the_order_is_that_of_the_ids_and_of_some_only_these_are_looked_at() -> 
 
 
 def test_the_parent_that_was_agreed_on_is_known_though_no_other_checkout_knows_one() -> None:
-    agreed = BaselineEntry({}, "jp-c2", "A", None, "1-a")
+    agreed = BaselineEntry({METADATA: "digest"}, "jp-c2", "A", None, "1-a")
     view = view_of(stored(A), here(A), Baseline(agreed={"jp-c1": agreed}))
     assert (view.known_parent, view.base_parent, view.parent_is_known) == ("jp-c2", "jp-c2", True)
     elsewhere = view_of(stored(A), here(A), Baseline(agreed={"jp-c1": agreed}, parents={"jp-c1": "jp-c3"}))
     assert (elsewhere.known_parent, elsewhere.base_parent) == ("jp-c3", "jp-c2")
     assert view_of(stored(A), here(A), Baseline(parents={"jp-c1": None})).parent_is_known
     assert not view_of(stored(A), here(A)).parent_is_known
+
+
+def test_a_stream_alone_is_no_agreement_on_a_parent() -> None:
+    agreed = BaselineEntry({STREAM: "digest"}, None, "A", None, "1-a")
+    assert not view_of(stored(A), here(A), Baseline(agreed={"jp-c1": agreed})).parent_is_known
+
+
+def test_before_the_first_run_an_absent_key_stands_for_the_parent_that_the_store_states() -> None:
+    view = view_of(stored(A.replace("title", "parent 2 title")), here(A))
+    assert (view.known_parent, view.base_parent) == (None, "jp-c2")
+    assert view.store.digest(METADATA) == view.workspace.digest(METADATA)
 
 
 def test_a_base_configuration_alone_is_a_copy_until_the_conversation_is_known() -> None:
