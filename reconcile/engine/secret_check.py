@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.fs.files import Directory, error_text, fingerprint_of, read_all
+from reconcile.fs.files import TOO_LARGE, Directory, error_text, fingerprint_of, read_all
 from reconcile.fs.hashing import digest as digest_of
 from reconcile.fs.paths import regular_descriptor
 from reconcile.model.plan import Item, Kind, Note
@@ -109,8 +109,9 @@ class SecretCheck:
                 unit = self._site.format.unit_of(files.name_of(action, write)) or WHOLE
                 try:
                     in_write = self._in_write(files, action, write)
-                except OSError as error:
-                    words = f"{write.target} can't be checked for secrets ({error_text(error)})"
+                except (OSError, MemoryError) as error:
+                    why = error_text(error) if isinstance(error, OSError) else TOO_LARGE
+                    words = f"{write.target} can't be checked for secrets ({why})"
                     unread[action.conversation] = _item(action.conversation, action.title, unit, words, ())
                     continue
                 found.setdefault(action.conversation, []).extend((unit, each) for each in in_write)
@@ -199,7 +200,7 @@ class _Files:
     def of_conversation(self, conversation: str) -> Iterator[bytes]:
         """Yield the files of a conversation on both sides that can be read."""
         for place, _ in self._places_of(conversation):
-            with suppress(OSError):
+            with suppress(OSError, MemoryError):
                 if (content := self._read(place)) is not None:
                     yield content
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.world import command, events, write_conversation
+from tests.support.projects.world import LONG_AGO, append, command, events, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,17 +92,28 @@ def test_a_managed_file_that_is_larger_than_memory_is_held(world: World, name: s
     assert [path.name for path in world.store.iterdir()] == [f"{NUMBER + 1}-it"]
 
 
+def test_what_is_too_large_to_be_checked_for_secrets_is_not_published(world: World) -> None:
+    world.reconcile()
+    big_stream(world.store / NAME / "events.json", 180 * MB)
+    append(world.store / f"{NUMBER + 1}-it", 1, "b", LONG_AGO + 10)
+    done = limited(world, BARE)
+    assert (done.returncode, done.stderr) == (4, ""), done.stdout
+    assert "can't be checked for secrets (too large for the free memory)" in " ".join(done.stdout.split())
+    assert (world.workspace / NAME / "events.json").stat().st_size < MB
+    assert world.event_count(NUMBER + 1, world.workspace) == 4
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_continuation_of_a_stream_that_is_larger_than_memory(world: World) -> None:
-    """The events of both sides are compared: a little for each."""
-    big_stream(world.workspace / NAME / "events.json", 500 * MB)
+    """The events of both sides are compared: a little for each. To publish it takes the memory to check it."""
+    continued = world.workspace / NAME / "events.json"
+    big_stream(continued, 500 * MB)
     done = limited(world, BARE)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    stored = world.store / NAME / "events.json"
-    with stored.open("rb+") as file:
+    with continued.open("rb+") as file:
         file.seek(-3, 2)
         file.write(b',\n{"timestamp": "2026-01-02T00:00:00Z", "type": "x"}]\n')
     done = limited(world, BARE + 300 * MB)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert (world.workspace / NAME / "events.json").stat().st_size == stored.stat().st_size
+    assert (world.store / NAME / "events.json").stat().st_size == continued.stat().st_size

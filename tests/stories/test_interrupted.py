@@ -78,11 +78,14 @@ def press(world: World, seed: int, times: int) -> int:
     """Interrupt that many commands; return how many of them ended by it."""
     luck = random.Random(seed)
     hit = 0
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-c", BEGIN, "-w", str(world.project)], capture_output=True, check=True)
+    longest = (time.monotonic() - begin) * 0.7  # of the time that this machine needs for a run
     for at in range(times):
         append(_directory(world, FIRST + luck.randrange(MANY)), 1, "b", time.time_ns() - 10**9)
         words = luck.choice(COMMANDS)
         before = world.kept()
-        code, said = interrupted(world, words, luck, 0.4)
+        code, said = interrupted(world, words, luck, longest)
         if code == -signal.SIGINT and TOO_EARLY.fullmatch(said):
             continue
         about = f"try {at} of seed {seed}, {words}: exit {code}\n{said}"
