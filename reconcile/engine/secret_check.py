@@ -104,6 +104,7 @@ class SecretCheck:
         """Return the findings with their units by conversation, and an item for each whose files can't be checked."""
         found: dict[str, list[tuple[str, Finding]]] = {}
         unread: dict[str, Item] = {}
+        self._prefilter.expect(sum(write.size for action in publishing(plan) for write in action.writes))
         for action in publishing(plan):
             for write in action.writes:
                 unit = self._site.format.unit_of(files.name_of(action, write)) or WHOLE

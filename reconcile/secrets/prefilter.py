@@ -43,6 +43,11 @@ class Prefilter:
         self._checked = 0
         self._database: Database | None = None
 
+    def expect(self, size: int) -> None:
+        """Prepare for contents of so many bytes together: a database that will pay is built at once."""
+        if self._database is None and size >= _LEAST:
+            self._built(size)
+
     def may_have_secret(self, content: bytes) -> bool:
         """Tell whether a content may have a secret. False is certain: no rule finds one in any of its texts."""
         database = self._database or self._built(len(content))

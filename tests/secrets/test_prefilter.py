@@ -190,3 +190,11 @@ def test_little_content_builds_nothing_and_may_have_a_secret(monkeypatch: pytest
     assert prefilter.may_have_secret(b"[]") is True
     with pytest.raises(ImportError):
         prefilter.may_have_secret(b" " * (4 << 20))
+
+
+def test_what_is_expected_is_prepared_for_at_once() -> None:
+    prefilter = Prefilter()
+    prefilter.expect(1 << 20)
+    assert prefilter.may_have_secret(b"[]") is True, "little content builds nothing"
+    prefilter.expect(4 << 20)
+    assert prefilter.may_have_secret(b"[]") is False
