@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reconcile.apply.staging import SavedFile, Stage, StagedDirectory
     from reconcile.fs.mutations import Root
     from reconcile.index.rows import Files
-    from reconcile.model.plan import Action
+    from reconcile.model.plan import Action, Write
     from reconcile.model.snapshot import Digest
 
 MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
@@ -92,6 +92,8 @@ def _prepared(stage: Stage, action: Action) -> Prepared:
 def _prepare_writes(stage: Stage, action: Action) -> Prepared:
     if action.unit == WHOLE:
         return _prepare_directory(stage, action)
+    if (appending := _prepare_append(stage, action)) is not None:
+        return appending
     expected = {expect.place: expect for expect in action.expect}
     side = action.target.side
     replaced: dict[Place, SavedFile] = {}
@@ -114,6 +116,36 @@ def _prepare_writes(stage: Stage, action: Action) -> Prepared:
     }
     staged.sort(key=lambda file: file[1] not in retimed)
     return Prepared(action, lambda: _publish_files(stage, action, staged, replaced))
+
+
+def _prepare_append(stage: Stage, action: Action) -> Prepared | None:
+    """Prepare to append to the one file of an action; None if the action does more than that.
+
+    The file keeps its bytes, so nothing has to be staged, and the vault has its earlier version in the same file. Only
+    the store's file is written in its place, and only if it is large: docs/safety.md#sessions-that-grow.
+    """
+    target = action.target
+    before = stage.beginnings.get(target)
+    if before is None or action.removes or [write.target for write in action.writes] != [target]:
+        return None
+    (write,) = action.writes
+    if before.digest not in [expect.digest for expect in action.expect if expect.place == target]:
+        return None
+    content = stage.read_new(write, before)
+    if content is None:
+        return None
+    saved = stage.save_growing(action, target, stage.name_in(action, target), before)
+    if saved is None:
+        return None
+    return Prepared(action, lambda: _append(stage, write, content, saved))
+
+
+def _append(stage: Stage, write: Write, content: bytes, before: SavedFile) -> None:
+    root, target = stage.roots[write.target.side], write.target
+    _check_same(stage, target, before.status)
+    if not root.append(target.path, content, fingerprint_of(before.status), write.mtime_ns):
+        raise DriftError(f"{target}: changed by another process during this run")
+    stage.durability.fsync_file(root.absolute(target.path))
 
 
 def _prepare_directory(stage: Stage, action: Action) -> Prepared:

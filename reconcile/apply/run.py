@@ -169,7 +169,7 @@ def carry_out(
             run = _begin(site, plan, world, command, undoes)
             if history:
                 site.state.save_update(site.number, BaselineUpdate(history=history))
-        stage = _stage(site, roots, run, command, plan)
+        stage = _stage(site, roots, run, command, plan, world)
         _preserve(site, kept, stage)
         journal = site.state.journal
         outcome = Executor(stage, site.locks, site.format, Recorder(site.state, run, site.clock), progress).run(plan)
@@ -201,7 +201,7 @@ def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str 
     return run
 
 
-def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Plan) -> Stage:
+def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Plan, world: WorldState) -> Stage:
     return Stage(
         roots=roots,
         vault=site.vault,
@@ -213,6 +213,7 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Pl
         metadata_file=site.format.metadata_file,
         folders_of=partial(folders_of, site.format),
         contents=plan.contents,
+        beginnings=world.beginnings,
     )
 
 

@@ -14,12 +14,21 @@ import os
 import stat
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from reconcile.fs.files import fingerprint_of, mtime_of, read_all
-from reconcile.fs.hashing import CHUNK, chunks_of, digest_file
+from reconcile.fs.hashing import (
+    BLOCK,
+    BLOCK_DIGEST,
+    CHUNK,
+    Hasher,
+    chunks_of,
+    digest_file,
+    digest_of_block,
+)
 from reconcile.model.snapshot import EXTRA, METADATA, Place, Side
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.schema import LIBRARY
@@ -34,10 +43,12 @@ if TYPE_CHECKING:
     from reconcile.index.rows import Files
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Precondition, Write
-    from reconcile.model.snapshot import Digest
+    from reconcile.model.snapshot import Beginning, Digest
     from reconcile.state.journal import Step
     from reconcile.state.vault import Vault, VaultObject
 
+_MOST_NEW = 4 << 20
+"""Bytes that are appended to a file of the store; a version with more new ones replaces it."""
 STAGING = ".reconcile-"
 """Every staging directory's name begins so."""
 
@@ -237,6 +248,8 @@ class Stage(Struct, kw_only=True):
     """The name of the metadata file; empty if a record may be a single file (`Format.metadata_file`)."""
     folders_of: Callable[[str], int]
     """Returns the folders that a record leaves when it is removed (`folders_of`)."""
+    beginnings: Mapping[Place, Beginning] = field(default_factory=dict)
+    """The files of the store to which the run can append (`WorldState.beginnings`)."""
     contents: Mapping[Place, tuple[Fingerprint, bytes]] = field(default_factory=dict)
     """Sources that were read before, each with its fingerprint from before that."""
     numbers: int = 0
@@ -336,6 +349,25 @@ class Stage(Struct, kw_only=True):
             os.close(fd)
         if expected is not None and kept.xxh3 != expected:
             raise DriftError(f"{place}: changed since the plan was made")
+        return self._saved(action, place, name, kept, status)
+
+    def save_growing(self, action: Action, place: Place, name: str, before: Beginning) -> SavedFile | None:
+        """Save the present version of a file to which the run appends, without reading it: it stays as it is.
+
+        None: it isn't the file that was scanned, or the vault has to copy it. Raises `OSError`.
+        """
+        root = self.roots[place.side]
+        status = root.status(place.path)
+        if fingerprint_of(status) != before.known:
+            return None
+        kept = self.vault.keep_growing(partial(root.link_to, place.path), status, before.digest)
+        # The first link changes the ctime.
+        status = root.status(place.path)
+        if kept is None or fingerprint_of(status)[:-1] != before.known[:-1]:
+            return None
+        return self._saved(action, place, name, kept, status)
+
+    def _saved(self, action: Action, place: Place, name: str, kept: VaultObject, status: os.stat_result) -> SavedFile:
         self.versions.append(
             Version(
                 digest=kept.digest,
@@ -352,6 +384,27 @@ class Stage(Struct, kw_only=True):
             )
         )
         return SavedFile(status, kept.xxh3)
+
+    def read_new(self, write: Write, before: Beginning) -> bytes | None:
+        """Return the bytes with which a source continues its beginning; None if there are too many, or others.
+
+        Raises `OSError`.
+        """
+        size = before.known[0]
+        start = size // BLOCK * BLOCK
+        if write.source is None or not 0 < write.size - size <= _MOST_NEW:
+            return None
+        fd = self.roots[write.source.side].open_file(write.source.path)
+        try:
+            os.lseek(fd, start, os.SEEK_SET)
+            content = read_all(fd, write.size - start)[0][: write.size - start]
+        finally:
+            os.close(fd)
+        whole, known = before.blocks[: start // BLOCK * BLOCK_DIGEST], content[: size - start]
+        hasher = Hasher(whole)
+        hasher.update(content)
+        is_same = not known or digest_of_block(known) == before.blocks[len(whole) :]
+        return content[size - start :] if is_same and hasher.digest == write.digest else None
 
     def write_directory(self, action: Action, base: str) -> Files:
         """Write a new directory into the staging directory.

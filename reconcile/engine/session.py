@@ -180,8 +180,8 @@ class Session:
             from reconcile.scan.logs import with_logs  # here: most formats have none
 
             places = {side: self.site.conversations(side) for side in Side}
-            store, workspace = with_logs((world.store, world.workspace), places, logs)
-            world = WorldState(store, workspace, world.baseline)
+            rows = {side: self.scanner.index(side).rows for side in Side}
+            world = with_logs(world, places, logs, rows)
         return replace(world, baseline=self._with_facts_in_doubt(world.store, world.workspace, world.baseline))
 
     def _inspected(self, world: WorldState, ids: Collection[str], *, contents: bool = False) -> WorldState:

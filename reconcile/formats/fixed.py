@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.formats.jp.files import EDITOR_FILES
+from reconcile.model.format import LogRead
 from reconcile.model.snapshot import EXTRA, METADATA, Fault, Metadata, ParentKind, ParentRef
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ class FixedPlaces(ABC):
         """Return False: the content of a record is kept, unless a format overrides this."""
         return False
 
-    def read_log(self, conversation: str, chunks: Iterable[bytes]) -> Metadata | Fault:
+    def read_log(self, conversation: str, chunks: Iterable[bytes], state: bytes = b"") -> LogRead:  # noqa: ARG002
         """Read a log like any other record."""
-        return self.read_record(conversation, b"".join(chunks))
+        return LogRead(self.read_record(conversation, b"".join(chunks)))
 
     @abstractmethod
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:

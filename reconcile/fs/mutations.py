@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.fs.files import fingerprint_of
-from reconcile.fs.hashing import digest_file
+from reconcile.fs.hashing import Hasher, digest_file
 from reconcile.fs.paths import directory_identity
 from reconcile.fs.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
 from reconcile.fs.private_files import DIRECTORY_MODE as PRIVATE_DIRECTORY
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC
 _READ = os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY | getattr(os, "O_NONBLOCK", 0)
+_APPEND = os.O_WRONLY | os.O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_BINARY | getattr(os, "O_NONBLOCK", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
 _NO_FILE = {errno.ELOOP, errno.ENXIO}
 """Errors of opening a symbolic link and a socket."""
@@ -157,17 +158,15 @@ class Root:
 
         The caller must flush it. Raises `FileExistsError`.
         """
-        from xxhash import xxh3_128  # here: most runs write nothing
-
-        state = xxh3_128()
+        hasher = Hasher()
         with self._parent(path) as (fd, name):
             file = os.open(name, _CREATE, self._modes[0], dir_fd=fd)
         try:
             for chunk in chunks:
-                state.update(chunk)
+                hasher.update(chunk)
                 write_all(file, chunk)
             os.utime(file, ns=(mtime_ns, mtime_ns))
-            return fingerprint_of(os.fstat(file)), state.hexdigest()
+            return fingerprint_of(os.fstat(file)), hasher.digest
         finally:
             os.close(file)
 
@@ -222,6 +221,28 @@ class Root:
         """Give a file a second name (a hard link)."""
         with self._parent(path) as (source_fd, name), self._parent(second) as (target_fd, new):
             os.link(name, new, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+
+    def link_to(self, path: str, other: str) -> None:
+        """Give a file a second name elsewhere, an absolute path (a hard link)."""
+        with self._parent(path) as (fd, name):
+            os.link(name, other, src_dir_fd=fd, follow_symlinks=False)
+
+    def append(self, path: str, content: bytes, before: Fingerprint, mtime_ns: int) -> bool:
+        """Append to a file with this fingerprint, and set its time (ns). The caller must flush it.
+
+        Return False if it has another fingerprint, or if another program has written to it at the same time. An error,
+        or a kill, can leave a part of the content at the end of the file; what was there before is not touched.
+        """
+        with self._parent(path) as (fd, name):
+            file = os.open(name, _APPEND, dir_fd=fd)
+        try:
+            if fingerprint_of(os.fstat(file)) != before:
+                return False
+            write_all(file, content)
+            os.utime(file, ns=(mtime_ns, mtime_ns))
+            return os.fstat(file).st_size == before[0] + len(content)
+        finally:
+            os.close(file)
 
     def unlink(self, path: str) -> None:
         """Remove a file or a symbolic link."""

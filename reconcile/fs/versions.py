@@ -6,7 +6,7 @@ import os
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.fs.hashing import CHUNK, HashedChunks
+from reconcile.fs.hashing import BLOCK, BLOCK_DIGEST, CHUNK, HashedChunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,14 +44,34 @@ def compare(files: tuple[int, int], sizes: tuple[int, int]) -> Comparison:
     return Comparison((one.digest, other.digest), ends if is_same else None)
 
 
+def compare_blocks(
+    files: tuple[int, int], sizes: tuple[int, int], blocks: tuple[bytes, bytes]
+) -> tuple[bytes, bytes] | None:
+    """Return `Comparison.ends` of two open files by the digests of their blocks (`Hasher.blocks`): few bytes are read.
+
+    Raises `OSError`.
+    """
+    shorter = min(sizes)
+    same = shorter // BLOCK * BLOCK_DIGEST
+    if blocks[0][:same] != blocks[1][:same]:
+        return None
+    begin = max(0, min(shorter - _AROUND, shorter // BLOCK * BLOCK))
+    one, other = (
+        b"".join(_beginning(fd, min(size, shorter + _AROUND), begin)) for fd, size in zip(files, sizes, strict=True)
+    )
+    if one[: shorter - begin] != other[: shorter - begin]:
+        return None
+    around = max(0, shorter - begin - _AROUND)
+    return one[around:], other[around:]
+
+
 def read_beginning(fd: int, size: int) -> bytes:
     """Return the first bytes of an open file. Raises `OSError`."""
     return b"".join(_beginning(fd, size))
 
 
-def _beginning(fd: int, size: int) -> Iterator[bytes]:
-    """Yield the first bytes of a file in chunks of equal length; the last one may be shorter."""
-    offset = 0
+def _beginning(fd: int, size: int, offset: int = 0) -> Iterator[bytes]:
+    """Yield the first bytes of a file from an offset on, in chunks of equal length; the last one may be shorter."""
     while offset < size:
         wanted, chunk = min(CHUNK, size - offset), b""
         while len(chunk) < wanted and (more := os.pread(fd, wanted - len(chunk), offset + len(chunk))):

@@ -227,11 +227,28 @@ def _split(paths: Bytes) -> list[str]:
 # The row of a copy.
 
 
+class Log(Struct, frozen=True, array_like=True, gc=False):
+    """The facts of a large log (`Places.is_log`) by which only the bytes that its program appends have to be read.
+
+    ``known`` is its fingerprint, and ``blocks`` are the digests of its blocks (`reconcile.fs.hashing`). ``state`` is
+    that of `LogRead` after its first ``length`` bytes. ``is_read``: all of it was read. If not, bytes that were known
+    before count as the same, because the file has grown and has the same bytes at its former end.
+    """
+
+    known: tuple[int, int, int, int]
+    digest: str
+    blocks: bytes
+    state: bytes
+    length: int
+    is_read: bool
+
+
 class Row(NamedTuple):
     """The content of one copy, as a scan has read it. Few, flat, packed fields: a scan may decode 100,000 rows.
 
     ``names`` are the file names, sorted and joined by NUL, ``prints`` and ``digests`` theirs in that order.
-    ``content`` None: no metadata is known; ``length`` -1: no stream is.
+    ``content`` None: no metadata is known; ``length`` -1: no stream is. A ``log`` is known even if the fingerprint of
+    its file proves nothing yet; then it is the only value.
     """
 
     names: str
@@ -244,6 +261,7 @@ class Row(NamedTuple):
     content: bytes | None = None
     length: int = -1
     last: str | None = None
+    log: Log | None = None
 
     def metadata(self) -> Metadata | None:
         """Return the metadata as it was read."""
@@ -353,7 +371,7 @@ def is_racy_safe(known: Fingerprint, now_ns: int) -> bool:
     return is_time_racy_safe(known[1], now_ns) and is_time_racy_safe(known[3], now_ns)
 
 
-def make_row(files: Files, metadata: Metadata | None, stream: Stream | None) -> Row | None:
+def make_row(files: Files, metadata: Metadata | None, stream: Stream | None, log: Log | None = None) -> Row | None:
     """Return the row of a copy with these files, which are racy-safe; None where a number is too large."""
     names = sorted(files)
     fingerprints = pack({name: files[name][0] for name in names}, names)
@@ -371,6 +389,7 @@ def make_row(files: Files, metadata: Metadata | None, stream: Stream | None) -> 
         content=None if metadata is None else metadata.content,
         length=-1 if stream is None else stream.count,
         last=None if stream is None else stream.last,
+        log=log,
     )
 
 

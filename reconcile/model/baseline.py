@@ -13,7 +13,7 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.model.snapshot import Digest, Side, Snapshot
+    from reconcile.model.snapshot import Beginning, Digest, Place, Side, Snapshot
 
 
 LOST = "lost"
@@ -236,8 +236,12 @@ def records_of(
 
 
 class WorldState(Struct, frozen=True):
-    """Both sides and the baseline at one moment."""
+    """Both sides and the baseline at one moment.
+
+    ``beginnings`` are the files of the store that the workspace's version continues, if few bytes were read to know it.
+    """
 
     store: Snapshot
     workspace: Snapshot
     baseline: Baseline
+    beginnings: Mapping[Place, Beginning] = field(default_factory=dict)

@@ -47,6 +47,17 @@ class Summary(Struct, frozen=True):
     events: tuple[Event, ...] | None
 
 
+class LogRead(Struct, frozen=True):
+    """A log as `Places.read_log` has read it.
+
+    ``state`` has the facts of its whole lines, and ``length`` is the number of bytes up to the end of the last one.
+    """
+
+    record: Metadata | Fault
+    state: bytes = b""
+    length: int = 0
+
+
 class MergedMetadata(Struct, frozen=True):
     """Two edits of a metadata file in one. ``conflicts`` are the keys that both have edited, each in its own way."""
 
@@ -131,8 +142,11 @@ class Places(Protocol):
         are loaded: whole, or only the bytes around the end of a version that the other one continues.
         """
 
-    def read_log(self, conversation: str, chunks: Iterable[bytes]) -> Metadata | Fault:
-        """Parse such a record; the content of the result is empty."""
+    def read_log(self, conversation: str, chunks: Iterable[bytes], state: bytes = b"") -> LogRead:
+        """Parse such a record; the content of the result is empty.
+
+        ``state`` is that of an earlier result: then ``chunks`` are the bytes after it, and `length` counts them.
+        """
 
     def time_here(self, mtime_ns: int, now_ns: int) -> int:
         """Return the mtime (ns) of a file of the store in a workspace that lacks the record, at ``now_ns``."""

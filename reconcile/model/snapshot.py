@@ -82,6 +82,17 @@ class File(Struct, frozen=True, gc=False):
     digest: Digest | None
 
 
+class Beginning(Struct, frozen=True, gc=False):
+    """A file that another version continues, byte for byte: its fingerprint, and what is known of its content.
+
+    ``blocks`` are the digests of its blocks (`reconcile.fs.hashing`).
+    """
+
+    known: tuple[int, int, int, int]
+    digest: Digest
+    blocks: bytes
+
+
 class Fault(Struct, frozen=True, gc=False):
     """The reason why a unit of a copy may not be written to the other side (docs/design/decisions.md#rule-16).
 

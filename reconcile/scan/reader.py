@@ -48,6 +48,7 @@ from reconcile.model.snapshot import (
     nested_git,
 )
 from reconcile.model.units import is_nested_git
+from reconcile.scan.log_reader import ReadLog, is_due, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -148,26 +149,34 @@ class Reader:
         status = level.stat(name)
         self.stats.add(location.path, status, self.now_ns)
         row, seen = self.known.rows.get(location.path), {"": fingerprint_of(status)}
+        log = None if row is None else row.log
         if row is not None and row.names == "" and row.content is not None and row.prints == pack(seen, [""]):
-            copy = self.known.copies.get(location.path)
-            if copy is None:
-                copy = row.copy(self.side, location.conversation, location.path, location.partition, location.container)
-            self.index.rows[location.path], self.index.copies[location.path] = row, copy
-            return copy
+            if not is_due(log, status.st_mtime_ns, self.now_ns):
+                copy = self.known.copies.get(location.path)
+                if copy is None:
+                    place = location.conversation, location.path, location.partition, location.container
+                    copy = row.copy(self.side, *place)
+                self.index.rows[location.path], self.index.copies[location.path] = row, copy
+                return copy
+            log = None
         self.read += 1
         assert self.fmt.places is not None  # noqa: S101 - in such formats alone, a file is a record
-        read = _read_log if self.fmt.places.is_log(location.conversation) else read_record
-        result = read(level, name, self.fmt.places, location.conversation)
+        if self.fmt.places.is_log(location.conversation):
+            result = read_log(level, name, self.fmt.places, location.conversation, log)
+        else:
+            read = read_record(level, name, self.fmt.places, location.conversation)
+            result = read if isinstance(read, Fault) else ReadLog(*read)
         if isinstance(result, Fault):
             self.problems.append(Problem(location.path, result.words))
             files = (File("", status.st_size, seen[""][1], None),)
             return Copy(self.side, location.conversation, location.path, location.partition, None, files, None, None)
-        record, digest, known = result
+        record, digest, known, log = result.record, result.digest, result.known, result.log
         metadata = replace(record, file="") if isinstance(record, Fault) else record
+        row = None if log is None else make_row({}, None, None, log)
         if isinstance(metadata, Metadata) and is_racy_safe(known, self.now_ns) and len(metadata.content) <= _KEPT:
-            row = make_row({"": (known, digest)}, metadata, None)
-            if row is not None:
-                self.index.rows[location.path], self.learned = row, True
+            row = make_row({"": (known, digest)}, metadata, None, log)
+        if row is not None:
+            self.index.rows[location.path], self.learned = row, True
         files = (File("", known[0], known[1], digest),)
         return Copy(self.side, location.conversation, location.path, location.partition, None, files, metadata, None)
 
@@ -312,25 +321,6 @@ def read_record(
         return result
     content, known = result[name]
     return places.read_record(conversation, content), digest_of(content), known
-
-
-def _read_log(
-    level: Directory, name: str, places: Places, conversation: str
-) -> tuple[Metadata | Fault, Digest, Fingerprint] | Fault:
-    """Return a parsed log like `read_record`, but without its content: it is read in chunks."""
-
-    def parsed(fd: int, _size: int) -> tuple[tuple[Metadata | Fault, Digest], int]:
-        hashing = HashedChunks(chunks_of(fd))
-        record = places.read_log(conversation, hashing)
-        for _ in hashing:  # a fault leaves the rest unread, and the digest needs it
-            pass
-        return (record, hashing.digest), hashing.size
-
-    result = read_consistently(level, {name: parsed})
-    if isinstance(result, Fault):
-        return result
-    (record, digest), known = result[name]
-    return record, digest, known
 
 
 class UnitReader:

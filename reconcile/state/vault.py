@@ -5,11 +5,16 @@ database, maps objects to the versions of conversations (docs/concepts.md#what-i
 
 The earlier version of a file that a program appends to is the beginning of the later one. Such an object can be folded
 into the other: then ``<blake2b-256>.part`` has the other one's digest and the number of bytes.
+
+A file of the store to which a run itself appends has a second name here, a hard link ``<digits>.grows``. Each of its
+versions is a ``.part`` of that, which also has the xxh3 of the version. No byte is copied for it. If another file gets
+the name in the store, or if that is removed, the vault still has this one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
@@ -22,7 +27,7 @@ from msgspec.structs import astuple, replace
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.durability import Durability
-from reconcile.fs.hashing import CHUNK, chunks_of
+from reconcile.fs.hashing import CHUNK, Hasher, chunks_of, digest_file
 from reconcile.fs.paths import names_in, open_regular, regular_descriptor
 from reconcile.fs.posix import O_NOFOLLOW, process_lives
 from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
@@ -33,13 +38,18 @@ from reconcile.state.schema import state_errors, transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from reconcile.model.snapshot import Digest
 
 _DIGEST_BYTES = 32
 _TEMPORARY = ".tmp-"
 _PART = ".part"
+_GROWS = ".grows"
+_NAMES = 2
+"""The names of a file that grows: the one in the store, and the one in the vault."""
+_NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.ENOENT}
+"""Errors where the file has other names already, is on another file system, or on one without hard links."""
 _MOST_OF_A_PART = 200
 """Bytes that are read of such a file."""
 _COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind"
@@ -56,6 +66,14 @@ class VaultObject(Struct, frozen=True):
     digest: str
     xxh3: str
     size: int
+
+
+class _Part(Struct, frozen=True, order=True):
+    """An object that is the beginning of another one; ``xxh3``: its digest, if that one grows."""
+
+    into: str
+    size: int
+    xxh3: str = ""
 
 
 class Vault:
@@ -135,7 +153,7 @@ class Vault:
             fd = regular_descriptor(path, os.O_RDONLY)
         except FileNotFoundError:
             if (part := self._part(digest)) is not None:
-                return self._open_part(digest, *part)
+                return self._open_part(digest, part)
             raise VaultError(f"{path}: this saved version is missing in the vault", hint=_HINT) from None
         except OSError as error:
             raise VaultError(f"{path}: can't be read ({error.strerror})", hint=_HINT) from error
@@ -170,17 +188,53 @@ class Vault:
         self._durability.fsync_directory(os.path.dirname(path))
         return True
 
+    def keep_growing(self, link: Callable[[str], None], status: os.stat_result, xxh3: Digest) -> VaultObject | None:
+        """Keep a version of a file that grows: the file gets a second name here, which ``link`` makes, and a part.
+
+        ``status`` is that of the file, and ``xxh3`` the digest of its content. None: the file can't have the name here
+        alone, so its content has to be copied. Raises `OSError`.
+        """
+        inode = hashlib.blake2b(f"inode {status.st_ino}".encode(), digest_size=_DIGEST_BYTES).hexdigest()
+        version = hashlib.blake2b(f"{xxh3} {status.st_size}".encode(), digest_size=_DIGEST_BYTES).hexdigest()
+        grows, part = self.path(inode) + _GROWS, self.path(version) + _PART
+        for path in (grows, part):
+            make_private_directory(os.path.dirname(path))
+        try:
+            if not os.path.lexists(grows) and status.st_nlink == 1:
+                link(grows)
+            linked = os.stat(grows, follow_symlinks=False)
+        except OSError as error:
+            if error.errno in _NO_LINK:
+                return None
+            raise
+        if not os.path.samestat(linked, status) or linked.st_nlink != _NAMES:
+            return None
+        self._replace_part(part, f"{inode}{_GROWS} {status.st_size} {xxh3}")
+        self._pending |= dict.fromkeys((grows, part))
+        return VaultObject(version, xxh3, status.st_size)
+
     def is_folded(self, digest: str) -> bool:
         """Tell whether an object is kept as the beginning of another one."""
         return not os.path.exists(self.path(digest)) and self._part(digest) is not None
 
     def objects(self) -> dict[str, tuple[int, int]]:
-        """Return the size on the disk in bytes and the time (ns) of every object, by digest. Raises `OSError`."""
-        objects = {}
+        """Return the size on the disk in bytes and the time (ns) of every object, by digest. Raises `OSError`.
+
+        A file that the store has no longer counts for the longest version in it.
+        """
+        objects, alone = dict[str, tuple[int, int]](), dict[str, int]()
         for name, path in self._files():
             with contextlib.suppress(FileNotFoundError):
                 status = os.stat(path)
-                objects[name.removesuffix(_PART)] = (status.st_size, status.st_mtime_ns)
+                if not name.endswith(_GROWS):
+                    objects[name.removesuffix(_PART)] = (status.st_size, status.st_mtime_ns)
+                elif status.st_nlink == 1:
+                    alone[name] = status.st_size
+        parts = [(part, name) for name in objects if alone and (part := self._part(name)) is not None]
+        longest = {part.into: name for part, name in sorted(parts)}
+        for into in alone.keys() & longest.keys():
+            size, time_ns = objects[longest[into]]
+            objects[longest[into]] = size + alone[into], time_ns
         return objects
 
     def remove(self, digest: str) -> bool:
@@ -190,7 +244,7 @@ class Vault:
         """
         for name, _ in list(self._files()):
             folded = name.removesuffix(_PART)
-            if name != folded and (part := self._part(folded)) is not None and part[0] == digest:
+            if name != folded and (part := self._part(folded)) is not None and part.into == digest:
                 with self.open(folded) as file:
                     self.put_file(file.fileno())
                 self.flush()
@@ -203,7 +257,27 @@ class Vault:
             self._pending.pop(path, None)
         if is_there:
             self._durability.fsync_directory(os.path.dirname(self.path(digest)))
+            self._cut_growing()
         return is_there
+
+    def _cut_growing(self) -> None:
+        """Remove what no version needs any more of the files that the store has no longer. Raises `OSError`."""
+        needed, growing = dict[str, int](), list[str]()
+        for name, path in self._files():
+            if name.endswith(_GROWS):
+                growing.append(path)
+            elif name.endswith(_PART):
+                if (part := self._part(name.removesuffix(_PART))) is None:
+                    return  # one that can't be read may need any of them
+                needed[self.path(part.into)] = max(part.size, needed.get(self.path(part.into), 0))
+        for path in growing:
+            status, size = os.stat(path), needed.get(path)
+            if size is None:
+                os.unlink(path)
+                self._durability.fsync_directory(os.path.dirname(path))
+            elif status.st_nlink == 1 and status.st_size > size:
+                os.truncate(path, size)
+                self._durability.fsync_file(path)
 
     def clean(self) -> None:
         """Remove the temporary files of killed processes. Raises `OSError`."""
@@ -213,40 +287,44 @@ class Vault:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(os.path.join(self._objects, name))
 
-    def _part(self, digest: str) -> tuple[str, int] | None:
+    def _part(self, digest: str) -> _Part | None:
         """Return the object that this one is the beginning of, and its bytes; None if it isn't folded."""
         try:
             with open_regular(self.path(digest) + _PART) as file:
-                into, _, size = file.read(_MOST_OF_A_PART).decode("ascii").partition(" ")
-            return into, int(size)
-        except (OSError, ValueError):
+                into, size, *xxh3 = file.read(_MOST_OF_A_PART).decode("ascii").split(" ")
+            return _Part(into, int(size), *xxh3)
+        except (OSError, ValueError, TypeError):
             return None
 
-    def _open_part(self, digest: str, into: str, size: int) -> BinaryIO:
+    def _open_part(self, digest: str, whole: _Part) -> BinaryIO:
         """Open a folded object, from the one at the end of the chain: each is the beginning of the next."""
-        passed = {digest}
+        passed, into, size = {digest}, whole.into, whole.size
         while into not in passed and not os.path.exists(self.path(into)) and (part := self._part(into)) is not None:
             passed.add(into)
-            into = part[0]
+            into = part.into
         file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         try:
-            with open_regular(self.path(into)) as whole:
+            with open_regular(self.path(into)) as source:
                 left = size
-                while left and (chunk := whole.read(min(CHUNK, left))):
+                while left and (chunk := source.read(min(CHUNK, left))):
                     left -= len(chunk)
                     file.write(chunk)
             file.seek(0)
-            actual = _blake2b(file.fileno())
+            actual = digest_file(file.fileno()) if whole.xxh3 else _blake2b(file.fileno())
         except OSError as error:
             file.close()
             raise VaultError(f"{self.path(into)}: can't be read ({error.strerror})", hint=_HINT) from error
-        if actual != digest:
+        if actual != (whole.xxh3 or digest):
             file.close()
             raise VaultError(f"{self.path(into)}: damaged (its beginning has the hash {actual})", hint=_HINT)
         os.lseek(file.fileno(), 0, os.SEEK_SET)
         return cast("BinaryIO", file)
 
     def _write_part(self, path: str, text: str) -> None:
+        self._replace_part(path, text)
+        self._durability.flush_all([path], [os.path.dirname(path)])
+
+    def _replace_part(self, path: str, text: str) -> None:
         temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
         fd = create_private_file(temporary)
         try:
@@ -258,7 +336,6 @@ class Vault:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
-        self._durability.flush_all([path], [os.path.dirname(path)])
 
     def _files(self) -> Iterator[tuple[str, str]]:
         """Yield the name and the path of each file of an object."""
@@ -271,18 +348,15 @@ class Vault:
 
     def _put(self, chunks: Iterator[bytes]) -> VaultObject:
         """Hash and write in one pass under a temporary name, then rename."""
-        from xxhash import xxh3_128  # here: most commands store no object
-
         make_private_directory(self._objects)
         temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
-        strong, fast, size = hashlib.blake2b(digest_size=_DIGEST_BYTES), xxh3_128(), 0
+        strong, fast = hashlib.blake2b(digest_size=_DIGEST_BYTES), Hasher()
         fd = create_private_file(temporary)
         try:
             try:
                 for chunk in chunks:
                     strong.update(chunk)
                     fast.update(chunk)
-                    size += len(chunk)
                     try:
                         write_all(fd, chunk)
                     except OSError as error:  # a full disk: the message needs the path
@@ -290,7 +364,7 @@ class Vault:
                         raise
             finally:
                 os.close(fd)
-            kept = VaultObject(strong.hexdigest(), fast.hexdigest(), size)
+            kept = VaultObject(strong.hexdigest(), fast.digest, fast.size)
             self._rename(temporary, kept)
         finally:
             with contextlib.suppress(FileNotFoundError):

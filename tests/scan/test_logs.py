@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats import get_format
+from reconcile.fs.hashing import WHOLE
 from reconcile.index.rows import Index
-from reconcile.model.snapshot import Fault, Metadata, Side, Snapshot
+from reconcile.model.baseline import Baseline, WorldState
+from reconcile.model.snapshot import Fault, Metadata, Side
+from reconcile.scan import logs
 from reconcile.scan.logs import with_logs
 from reconcile.scan.scan import scan
 
@@ -17,10 +20,6 @@ if TYPE_CHECKING:
 
 SESSION = "00000000-0000-4000-8000-000000000000.jsonl"
 LINE = b'{"type":"user"}\n'
-
-
-def scanned(side: Side, root: Path) -> Snapshot:
-    return scan(side, str(root), get_format("claude-code"), Index()).snapshot
 
 
 @pytest.fixture
@@ -38,14 +37,16 @@ def loaded(
     roots = {Side.STORE: paths[0].parent, Side.WORKSPACE: paths[1].parent}
     for path, content in zip(paths, contents, strict=True):
         path.write_bytes(content)
-    sides = scanned(Side.STORE, roots[Side.STORE]), scanned(Side.WORKSPACE, roots[Side.WORKSPACE])
+    scans = {side: scan(side, str(root), get_format("claude-code"), Index()) for side, root in roots.items()}
+    world = WorldState(scans[Side.STORE].snapshot, scans[Side.WORKSPACE].snapshot, Baseline())
     for side, now in later.items():
         path = paths[side == "workspace"]
         path.unlink()
         if now is not None:
             path.write_bytes(now)
     directories = {side: str(root) for side, root in roots.items()}
-    return [snapshot.copies[0].metadata for snapshot in with_logs(sides, directories, {SESSION})]
+    after = with_logs(world, directories, {SESSION}, {side: found.index.rows for side, found in scans.items()})
+    return [snapshot.copies[0].metadata for snapshot in (after.store, after.workspace)]
 
 
 def content_of(record: Metadata | Fault | None) -> bytes:
@@ -63,6 +64,26 @@ def test_only_the_end_of_a_continuation_is_kept(paths: tuple[Path, Path]) -> Non
 def test_two_continuations_are_whole(paths: tuple[Path, Path]) -> None:
     contents = LINE * 20_000 + b'{"of":"one"}\n', LINE * 20_000 + b'{"of":"other"}\n'
     assert tuple(map(content_of, loaded(paths, contents))) == contents
+
+
+LARGE = LINE * (WHOLE // len(LINE) + 1)
+
+
+def test_of_a_large_continuation_little_is_read(paths: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "compare", None)
+    store, workspace = map(content_of, loaded(paths, (LARGE, LARGE + LINE)))
+    assert workspace == store + LINE
+    assert LARGE.endswith(store)
+
+
+def test_two_large_continuations_are_whole(paths: tuple[Path, Path]) -> None:
+    contents = LARGE + b'{"of":"one"}\n', LARGE + b'{"of":"other"}\n'
+    assert tuple(map(content_of, loaded(paths, contents))) == contents
+
+
+def test_a_large_log_that_changed_since_the_scan_is_a_fault(paths: tuple[Path, Path]) -> None:
+    _, workspace = loaded(paths, (LARGE, LARGE + LINE), workspace=LINE * 3)
+    assert isinstance(workspace, Fault)
 
 
 @pytest.mark.parametrize("end", [LINE, b'{"of":"one"}\n'], ids=["ahead", "diverged"])

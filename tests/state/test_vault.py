@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import xxhash
 from msgspec import field
 
 from reconcile.fs import hashing
 from reconcile.fs.durability import Durability
 from reconcile.fs.hashing import CHUNK
+from reconcile.fs.hashing import digest as digest_of
 from reconcile.state.vault import Vault, VaultError, VaultObject
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def test_what_is_put_comes_back_under_both_digests(tmp_path: Path, vault: Vault)
     big = os.urandom(CHUNK * 2 + 1)
     (tmp_path / "big").write_bytes(big)
     by_path = vault.put_file(str(tmp_path / "big"))
-    assert by_path == VaultObject(blake2b(big), xxhash.xxh3_128(big).hexdigest(), len(big))
+    assert by_path == VaultObject(blake2b(big), digest_of(big), len(big))
     assert vault.read(by_path.digest) == big
     small = vault.put_bytes(CONTENT)
     with vault.open(small.digest) as file:
@@ -268,3 +270,151 @@ def test_damage_of_a_folded_object_is_noticed(vault: Vault, folded: list[str], d
         Path(f"{vault.path(folded[1])}.part").write_text(text)
     with pytest.raises(VaultError):
         vault.read(folded[1])
+
+
+# A file that grows in its place.
+
+
+class Grown:
+    """A file outside the vault, and its versions in the vault."""
+
+    def __init__(self, vault: Vault, path: Path) -> None:
+        self.vault, self.path = vault, path
+        self.names: list[str] = []
+        path.write_bytes(b"")
+
+    def keep(self) -> VaultObject | None:
+        content = self.path.read_bytes()
+        kept = self.vault.keep_growing(partial(os.link, self.path), self.path.stat(), digest_of(content))
+        self.vault.flush()
+        return kept
+
+    def grow(self, *contents: bytes) -> list[str]:
+        for content in contents:
+            with self.path.open("ab") as file:
+                file.write(content)
+            kept = self.keep()
+            assert kept is not None
+            self.names.append(kept.digest)
+        return list(self.names)
+
+    def replace(self, content: bytes) -> None:
+        other = self.path.with_name("other")
+        other.write_bytes(content)
+        other.rename(self.path)
+
+    def second_names(self) -> list[Path]:
+        return sorted(self.path.parent.rglob("*.grows"))
+
+
+@pytest.fixture
+def grown(tmp_path: Path, vault: Vault) -> Grown:
+    return Grown(vault, tmp_path / "file")
+
+
+def test_the_versions_of_a_file_that_grows_need_no_copy(vault: Vault, grown: Grown) -> None:
+    one, two = grown.grow(b"a\n", b"b\n" * CHUNK)
+    with grown.path.open("ab") as file:
+        file.write(b"c\n")
+    assert (vault.read(one), vault.read(two)) == (b"a\n", b"a\n" + b"b\n" * CHUNK)
+    assert vault.objects().keys() == {one, two}
+    assert sum(size for size, _ in vault.objects().values()) < 400
+    assert vault.is_folded(one)
+    assert [path.samefile(grown.path) for path in grown.second_names()] == [True]
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed"])
+def test_they_stay_if_the_file_leaves_its_place(vault: Vault, grown: Grown, how: str) -> None:
+    names = grown.grow(b"a\n", b"b\n")
+    if how == "removed":
+        grown.path.unlink()
+    else:
+        grown.replace(b"a\n" * 5)
+        grown.grow(b"d\n")
+        assert len(grown.second_names()) == 2
+    assert [vault.read(name) for name in names] == [b"a\n", b"a\nb\n", b"a\n" * 5 + b"d\n"][: len(names)]
+    sizes = {name: size for name, (size, _) in vault.objects().items()}
+    assert sizes[names[1]] - sizes[names[0]] == len(b"a\nb\n"), "that file is on the disk for it alone"
+
+
+def test_the_same_content_has_one_name(vault: Vault, grown: Grown) -> None:
+    first = grown.grow(b"a\n")
+    grown.replace(b"")
+    assert grown.grow(b"a\n") == first * 2
+    assert vault.read(first[0]) == b"a\n"
+
+
+@pytest.mark.parametrize("how", ["another name", "another file system", "no links"])
+def test_a_file_that_cannot_have_one_name_more_is_copied_by_the_caller(
+    vault: Vault, grown: Grown, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EXDEV if how == "another file system" else errno.EPERM, "no")
+
+    if how == "another name":
+        os.link(grown.path, grown.path.with_name("kept by a person"))
+    else:
+        monkeypatch.setattr(os, "link", refused)
+    assert grown.keep() is None
+    assert vault.objects() == {}
+
+
+def test_a_file_that_got_another_name_later_is_copied_by_the_caller(vault: Vault, grown: Grown) -> None:
+    (name,) = grown.grow(b"a\n")
+    os.link(grown.path, grown.path.with_name("kept by a person"))
+    assert grown.keep() is None
+    assert vault.read(name) == b"a\n"
+
+
+def test_a_full_disk_is_told(grown: Grown, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "link", refused)
+    with pytest.raises(OSError, match="full"):
+        grown.keep()
+
+
+def test_a_file_that_was_edited_in_its_place_is_noticed(vault: Vault, grown: Grown) -> None:
+    names = grown.grow(b"a\n", b"b\n", b"c\n")
+    grown.path.write_bytes(b"a\nX\n")
+    assert vault.read(names[0]) == b"a\n"
+    for name in names[1:]:
+        with pytest.raises(VaultError, match="damaged"):
+            vault.read(name)
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_removed_version_takes_no_other_with_it(vault: Vault, grown: Grown, gone: int) -> None:
+    names = grown.grow(b"a\n", b"b\n", b"c\n")
+    grown.path.unlink()
+    assert vault.remove(names[gone])
+    assert not vault.remove(names[gone])
+    contents = (b"a\n", b"a\nb\n", b"a\nb\nc\n")
+    assert [vault.read(name) for name in names if name != names[gone]] == [
+        content for at, content in enumerate(contents) if at != gone
+    ]
+    (path,) = grown.second_names()
+    assert path.read_bytes() == contents[1 if gone == 2 else 2], "what was removed is on the disk no more"
+    for name in names:
+        vault.remove(name)
+    assert (vault.objects(), grown.second_names()) == ({}, [])
+
+
+def test_a_removed_version_leaves_the_file_in_its_place_alone(vault: Vault, grown: Grown) -> None:
+    (name,) = grown.grow(b"a\n")
+    with grown.path.open("ab") as file:
+        file.write(b"more\n")
+    assert vault.remove(name)
+    assert (grown.path.read_bytes(), grown.second_names()) == (b"a\nmore\n", [])
+
+
+def test_nothing_is_cut_while_a_part_cannot_be_read(vault: Vault, grown: Grown) -> None:
+    names = grown.grow(b"a\n", b"b\n")
+    grown.path.unlink()
+    part = Path(f"{vault.path(names[1])}.part")
+    kept = part.read_text()
+    part.write_text("no part")
+    assert vault.remove(names[0])
+    part.write_text(kept)
+    assert vault.read(names[1]) == b"a\nb\n"

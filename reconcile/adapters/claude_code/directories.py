@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _READ_OF_A_SESSION = 256
 """Lines in which the directory of a session is looked for; the first turn has it."""
+_CHUNK = 1 << 16
+"""Bytes of a session that are read at once: its first lines have its directory."""
 _LIMIT = 1 << 16
 """Bytes that are read of the file of a process."""
 
@@ -83,7 +85,8 @@ def begun_in(place: str) -> Iterator[str]:
     for path in sorted(times, key=times.__getitem__, reverse=True):
         cwd = None
         with suppress(FileNotFoundError), open_regular(path) as file:
-            lines = (parsed(raw) for raw, _ in islice(raw_lines(chunks_of(file.fileno())), _READ_OF_A_SESSION))
+            read = raw_lines(chunks_of(file.fileno(), _CHUNK))
+            lines = (parsed(raw) for raw, _ in islice(read, _READ_OF_A_SESSION))
             cwd = next((cwd for line in lines if (cwd := cwd_of(line)) is not None), None)
         if cwd is not None:
             yield cwd

@@ -9,10 +9,10 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from reconcile.formats.claude_code.lines import Titles, parsed, raw_lines
+from reconcile.formats.claude_code.lines import Progress, WholeLines, parsed, raw_lines
 from reconcile.formats.claude_code.notes import merged_notes
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
-from reconcile.model.format import Entry, TwoContinuations
+from reconcile.model.format import Entry, LogRead, TwoContinuations
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
@@ -88,29 +88,32 @@ class ClaudeCodeFormat(FixedPlaces):
         """Tell whether a record is a file of lines: a session, or one of its subagents."""
         return conversation.endswith(_LINES)
 
-    def read_log(self, conversation: str, chunks: Iterable[bytes]) -> Metadata | Fault:
+    def read_log(self, conversation: str, chunks: Iterable[bytes], state: bytes = b"") -> LogRead:
         """Read a session, whose content is not kept. One line that is a JSON object is enough.
 
         A line that is none is kept as it is: the program appends to a line that was cut short. If all lines are such,
         the program has another format by now. A file without a byte is a session that was not begun.
         """
-        titles, count, objects = Titles(), 0, 0
-        contents = iter(chunks)
+        known, contents = Progress.of(state), WholeLines(chunks)
         begin = next(contents, b"")
-        if not begin:
-            return self.described(None, b"")
+        if not begin and not state:
+            return LogRead(self.described(None, b""))
+        after = None
         for raw, is_ended in raw_lines(chain((begin,), contents)):
+            if not is_ended:
+                after = known.state
             line = parsed(raw)
             if line is not None:
-                titles.add(line)
-                objects += 1
+                known.titles.add(line)
+                known.objects += 1
             elif problem := self.refused(raw):
-                return Fault(conversation, problem, "one JSON object in each line")
-            count += is_ended
-        if not objects:
-            problem = "no line with a JSON object" if count else "no whole line"
-            return Fault(conversation, problem, "one JSON object in each line", incomplete=not count)
-        return self.described(titles.title, b"")
+                return LogRead(Fault(conversation, problem, "one JSON object in each line"))
+            known.count += is_ended
+        if not known.objects:
+            problem = "no line with a JSON object" if known.count else "no whole line"
+            return LogRead(Fault(conversation, problem, "one JSON object in each line", incomplete=not known.count))
+        after = known.state if after is None else after
+        return LogRead(self.described(known.titles.title, b""), after, contents.length)
 
     def refused(self, line: bytes) -> str:  # noqa: ARG002
         """Return why a session with this line, which is no object, is held; empty: the line is kept as it is."""

@@ -6,9 +6,9 @@ See docs/design/formats/claude-code.md#lines. Lines are only read here, never wr
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from msgspec import DecodeError, Raw, Struct
+from msgspec import DecodeError, Raw, Struct, field, json
 from msgspec.json import Decoder
 
 if TYPE_CHECKING:
@@ -74,32 +74,74 @@ def parsed(line: bytes) -> Line | None:
         return parsed(whole) if whole != line else None
 
 
-class Titles:
+class Titles(Struct):
     """Finds the title among the lines of a session: a person's, the program's, or the first prompt."""
 
-    def __init__(self) -> None:
-        self._custom = self._generated = self._summary = self._prompt = self._task = ""
+    custom: str = ""
+    generated: str = ""
+    summary: str = ""
+    prompt: str = ""
+    task: str = ""
 
     def add(self, line: Line) -> None:
         """Take in the next line. Of titles, the last one counts; of prompts, the first one."""
         match line.type:
             case "custom-title":
-                self._custom = _text(line.custom_title) or self._custom
+                self.custom = _text(line.custom_title) or self.custom
             case "ai-title":
-                self._generated = _text(line.ai_title) or self._generated
+                self.generated = _text(line.ai_title) or self.generated
             case "summary":
-                self._summary = _text(line.summary) or self._summary
-            case "user" if line.is_sidechain and not self._task:
-                self._task = prompt_of(line)
-            case "user" if not (self._prompt or line.is_meta or line.is_sidechain):
-                self._prompt = prompt_of(line)
+                self.summary = _text(line.summary) or self.summary
+            case "user" if line.is_sidechain and not self.task:
+                self.task = prompt_of(line)
+            case "user" if not (self.prompt or line.is_meta or line.is_sidechain):
+                self.prompt = prompt_of(line)
             case _:
                 pass
 
     @property
     def title(self) -> str | None:
         """The title; None if the session has no prompt yet. A subagent has that of its task."""
-        return self._custom or self._generated or self._summary or self._prompt or self._task or None
+        return self.custom or self.generated or self.summary or self.prompt or self.task or None
+
+
+class Progress(Struct):
+    """The facts of the lines of a session so far: ``count`` of them have ended, and ``objects`` are JSON objects."""
+
+    titles: Titles = field(default_factory=Titles)
+    count: int = 0
+    objects: int = 0
+
+    @classmethod
+    def of(cls, state: bytes) -> Progress:
+        """Return what `state` has returned; empty: no line was read."""
+        return _PROGRESS.decode(state) if state else cls()
+
+    @property
+    def state(self) -> bytes:
+        """The same as bytes."""
+        return json.encode(self)
+
+
+class WholeLines:
+    """An iterator that passes chunks on; ``length`` is the number of bytes up to the end of the last whole line."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks, self._size, self.length = iter(chunks), 0, 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        chunk = next(self._chunks)
+        end = chunk.rfind(b"\n")
+        if end >= 0:
+            self.length = self._size + end + 1
+        self._size += len(chunk)
+        return chunk
+
+
+_PROGRESS = Decoder(Progress)
 
 
 def prompt_of(line: Line) -> str:

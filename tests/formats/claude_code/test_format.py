@@ -146,21 +146,21 @@ FAULTS = [
 
 @pytest.mark.parametrize("content", VALID)
 def test_one_object_makes_a_session(content: bytes) -> None:
-    read = CLAUDE.read_log(SESSION, [content])
+    read = CLAUDE.read_log(SESSION, [content]).record
     assert isinstance(read, Metadata)
     assert (read.title, read.content) == (None, b"")
 
 
 @pytest.mark.parametrize("chunks", [[], [b""]])
 def test_a_file_without_a_byte_is_a_session_that_was_not_begun(chunks: list[bytes]) -> None:
-    read = CLAUDE.read_log(SESSION, chunks)
+    read = CLAUDE.read_log(SESSION, chunks).record
     assert isinstance(read, Metadata)
     assert (read.title, read.content) == (None, b"")
 
 
 @pytest.mark.parametrize(("content", "problem", "incomplete"), FAULTS)
 def test_no_object_is_a_fault(content: bytes, problem: str, *, incomplete: bool) -> None:
-    read = CLAUDE.read_log(SESSION, [content])
+    read = CLAUDE.read_log(SESSION, [content]).record
     assert read == Fault(SESSION, problem, "one JSON object in each line", incomplete=incomplete)
 
 
@@ -175,7 +175,7 @@ def test_any_other_file_is_taken_as_it_is(path: str, content: bytes) -> None:
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("*/*/*.jsonl")), ids=lambda path: path.parent.name)
 def test_recorded_sessions_have_their_prompt_or_their_summary_as_title(path: Path) -> None:
     content = path.read_bytes()
-    read = CLAUDE.read_log(path.name, [content])
+    read = CLAUDE.read_log(path.name, [content]).record
     assert isinstance(read, Metadata)
     if b'"type":"summary"' in content:
         assert read.title in ("This is reply 2.", "This is reply 4.")

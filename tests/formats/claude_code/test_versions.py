@@ -77,4 +77,4 @@ def test_a_version_that_adds_kinds_and_members_changes_nothing(path: Path) -> No
         (turn.speaker, turn.time, turn.text) for turn in before.turns
     ]
     assert len(after.notes) == len(before.notes)
-    assert isinstance(PLACES.read_log(path.name, [content]), Metadata)
+    assert isinstance(PLACES.read_log(path.name, [content]).record, Metadata)

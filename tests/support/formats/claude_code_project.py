@@ -91,7 +91,8 @@ class Sides:
         data = Path(os.environ["XDG_DATA_HOME"])
         vault = [path for path in files(data) if "objects" in path.parts and not path.name.startswith(".tmp-")]
         folded = {_folded(path) for path in vault if path.suffix == ".part"}
-        return folded | {digest_of(path) for path in [*files(self.live), *files(self.store), *vault]}
+        whole = [path for path in vault if path.suffix != ".part"]
+        return folded | {digest_of(path) for path in [*files(self.live), *files(self.store), *whole]}
 
     def reconcile(self, *args: str | Path, code: int = 0, lost: Iterable[str] = ()) -> Result:
         """Run it, demand this exit code, that nothing is lost, and that a second run writes nothing."""
@@ -147,7 +148,7 @@ class Sides:
 
 def _folded(part: Path) -> str:
     """The digest of an object of the vault that is kept as the beginning of another one, found without the product."""
-    into, size = part.read_text().split()
+    into, size, *_ = part.read_text().split()
     whole = part.parents[1] / into[:2] / into
     while not whole.exists():
         into, _ = whole.with_name(f"{whole.name}.part").read_text().split()
