@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from reconcile.fs.mutations import Root
     from reconcile.index.rows import Files
     from reconcile.model.plan import Action, Write
-    from reconcile.model.snapshot import Digest
+    from reconcile.model.snapshot import Beginning, Digest
 
 MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
@@ -129,21 +129,17 @@ def _prepare_append(stage: Stage, action: Action) -> Prepared | None:
     if before is None or action.removes or [write.target for write in action.writes] != [target]:
         return None
     (write,) = action.writes
-    if before.digest not in [expect.digest for expect in action.expect if expect.place == target]:
-        return None
-    content = stage.read_new(write, before)
-    if content is None:
+    expected = [expect.digest for expect in action.expect if expect.place == target]
+    if write.source is None or (expected, write.digest) != ([before.digest], before.after):
         return None
     saved = stage.save_growing(action, target, stage.name_in(action, target), before)
-    if saved is None:
-        return None
-    return Prepared(action, lambda: _append(stage, write, content, saved))
+    return None if saved is None else Prepared(action, lambda: _append(stage, write, before, saved))
 
 
-def _append(stage: Stage, write: Write, content: bytes, before: SavedFile) -> None:
+def _append(stage: Stage, write: Write, before: Beginning, saved: SavedFile) -> None:
     root, target = stage.roots[write.target.side], write.target
-    _check_same(stage, target, before.status)
-    if not root.append(target.path, content, fingerprint_of(before.status), write.mtime_ns):
+    _check_same(stage, target, saved.status)
+    if not root.append(target.path, stage.new_bytes(write, before), fingerprint_of(saved.status), write.mtime_ns):
         raise DriftError(f"{target}: changed by another process during this run")
     stage.durability.fsync_file(root.absolute(target.path))
 

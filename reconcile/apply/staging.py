@@ -20,15 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct, field
 
 from reconcile.fs.files import fingerprint_of, mtime_of, read_all
-from reconcile.fs.hashing import (
-    BLOCK,
-    BLOCK_DIGEST,
-    CHUNK,
-    Hasher,
-    chunks_of,
-    digest_file,
-    digest_of_block,
-)
+from reconcile.fs.hashing import BLOCK, BLOCK_DIGEST, CHUNK, chunks_of, digest_file, digest_of_block
 from reconcile.model.snapshot import EXTRA, METADATA, Place, Side
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.schema import LIBRARY
@@ -47,8 +39,6 @@ if TYPE_CHECKING:
     from reconcile.state.journal import Step
     from reconcile.state.vault import Vault, VaultObject
 
-_MOST_NEW = 4 << 20
-"""Bytes that are appended to a file of the store; a version with more new ones replaces it."""
 STAGING = ".reconcile-"
 """Every staging directory's name begins so."""
 
@@ -385,26 +375,24 @@ class Stage(Struct, kw_only=True):
         )
         return SavedFile(status, kept.xxh3)
 
-    def read_new(self, write: Write, before: Beginning) -> bytes | None:
-        """Return the bytes with which a source continues its beginning; None if there are too many, or others.
+    def new_bytes(self, write: Write, before: Beginning) -> Iterator[bytes]:
+        """Yield the bytes with which a source continues its beginning; each block of the source is checked first.
 
-        Raises `OSError`.
+        Raises:
+            DriftError: the content of the source differs from the plan.
         """
-        size = before.known[0]
-        start = size // BLOCK * BLOCK
-        if write.source is None or not 0 < write.size - size <= _MOST_NEW:
-            return None
+        assert write.source is not None  # noqa: S101 - only a file continues another one
+        at, size = before.known[0] // BLOCK * BLOCK, before.known[0]
         fd = self.roots[write.source.side].open_file(write.source.path)
         try:
-            os.lseek(fd, start, os.SEEK_SET)
-            content = read_all(fd, write.size - start)[0][: write.size - start]
+            while at < write.size:
+                block, number = os.pread(fd, min(BLOCK, write.size - at), at), at // BLOCK
+                if digest_of_block(block) != before.blocks[number * BLOCK_DIGEST :][:BLOCK_DIGEST]:
+                    raise DriftError(f"{write.source}: changed since the plan was made")
+                yield block[max(0, size - at) :]
+                at += len(block)
         finally:
             os.close(fd)
-        whole, known = before.blocks[: start // BLOCK * BLOCK_DIGEST], content[: size - start]
-        hasher = Hasher(whole)
-        hasher.update(content)
-        is_same = not known or digest_of_block(known) == before.blocks[len(whole) :]
-        return content[size - start :] if is_same and hasher.digest == write.digest else None
 
     def write_directory(self, action: Action, base: str) -> Files:
         """Write a new directory into the staging directory.

@@ -59,9 +59,9 @@ def digest_and_size(fd: int) -> tuple[str, int]:
     return hashing.digest, hashing.size
 
 
-def digest_of_block(block: bytes) -> bytes:
+def digest_of_block(block: bytes | memoryview) -> bytes:
     """Return the digest of one block, as `Hasher.blocks` has it."""
-    from xxhash import xxh3_128_digest  # here: only files that have grown need it
+    from xxhash import xxh3_128_digest  # here: only large contents need it
 
     return xxh3_128_digest(block)
 
@@ -97,12 +97,15 @@ class Hasher:
         while content:
             part = content[: BLOCK - self._hashed % BLOCK]
             content = content[len(part) :]
-            if self._hashed % BLOCK == 0:
-                self._block = xxh3_128()
-            self._block.update(part)
+            if len(part) == BLOCK:
+                self._blocks += digest_of_block(part)
+            else:
+                if self._hashed % BLOCK == 0:
+                    self._block = xxh3_128()
+                self._block.update(part)
+                if (self._hashed + len(part)) % BLOCK == 0:
+                    self._blocks += self._block.digest()
             self._hashed += len(part)
-            if self._hashed % BLOCK == 0:
-                self._blocks += self._block.digest()
 
     @property
     def blocks(self) -> bytes:

@@ -227,7 +227,7 @@ class Root:
         with self._parent(path) as (fd, name):
             os.link(name, other, src_dir_fd=fd, follow_symlinks=False)
 
-    def append(self, path: str, content: bytes, before: Fingerprint, mtime_ns: int) -> bool:
+    def append(self, path: str, chunks: Iterable[bytes], before: Fingerprint, mtime_ns: int) -> bool:
         """Append to a file with this fingerprint, and set its time (ns). The caller must flush it.
 
         Return False if it has another fingerprint, or if another program has written to it at the same time. An error,
@@ -238,9 +238,12 @@ class Root:
         try:
             if fingerprint_of(os.fstat(file)) != before:
                 return False
-            write_all(file, content)
+            size = before[0]
+            for chunk in chunks:
+                write_all(file, chunk)
+                size += len(chunk)
             os.utime(file, ns=(mtime_ns, mtime_ns))
-            return os.fstat(file).st_size == before[0] + len(content)
+            return os.fstat(file).st_size == size
         finally:
             os.close(file)
 

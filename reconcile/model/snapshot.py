@@ -83,13 +83,14 @@ class File(Struct, frozen=True, gc=False):
 
 
 class Beginning(Struct, frozen=True, gc=False):
-    """A file that another version continues, byte for byte: its fingerprint, and what is known of its content.
+    """A file that another version continues, byte for byte: its fingerprint and its digest.
 
-    ``blocks`` are the digests of its blocks (`reconcile.fs.hashing`).
+    ``after`` is the digest of that version, and ``blocks`` are those of its blocks (`reconcile.fs.hashing`).
     """
 
     known: tuple[int, int, int, int]
     digest: Digest
+    after: Digest
     blocks: bytes
 
 

@@ -46,9 +46,11 @@ def with_logs(
                 one[id_], other[id_] = _loaded((stored, live), directories)
                 continue
             one[id_], other[id_] = _with_ends(stored, ends[0]), _with_ends(live, ends[1])
-            before = logs[0]
-            if before is not None and before.known[0] < live.files[0].size and rows[Side.STORE][stored.path].prints:
-                beginnings[stored.place] = Beginning(before.known, before.digest, before.blocks)
+            before, after = logs
+            assert before is not None  # noqa: S101 - there are no ends without both
+            assert after is not None  # noqa: S101 - as above
+            if before.known[0] < after.known[0] and rows[Side.STORE][stored.path].prints:
+                beginnings[stored.place] = Beginning(before.known, before.digest, after.digest, after.blocks)
     return replace(world, store=_with(sides[0], one), workspace=_with(sides[1], other), beginnings=beginnings)
 
 

@@ -128,12 +128,35 @@ def test_a_line_is_appended_in_the_place_of_the_stores_file(sides: Sides, sessio
     assert [path.samefile(stored) for path in second_names()] == [True]
 
 
-def test_much_that_is_new_replaces_the_file(sides: Sides, session: Path) -> None:
+def test_much_that_is_new_is_appended_too(sides: Sides, session: Path) -> None:
     before = (sides.store / session.name).stat().st_ino
     add(session, PROMPT * (5 * MB // len(PROMPT)))
     sides.reconcile()
     assert sides.in_sync()
-    assert (sides.store / session.name).stat().st_ino != before
+    assert (sides.store / session.name).stat().st_ino == before
+
+
+def test_a_session_that_changes_while_it_is_appended_is_left_to_the_next_run(
+    sides: Sides, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the store's file has by then is a beginning of the new version."""
+    stored, pread = sides.store / session.name, os.pread
+    content = add(session, PROMPT * (MB // len(PROMPT)))
+    time_ns = session.stat().st_mtime_ns
+
+    def changing(fd: int, length: int, at: int) -> bytes:
+        if len(stored.read_bytes()) > len(content) - MB // 2:
+            rewrite(session, len(content) - 10, b"other")
+            os.utime(session, ns=(time_ns, time_ns))
+        return pread(fd, length, at)
+
+    with monkeypatch.context() as spoilt:
+        spoilt.setattr(os, "pread", changing)
+        result = sides.run("-w", sides.project)
+    assert (result.exit_code, "changed since the plan was made" in result.output) == (4, True)
+    assert content.startswith(stored.read_bytes())
+    sides.reconcile()
+    assert sides.in_sync()
 
 
 # Every version is there.
