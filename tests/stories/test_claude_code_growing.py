@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -14,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.fs import hashing
+from reconcile.apply.recorder import Recorder
+from reconcile.fs import durability, hashing
 from reconcile.fs.mutations import Root
 from tests.agents.program import VERSIONS
 from tests.support.faults.fault_points import Mode, under_fault
 from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.projects.watcher import Watching, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tests.conftest import Run
 
@@ -157,6 +160,18 @@ def test_a_session_that_changes_while_it_is_appended_is_left_to_the_next_run(
     assert content.startswith(stored.read_bytes())
     sides.reconcile()
     assert sides.in_sync()
+
+
+def test_watch_appends_too(sides: Sides, session: Path) -> None:
+    stored = sides.store / session.name
+    before = stored.stat().st_ino
+    with Watching(sides) as watching:
+        for number in range(3):
+            add(session, LINE % b"%d" % number)
+            until(sides.in_sync, "the line is saved")
+            assert stored.stat().st_ino == before
+        assert watching.stop(signal.SIGTERM) == 0
+    assert len(versions(sides)) == 3
 
 
 # Every version is there.
@@ -369,6 +384,33 @@ def test_killed_in_the_middle_the_next_run_goes_on(sides: Sides, session: Path) 
     sides.reconcile()
 
 
+def test_the_vault_is_flushed_before_the_append_and_the_store_before_the_journal(
+    sides: Sides, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def noted(owner: object, name: str, what: Callable[..., Iterable[str]]) -> None:
+        real = getattr(owner, name)
+
+        def call(*args: Any) -> Any:
+            order.extend(what(*args))
+            return real(*args)
+
+        monkeypatch.setattr(owner, name, call)
+
+    noted(durability, "flush_all", lambda paths, *_: [Path(path).suffix for path in paths])
+    noted(durability, "fsync_file", lambda file: [Path(file).suffix] if isinstance(file, str) else ())
+    noted(Recorder, "begun", lambda *_: ["begun"])
+    noted(Root, "append", lambda *_: ["append"])
+    noted(Recorder, "ended", lambda *_: ["ended"])
+    add(session, LINE % b"one")
+    sides.run("-w", sides.project)
+    kept = [each for each in order if each in (".grows", ".part", "begun", "append", ".jsonl", "ended")]
+    begun = kept.index("begun")
+    assert set(kept[:begun]) == {".grows", ".part"}
+    assert kept[begun:] == ["begun", "append", ".jsonl", "ended"]
+
+
 def killed(sides: Sides) -> None:
     """Run it in a process of its own."""
     child = os.fork()
@@ -406,7 +448,7 @@ def faults(sides: Sides, session: Path, mode: Mode, stride: int = 1) -> set[int]
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.TORN])
 def test_a_fault_at_some_steps_of_an_append_loses_nothing(sides: Sides, session: Path, mode: Mode) -> None:
-    faults(sides, session, mode, 7)
+    faults(sides, session, mode, 13)
 
 
 @pytest.mark.long
