@@ -266,7 +266,8 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
         raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {unfit or '--root'}")
     roots = find_roots(options)
     days, _, _ = expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)
-    rows = list_sessions(roots, settings_of(roots).ignore, days, time.time_ns(), tree=tree)
+    folder = find_roots(options.in_format("claude-shared")).workspace_conversations
+    rows = list_sessions(roots, settings_of(roots).ignore, days, time.time_ns(), folder, tree=tree)
     columns = (
         Column("Title", shrinks=True),
         Column("Id"),
@@ -287,6 +288,6 @@ def _session_cells(row: SessionRow) -> tuple[str, ...]:
         "" if row.git_branch in (None, _NO_BRANCH) else clean(row.git_branch),
         size(row.bytes),
         format_time(row.activity_ns),
-        row.where,
+        f"{row.where}, shared" if row.shared else row.where,
         left,
     )

@@ -95,7 +95,8 @@ def recover(context: click.Context, ids: tuple[str, ...], everything: bool, sour
     For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. At a terminal, shows the plan
     and asks once for each run that noticed missing conversations. Without a terminal, --yes restores those of the
     last run.
-    Local ones are never restored to the workspace. Also restores .jp/.id. With ID, restores only these.
+    Local ones are not restored, except named sessions of Claude Code. Also restores .jp/.id. With ID, restores only
+    these.
     """
     if ids and everything:
         raise click.UsageError("name conversations, or give --all")
@@ -147,6 +148,8 @@ def restore_lost(
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
         elif is_offer:
             chosen = _chosen(options, offered, planning, place)
+        if is_offer and not (offered.groups or offered.left_out):
+            print_message(options, f"nothing that was {place} is missing")
         if source is None and not chosen:
             _name_gone_checkouts(options, session, frozenset(absent(planning)))
         if not everything:

@@ -42,6 +42,7 @@ class SessionRow(Struct, frozen=True):
     ``bytes`` and ``last_ns`` are the size and the mtime of its file, ``activity_ns`` the time of its last line, or the
     mtime. ``parent`` is the session that it was forked from, or whose subagent it is; it is known in the tree only.
     ``days_left``: days after which the program deletes it; None if it is not in the workspace, or for a subagent.
+    ``shared``: the repository's folder for shared sessions has it, too.
     """
 
     branch: str
@@ -55,6 +56,7 @@ class SessionRow(Struct, frozen=True):
     git_branch: str | None
     activity_ns: int
     parent: str | None
+    shared: bool
 
 
 class _File(Struct, frozen=True):
@@ -67,11 +69,11 @@ class _File(Struct, frozen=True):
 
 
 def list_sessions(
-    roots: Roots, ignore: tuple[str, ...], days: int, now_ns: int, *, tree: bool
+    roots: Roots, ignore: tuple[str, ...], days: int, now_ns: int, folder: str, *, tree: bool
 ) -> tuple[SessionRow, ...]:
     """Return the sessions of both sides, last used first; with ``tree``, below each its subagents and its forks.
 
-    ``days`` are those after which the program deletes a session. Raises `OSError` if a directory can't be listed, or a
+    ``days`` are those after which the program deletes a session, and ``folder`` has those that are shared. Raises `OSError` if a directory can't be listed, or a
     file can't be read.
     """
     places = ClaudeCodeFormat(ignore)
@@ -105,6 +107,7 @@ def list_sessions(
             facts.branch or None,
             _activity_ns(facts, file),
             above.get(record),
+            os.path.isfile(os.path.join(folder, record)),
         )
     return tuple(_arranged(rows))
 

@@ -293,12 +293,17 @@ def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
         trash = view.workspace.trash
         where = f"moved to {trash[-1].place}" if trash else "deleted from the workspace"
-        command = "project" if view.format.places is None else view.format.places.way_back
-        again = f"restore it: reconcile {command} {view.id} (all that were here: reconcile recover)"
+        again = f"restore it: {restoring(view)} (all that were here: reconcile recover)"
         context.note(view.id, Reason.REMOVED_HERE, f"{where}, still in the store; {again}")
     else:
         message = f"left the workspace with its parent; restored together with {intent.waits_for}"
         context.note(view.id, Reason.WAITING, message)
+
+
+def restoring(view: View) -> str:
+    """Return the command that restores in the workspace what was deleted there."""
+    places = view.format.places
+    return f"reconcile {'project' if places is None else places.way_back} {view.id}"
 
 
 def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.units import unit_text
+from reconcile.planning.attention import restoring
 from reconcile.planning.conflicts import described, to_be_taken
 from reconcile.planning.diagnosis import NOTHING_IN_IT
 from reconcile.planning.requests.edits import since
@@ -143,13 +144,13 @@ def _state_without_actions(context: PlanningContext, view: View) -> tuple[str, s
         return "waiting", f"restored together with {presence.intent.waits_for}", True
     if presence.state == "removed" and view.workspace.trash:
         place = view.workspace.trash[-1].place
-        return "removed", f"moved to {place}; restore it: reconcile project {view.id}", True
+        return "removed", f"moved to {place}; restore it: {restoring(view)}", True
     if presence.state == "projected" and context.sides.workspace_emptied:
         return "available", "in the store only", True  # a run publishes nothing there
     details = {
         "available": "in the store only",
         "local": "not copied to workspaces",
-        "removed": "deleted from this workspace",
+        "removed": f"deleted from this workspace; restore it: {restoring(view)}",
         "archived": "archived in the store",
     }
     return presence.state, details.get(presence.state, ""), True

@@ -93,7 +93,7 @@ DETAILS = {
     "in the store only": ([ONE], [], FRESH),
     "archived in the store": ([f".archive/{ONE}"], [], FRESH),
     "not copied to workspaces": ([ONE.replace('"A"', '"A" local')], [], FRESH),
-    "deleted from this workspace": ([ONE], [], KNOWN),
+    "deleted from this workspace; restore it: reconcile project jp-c1": ([ONE], [], KNOWN),
     "": ([ONE], [ONE], KNOWN),
 }
 
@@ -104,12 +104,13 @@ def test_what_is_settled_says_why_it_is_as_it_is(detail: str, sides: tuple[Lines
     assert (standing.detail, standing.settled) == (detail, True)
 
 
+DELETED = "deleted from this workspace; restore it: reconcile project jp-c1"
 HERE, THERE = "workspace:1-a: an empty directory", "store:1-a: an empty directory"
 EMPTY: dict[str, tuple[Lines, Lines, Baseline, str, str]] = {
     "here": ([], ["1-a/"], FRESH, "empty", HERE),
     "in the store": (["1-a/"], [], FRESH, "empty", THERE),
     "on both sides": (["1-a/"], ["1-a/"], FRESH, "empty", f"{THERE}; {HERE}"),
-    "where it was removed": ([ONE], ["1-a/"], KNOWN, "removed", f"deleted from this workspace; {HERE}"),
+    "where it was removed": ([ONE], ["1-a/"], KNOWN, "removed", f"{DELETED}; {HERE}"),
     "beside an archived one": ([f".archive/{ONE}"], ["1-a/"], FRESH, "archived", f"archived in the store; {HERE}"),
 }
 

@@ -188,6 +188,15 @@ def test_a_session_is_shared_with_all_that_belongs_to_it(ann: Person) -> None:
     ann.settled()
 
 
+def test_a_listing_names_what_is_shared(ann: Person) -> None:
+    one, other = ann.play("plain"), ann.play("subagent")
+    ann.run()
+    ann.run("project", one.stem, "--yes")
+    rows = json.loads(ann.run("ls", "--json").stdout)["sessions"]
+    assert {row["record"]: row["shared"] for row in rows} == {one.name: True, other.name: False}
+    assert ann.run("ls").stdout.count("both, shared") == 1
+
+
 def test_a_dry_run_names_each_file_and_writes_nothing(ann: Person) -> None:
     session = ann.play("subagent")
     ann.run()
