@@ -148,8 +148,6 @@ def restore_lost(
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
         elif is_offer:
             chosen = _chosen(options, offered, planning, place)
-        if is_offer and not (offered.groups or offered.left_out):
-            print_message(options, f"nothing that was {place} is missing")
         if source is None and not chosen:
             _name_gone_checkouts(options, session, frozenset(absent(planning)))
         if not everything:
@@ -313,6 +311,8 @@ def _way_back(planning: PlanningContext) -> str:
 
 def _chosen(options: Options, offered: Offers, planning: PlanningContext, place: str) -> tuple[str, ...]:
     """Return the conversations to be restored without a question, and print which others could be."""
+    if not (offered.groups or offered.left_out):
+        print_message(options, f"nothing that was {place} is missing")
     for group in offered.groups[len(offered.default) :]:
         way = f"restore one: reconcile {_way_back(planning)} ID"
         way = f"{way} (at a terminal, recover asks)" if group.known else f"restore all: --all; {way}"

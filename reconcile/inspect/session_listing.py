@@ -73,8 +73,8 @@ def list_sessions(
 ) -> tuple[SessionRow, ...]:
     """Return the sessions of both sides, last used first; with ``tree``, below each its subagents and its forks.
 
-    ``days`` are those after which the program deletes a session, and ``folder`` has those that are shared. Raises `OSError` if a directory can't be listed, or a
-    file can't be read.
+    ``days`` are those after which the program deletes a session, and ``folder`` has those that are shared. Raises
+    `OSError` if a directory can't be listed, or a file can't be read.
     """
     places = ClaudeCodeFormat(ignore)
     files = _files(roots, places)
