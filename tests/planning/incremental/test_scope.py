@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Baseline, Intent, IntentKind, WorldState
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, WorldState
 from reconcile.model.format import EventSelection
-from reconcile.model.options import Prefer
+from reconcile.model.options import Layout, Prefer
 from reconcile.model.policy import (
     ForkRequest,
     GcRequest,
@@ -443,3 +443,67 @@ def test_a_command_names_its_conversations_or_may_concern_any(
     assert named_by(Policy(request=request_)) == named
     chosen = named_by(Policy(request=request_, only=ids(7), below=ids(8)))
     assert chosen == (None if named is None else named | ids(7, 8))
+
+
+# Clean states.
+
+
+def clean(
+    store: tuple[str, ...],
+    workspace: tuple[str, ...],
+    baseline: Baseline,
+    *,
+    layout: Layout = Layout.NESTED,
+    known: frozenset[str] = frozenset(),
+) -> dict[str, str]:
+    index = known_of(stored(*store), here(*workspace), baseline)
+    return index.clean_states(sorted(ids(1, 2, 3, 4, 5)), baseline, Policy(layout=layout), known)
+
+
+def test_what_is_equal_and_in_its_place_is_clean(baseline: Baseline) -> None:
+    assert clean(FLAT, NESTED, baseline) == dict.fromkeys(ids(1, 2, 3, 4, 5), "in-sync")
+
+
+def test_in_another_layout_only_roots_are_in_their_place(baseline: Baseline) -> None:
+    assert clean(FLAT, NESTED, baseline, layout=Layout.FLAT).keys() == ids(1, 5)
+
+
+def test_an_edit_is_not_clean_unless_a_run_has_just_recorded_it(baseline: Baseline) -> None:
+    edited = (A, B.replace("[1]", "[1 2]"), C, D, E)
+    assert clean(edited, NESTED, baseline).keys() == ids(1, 3, 4, 5)
+    assert clean(edited, NESTED, baseline, known=ids(2))["jp-c2"] == "in-sync"
+
+
+def test_what_is_set_aside_or_waits_for_its_name_is_not_clean(baseline: Baseline) -> None:
+    aside = replace(baseline, asides={("jp-c3", "stream"): AsideRecord(AsideKind.BEHIND, "a", "b")})
+    assert clean(FLAT, NESTED, aside).keys() == ids(1, 2, 4, 5)
+    renamed = replace(baseline, renames={(Side.STORE, "jp-c4")})
+    assert clean(FLAT, NESTED, renamed).keys() == ids(1, 2, 3, 5)
+
+
+def test_what_only_the_store_has_is_clean_with_its_state(baseline: Baseline) -> None:
+    alone = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
+    index = known_of(stored(*FLAT, alone), here(*NESTED), baseline)
+    assert index.clean_states(["jp-c9"], baseline, Policy()) == {"jp-c9": "available"}
+
+
+def test_a_circle_of_parents_is_not_clean() -> None:
+    """Nor is what hangs below it; a root and its child are."""
+    circle = (A.replace('"A"', '"A" parent 3'), B, C, D, E)
+    assert clean(circle, circle, agreed_on(*circle), layout=Layout.FLAT).keys() <= ids(5)
+    own = (E.replace('"E"', '"E" parent 5'), A)
+    assert clean(own, own, agreed_on(*own)).keys() == ids(1)
+
+
+@pytest.mark.parametrize("gone", ['.archive/1-a  metadata 09:00 title "A"  stream 09:00 [1]', ""])
+def test_the_child_of_a_parent_that_is_not_live_is_a_root(gone: str) -> None:
+    store = (*filter(None, (gone,)), B)
+    known = agreed_on(B)
+    assert clean(store, (B,), known)["jp-c2"] == "in-sync"
+    nested = (f"1-a/conversations/{B}",)
+    assert "jp-c2" not in clean(store, nested, agreed_on(A, *nested))
+
+
+def test_an_archived_one_has_its_place_whatever_its_parent_is() -> None:
+    archived = (A, f".archive/{B}")
+    assert clean(archived, archived, agreed_on(*archived)) == dict.fromkeys(ids(1, 2), "in-sync")
