@@ -105,7 +105,7 @@ def print_unchanged(start: Start) -> int | None:
         return None
     if not start.options.quiet:
         style = Style.choose(start.options.color)
-        end = f"Nothing to do. {state_counts(answer.states, start.roots.noun)}."
+        end = f"Nothing to do. {state_counts(answer.states, start.roots.noun, is_public=start.roots.is_in_project)}."
         lines = [end]
         if style.columns is not None and len(end) > style.columns:
             from .output.screen import wrap  # here: few terminals are that narrow

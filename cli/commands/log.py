@@ -19,7 +19,7 @@ from ..options import RUNS, options_of
 from ..output.documents import print_document
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, pad, show, size, width
-from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, summed, verb_of
+from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, reason_words, summed, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -94,7 +94,7 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
             notes.append(f"in {where}")
         tail = f"  ({'; '.join(notes)})" if notes else ""
         start, command = f"{pad(run.id, columns)}  ", clean(run.command) + tail
-        text = f"{format_time(run.started_ns)}  {step_counts(steps)}"
+        text = f"{format_time(run.started_ns)}  {step_counts(session, steps)}"
         if style.columns is None or width(f"{start}{text}  {command}") <= style.columns:
             lines = [f"{start}{text}  {command}"]
         else:
@@ -125,19 +125,21 @@ def _ending(run: Run) -> str:
     return "with failures" if run.exit_code else ""
 
 
-def step_counts(steps: tuple[Step, ...]) -> str:
+def step_counts(session: Session, steps: tuple[Step, ...]) -> str:
     """Return what a run did, and how many of its steps it didn't finish."""
-    done = summed((_phrase(step) for step in steps if step.state == "done"), done=True)
+    done = summed((_phrase(session, step) for step in steps if step.state == "done"), done=True)
     left = Counter(step.state.value for step in steps if step.state != "done")
     return ", ".join((*done, *(f"{count} {state}" for state, count in left.items()))) or "no file changes"
 
 
-def _phrase(step: Step) -> tuple[str, str, str]:
+def _phrase(session: Session, step: Step) -> tuple[str, str, str]:
     record = json.loads(step.record)
     side, _, target = record["target"].partition(":")
     reason = record["reason"]
     whole, renames = step.unit == WHOLE, is_rename(_path(record["source"]), target)
-    return phrase_of(step.kind, side, reason, whole=whole, renames=renames), step.conversation, side
+    is_public = session.roots.is_in_project
+    phrase = phrase_of(step.kind, side, reason, whole=whole, renames=renames, is_public=is_public)
+    return phrase, step.conversation, side
 
 
 def _path(place: str | None) -> str | None:
@@ -154,7 +156,7 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
     yield ""
     for step in session.state.journal.steps(run.id):
         color = {"done": None, "failed": "red"}.get(step.state.value, "yellow")
-        yield from _step_lines(step, style, color)
+        yield from _step_lines(step, style, color, is_public=session.roots.is_in_project)
     for change in session.state.journal.intent_changes(run.id):
         before, after = (intent.kind.value if intent else "none" for intent in (change.before, change.after))
         yield from wrap(f"{clean(change.conversation)}: intent {before} -> {after}", columns, "  ", "    ")
@@ -168,7 +170,7 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
         )
 
 
-def _step_lines(step: Step, style: Style, color: str | None) -> Iterator[str]:
+def _step_lines(step: Step, style: Style, color: str | None, *, is_public: bool) -> Iterator[str]:
     """Yield a step: its state and verb, what it is about and why."""
     record = json.loads(step.record)
     target = record["target"]
@@ -177,7 +179,8 @@ def _step_lines(step: Step, style: Style, color: str | None) -> Iterator[str]:
     moved = f"{record['source']} -> " if record["source"] and step.kind in PLACES else ""
     words = "" if step.message is None else f": {step.message}"
     start = f"  {pad(step.state.value, 7)}  {pad(verb, VERB_COLUMNS)}  "
-    text = clean(f"{step.conversation}{unit}  {moved}{target}  ({reason_of(record['reason']).words}){words}")
+    why = reason_words(record["reason"], reason_of(record["reason"]).words, is_public=is_public)
+    text = clean(f"{step.conversation}{unit}  {moved}{target}  ({why}){words}")
     first, *rest = wrap(text, style.columns, start, " " * 11)
     yield first.replace(step.state.value, style(step.state.value, color), 1)
     yield from rest

@@ -483,7 +483,7 @@ def redo(context: click.Context, run: str | None) -> None:
 def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> None:
     from .log import step_counts
 
-    steps = step_counts(session.state.journal.steps(run.id))
+    steps = step_counts(session, session.state.journal.steps(run.id))
     print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({steps})")
 
 

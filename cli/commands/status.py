@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ from ..run import opened, selection, warn_of_new_workspace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from reconcile.adapters.roots import Roots
     from reconcile.engine.versions import Lost
     from reconcile.model.plan import Conflict, Item, Plan
 
@@ -96,13 +98,16 @@ def status(context: click.Context, conversation: str | None) -> None:
         for message in session.notices:
             print_message(options, message)
         listed = status_lines(board, plan, busy, notices(decided, board.views), engine.empty_directories(found))
+        shared = _shared(session.roots)
         if ids:
             standing = next((each for each in listed if each.conversation == ids[0]), None)
             if standing is None:
                 raise click.UsageError(f"{ids[0]} is on neither side any more; see what runs did: reconcile log")
             conflicts = _by_conversation(plan.conflicts)
             ways = decisions_about(plan, ids[0])
-            _show_one(options, standing, describe(session, board, ids[0]), conflicts.get(ids[0], ()), ways)
+            details = describe(session, board, ids[0])
+            details |= {"shared": ids[0] in shared} if session.roots.folder else {}
+            _show_one(options, session.roots, standing, details, conflicts.get(ids[0], ()), ways)
             return
         others: Mapping[str, int] = {}
         lost: tuple[Lost, ...] = ()
@@ -118,14 +123,37 @@ def status(context: click.Context, conversation: str | None) -> None:
                 {"reason": item.reason.value, "message": item.message, "resolve": item.resolve} for item in sides
             ]
             lines_of = [to_builtins(each) for each in listed]
-            print_document(options, {"format": "reconcile.status/1", "conversations": lines_of, "blocked": blocked})
+            document = {"format": "reconcile.status/1", "conversations": lines_of, "blocked": blocked}
+            print_document(options, document | ({"shared": sorted(shared)} if session.roots.folder else {}))
             return
         style = Style.choose(options.color)
         conflicts = _by_conversation(plan.conflicts)
         lines = [line for item in sides for line in _side_lines(item, style)]
-        lines += _all_lines(listed, others, style, session.roots.noun, conflicts, verbose=options.verbose)
+        lines += _all_lines(listed, others, style, session.roots, conflicts, verbose=options.verbose)
+        lines += _shared_lines(session.roots, shared, style)
         lines += _next_lines(listed, plan, lost, style, options.sides)
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
+
+
+def _shared(roots: Roots) -> frozenset[str]:
+    """Return the sessions that the repository shares."""
+    if not roots.folder:
+        return frozenset()
+    from reconcile.adapters.claude_code.shared_folder import shared_in  # here: few projects have the folder
+
+    return shared_in(roots.folder)
+
+
+def _shared_lines(roots: Roots, shared: frozenset[str], style: Style) -> list[str]:
+    """Return the line that tells how many sessions are shared, and how to see that side."""
+    if not shared:
+        return []
+    which = "1 of them is" if len(shared) == 1 else f"{len(shared)} of them are"
+    return wrap(f"{which} shared in {_folder(roots)}: reconcile status --format claude-shared", style.columns)
+
+
+def _folder(roots: Roots) -> str:
+    return clean(os.path.relpath(roots.folder, roots.project))
 
 
 def _lost(each: Lost) -> StatusLine:
@@ -152,14 +180,14 @@ def _all_lines(
     found: tuple[StatusLine, ...],
     others: Mapping[str, int],
     style: Style,
-    noun: str,
+    roots: Roots,
     conflicts: Mapping[str, Sequence[Conflict]],
     *,
     verbose: bool,
 ) -> list[str]:
     """Return lines for everything that is not settled, and a count of all; ``others`` are settled, by their state."""
     shown = [entry for entry in found if verbose or not entry.settled or entry.word not in QUIET or _has_notice(entry)]
-    words = [state_word(entry.word) for entry in shown]
+    words = [state_word(entry.word, is_public=roots.is_in_project) for entry in shown]
     ids = ["" if entry.title == entry.conversation else clean(entry.conversation) for entry in shown]
     first = max(map(width, words), default=0)
     room = MAX_COLUMNS if style.columns is None else style.columns - first - 4 - max(map(width, ids), default=0)
@@ -176,7 +204,7 @@ def _all_lines(
             lines += [style(line, dim=True) for line in wrap(clean(entry.detail), style.columns, "    ")]
             lines += _values(conflicts.get(entry.conversation, ()), style, "      ")
     counts = Counter(entry.word for entry in found) + Counter(others)
-    end = state_counts(counts.items(), noun)
+    end = state_counts(counts.items(), roots.noun, is_public=roots.is_in_project)
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
 
 
@@ -202,6 +230,7 @@ def _has_notice(line: StatusLine) -> bool:
 
 def _show_one(
     options: Options,
+    roots: Roots,
     standing: StatusLine,
     details: dict[str, Any],
     conflicts: Iterable[Conflict],
@@ -212,14 +241,16 @@ def _show_one(
         return
     style = Style.choose(options.color)
     lines = [title_and_id(standing.title, standing.conversation, style)]
-    removed_by = details["removed_by"]
-    intent = f"removed here by run {removed_by}" if removed_by else intent_words(details["intent"])
-    standing_words = state_word(standing.word) + (f": {clean(standing.detail)}" if standing.detail else "")
+    removed_by, is_public = details["removed_by"], roots.is_in_project
+    intent = f"removed here by run {removed_by}" if removed_by else intent_words(details["intent"], is_public=is_public)
+    word = state_word(standing.word, is_public=is_public)
+    standing_words = f"{word}: {clean(standing.detail)}" if standing.detail else word
     rows = [
         ("state", standing_words),
         ("intent", intent),
         ("parents", clean(_parents(details))),
     ]
+    rows += [("shared", f"in {_folder(roots)}")] if details.get("shared") else []
     rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(none)"]]
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)

@@ -25,7 +25,7 @@ from .interaction import is_interactive, print_message
 from .screen import command_lines, show_paged, wrap
 from .summary import result_lines, summary, verb
 from .text import MAX_INDENT, Style, clean, heading, pad, short_path, shorten, show, size, width
-from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word
+from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word, reason_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -85,11 +85,13 @@ class PlanText:
         done: bool = False,
         run: str = "",
         is_binding: bool = True,
+        is_public: bool = True,
     ) -> None:
         """Prepare the plan for printing.
 
         ``sides``: the options for the two sides, which suggested commands repeat. ``done``: it is carried out, by
-        ``run``. ``is_binding``: forks get the ids of this plan; another plan gives them other ids.
+        ``run``. ``is_binding``: forks get the ids of this plan; another plan gives them other ids. ``is_public``: the
+        workspace lies in the project, where others see it.
         """
         forks = () if is_binding else (action for action in plan.actions if action.kind is Kind.FORK)
         self._without_id = frozenset(action.conversation for action in forks)
@@ -99,6 +101,7 @@ class PlanText:
         self._verbose = verbose
         self._sides = sides
         self._is_done = done
+        self._is_public = is_public
         self._colors = CALM_COLORS if done else COLORS
         self._actions_of: dict[str, list[Action]] = {}
         for action in plan.actions:
@@ -153,7 +156,7 @@ class PlanText:
         if is_cut:
             groups = self._first(groups)
         shown = [action for entry, _ in groups for action in self._actions_of.get(entry.conversation, ())]
-        self._detail = min(DETAIL, max((width(detail(action, verbose=self._verbose)) for action in shown), default=0))
+        self._detail = min(DETAIL, max(map(width, map(self._detail_of, shown)), default=0))
         for entry, folded in groups:
             actions = self._actions_of.get(entry.conversation, [])
             before = "  " * min(entry.depth, self._levels)
@@ -231,7 +234,7 @@ class PlanText:
         number = f"{action.id}.".rjust(self._number_columns - 1) + " " if self._number_columns else ""
         words = style(pad(verb(action), VERB_COLUMNS), self._colors.get(action.kind))
         start = f"{before}{style(number, dim=True)}{words}  "
-        what, reason = detail(action, verbose=self._verbose), action.reason.words
+        what, reason = self._detail_of(action), self._reason(action.reason)
         at = len(before) + len(number) + VERB_COLUMNS + 2
         if columns is None or at + max(self._detail, width(what)) + 2 + width(reason) <= columns:
             yield f"{start}{pad(what, self._detail)}  {style(reason, dim=True)}".rstrip()
@@ -241,6 +244,12 @@ class PlanText:
         yield from (" " * at + line for line in rest)
         indent = " " * (at if columns - at >= LEAST_REASON else len(before) + 2)
         yield from (style(line, dim=True) for line in wrap(reason, columns, indent))
+
+    def _detail_of(self, action: Action) -> str:
+        return detail(action, verbose=self._verbose, is_public=self._is_public)
+
+    def _reason(self, reason: Reason) -> str:
+        return reason_words(reason.value, reason.words, is_public=self._is_public)
 
     def _words(self, action: Action) -> Iterable[str]:
         """Return the changes of a rebuild in words, for one side: the other side gets the same."""
@@ -262,7 +271,8 @@ class PlanText:
             start = self._style(pad(words, columns), self._colors.get(kind))
             rest = f"{count:>7}  {pad(size(volumes[kind, words, reason]), 9)}"
             room = None if self._style.columns is None else self._style.columns - columns - 2 - len(rest) - 4
-            why = reason.words if room is None else shorten(reason.words, max(room, 1))
+            because = self._reason(reason)
+            why = because if room is None else shorten(because, max(room, 1))
             yield f"  {start}  {rest}  {why}"
 
     def _items(self, heading: str, items: tuple[Item, ...], color: str | None) -> Iterator[str]:
@@ -326,7 +336,7 @@ def with_sides(command: str, sides: str) -> str:
     return f"{command}{sides}" if command.startswith("reconcile ") else command
 
 
-def detail(action: Action, *, verbose: bool = False) -> str:
+def detail(action: Action, *, verbose: bool = False, is_public: bool = True) -> str:
     """Return the object of an action in words, without its verb and reason: direction, unit, size, events."""
     kind = action.kind.value
     unit = _unit_word(action)
@@ -342,7 +352,7 @@ def detail(action: Action, *, verbose: bool = False) -> str:
         return f"{pad(_direction(action), 9)}  {pad(parts[0], 8)}  {''.join(parts[1:])}".rstrip()
     if kind in DIRECTED:
         if action.unit == WHOLE and action.kind is Kind.PROJECT:
-            unit = publication_word(action.reason.value)
+            unit = publication_word(action.reason.value, is_public=is_public) or unit
         return f"{pad(unit, 9)}  {pad(parts[0], 8)}  {''.join(parts[1:])}".rstrip()
     return "  ".join((_direction(action), *([] if action.unit == WHOLE else [unit]), *parts))
 
@@ -446,11 +456,20 @@ def report(
         done=outcome is not None,
         run=run,
         is_binding=is_binding,
+        is_public=roots.is_in_project,
     )
     chosen = text.chosen(plan, outcome) if outcome is not None and not quiet else ()
     lines = [*text.lines(), *chosen, *undone]
     if not quiet:
-        end = summary(plan, style, done=outcome, noun=roots.noun, sides=options.sides, back=back)
+        end = summary(
+            plan,
+            style,
+            done=outcome,
+            noun=roots.noun,
+            sides=options.sides,
+            back=back,
+            is_public=roots.is_in_project,
+        )
         lines = [*(() if is_shown else (heading(roots, plan.layout, style), "")), *lines, *end]
     if options.all:
         show([f"project   {short_path(roots.project)}", *lines, ""] if lines else ())

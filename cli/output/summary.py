@@ -42,15 +42,16 @@ def summary(
     noun: str = "conversation",
     sides: str = "",
     back: str = "",
+    is_public: bool = True,
 ) -> list[str]:
     """Return the last line, wrapped: what is planned or, with an outcome, done; what is left; the run and its undo.
 
     ``sides``: the options for the two sides, which the command to undo repeats. ``back``: that command, `undo` or
-    `redo`; empty: none is named.
+    `redo`; empty: none is named. ``is_public``: the workspace lies in the project, where others see it.
     """
     results = [] if done is None else list(done.results.values())
     actions = plan.actions if done is None else [entry.action for entry in results if entry.is_done]
-    steps = summed(map(_phrase, actions), done=done is not None)
+    steps = summed((_phrase(action, is_public=is_public) for action in actions), done=done is not None)
     for result in (Result.SKIPPED, Result.FAILED):
         count = sum(entry.result is result for entry in results)
         steps += [f"{count} {result}"] if count else []
@@ -60,7 +61,7 @@ def summary(
     if steps:
         text = "; ".join((f"{'Plan' if done is None else 'Done'}: {', '.join(steps)}", *left)) + "."
     else:
-        text = nothing_to_do(left, plan.states, noun)
+        text = nothing_to_do(left, plan.states, noun, is_public=is_public)
     troubled = plan.held or any(not entry.is_done for entry in results)
     color = "yellow" if troubled else SETTLED_COLOR if done is not None or not steps else None
     run, way = (None, "") if done is None else _undo(done, back, sides)
@@ -75,12 +76,12 @@ def summary(
     return [*lines, f"Run {run}."] if run else lines
 
 
-def nothing_to_do(left: Iterable[str], states: Iterable[tuple[str, int]], noun: str) -> str:
+def nothing_to_do(left: Iterable[str], states: Iterable[tuple[str, int]], noun: str, *, is_public: bool = True) -> str:
     """Return the summary of a plan without actions. ``left``: counts of what is blocked or left alone."""
     parts = ", ".join(left)
     text = f"{parts}; nothing else to do." if parts else "Nothing to do."
     counts = tuple(states)
-    return f"{text} {state_counts(counts, noun)}." if counts and not parts else text
+    return f"{text} {state_counts(counts, noun, is_public=is_public)}." if counts and not parts else text
 
 
 def _decided(plan: Plan, results: Iterable[ActionResult]) -> int:
@@ -94,9 +95,10 @@ def _conflicts(count: int, *, done: bool) -> str:
     return f"{count} conflict{'' if count == 1 else 's'}{' decided' if done else ''}"
 
 
-def _phrase(action: Action) -> tuple[str, str, str]:
+def _phrase(action: Action, *, is_public: bool) -> tuple[str, str, str]:
     renames, side = is_rename(_source(action), action.target.path), action.target.side.value
-    phrase = phrase_of(action.kind.value, side, action.reason.value, whole=action.unit == WHOLE, renames=renames)
+    whole, reason = action.unit == WHOLE, action.reason.value
+    phrase = phrase_of(action.kind.value, side, reason, whole=whole, renames=renames, is_public=is_public)
     return phrase, action.conversation, side
 
 

@@ -29,11 +29,18 @@ VERBS: Mapping[str, str] = {
 RENAME = "rename"
 """The verb of a move that changes the directory's name only."""
 PUBLISH = "publish"
-"""Stands beside ``-> workspace`` where the workspace lacks the whole conversation."""
+"""Stands beside ``-> workspace`` where a workspace in the project lacks the whole conversation."""
 RESTORE = "restore"
 """Stands there instead where the workspace had it before."""
 _RESTORING = frozenset({"recovered", "restored", "taken-back"})
 """The reasons of actions that bring back."""
+_PRIVATE_REASONS = {
+    "projected": "it belongs here, but is missing",
+    "ancestor-returned": "returns with its parent",
+    "reprojected": "settings bring it here again",
+    "asked": "on request",
+}
+"""The words of reasons that say "publish" elsewhere, for a workspace that nobody else sees."""
 VERB_COLUMNS = max(map(len, VERBS.values()))
 DIRECTED = frozenset({"copy", "project"})
 """Kinds whose verb is the direction itself."""
@@ -77,6 +84,7 @@ PHRASES: Mapping[str, tuple[str, str]] = {
     "add": ("added to the store", "to add to the store"),
     "store": ("updated in the store", "to update in the store"),
     "publish": ("published", "to publish"),
+    "workspace whole": ("added to the workspace", "to add to the workspace"),
     "restore workspace": ("restored in the workspace", "to restore in the workspace"),
     "restore store": ("restored in the store", "to restore in the store"),
     "workspace": ("updated in the workspace", "to update in the workspace"),
@@ -106,19 +114,30 @@ def is_rename(source: str | None, target: str) -> bool:
     return source is not None and source.rpartition("/")[0] == target.rpartition("/")[0]
 
 
-def publication_word(reason: str) -> str:
-    """Return the word of an action that brings a whole conversation into the workspace for this reason."""
-    return RESTORE if reason in _RESTORING else PUBLISH
+def publication_word(reason: str, *, is_public: bool) -> str:
+    """Return the word of an action that brings a whole conversation into the workspace for this reason.
+
+    Empty if nobody else sees the workspace (not ``is_public``): it lies in the user's home.
+    """
+    return RESTORE if reason in _RESTORING else PUBLISH if is_public else ""
 
 
-def phrase_of(kind: str, side: str, reason: str, *, whole: bool, renames: bool) -> str:
-    """Return the key in `PHRASES` of an action. ``whole``: it is about all files of a conversation."""
+def reason_words(reason: str, words: str, *, is_public: bool) -> str:
+    """Return the words of a reason, which are ``words`` unless nobody else sees the workspace."""
+    return words if is_public else _PRIVATE_REASONS.get(reason, words)
+
+
+def phrase_of(kind: str, side: str, reason: str, *, whole: bool, renames: bool, is_public: bool = True) -> str:
+    """Return the key in `PHRASES` of an action.
+
+    ``whole``: it is about all files of a conversation. ``is_public``: the workspace lies in the project.
+    """
     if whole and kind in DIRECTED and reason in _RESTORING:
         return f"restore {side}"
     if kind == "copy":
         return "add" if whole else "store"
     if kind == "project":
-        return "publish" if whole else "workspace"
+        return "workspace" if not whole else "publish" if is_public else "workspace whole"
     if kind == "move":
         return "rename" if renames else "move"
     if kind in REMOVALS:
@@ -153,18 +172,20 @@ def summed(phrases: Iterable[tuple[str, str, str]], *, done: bool) -> list[str]:
     return parts
 
 
-def state_word(state: str) -> str:
-    """Return the word of a state id on the screen."""
+def state_word(state: str, *, is_public: bool = True) -> str:
+    """Return the word of a state id on the screen. ``is_public``: the workspace lies in the project."""
+    if state == "projected" and not is_public:
+        return PHRASES["workspace whole"][1]
     if state.startswith("to-"):
         return f"to {VERBS.get(state[3:], state[3:])}"
     return STATES.get(state, state)
 
 
-def state_counts(states: Iterable[tuple[str, int]], noun: str) -> str:
+def state_counts(states: Iterable[tuple[str, int]], noun: str, *, is_public: bool = True) -> str:
     """Return how many conversations are in which state: ``6 conversations: 5 up to date, 1 store only``."""
     order, counts = list(STATES), dict[str, int]()
     for state, count in sorted(states, key=lambda pair: order.index(pair[0]) if pair[0] in STATES else len(order)):
-        word = state_word(state)
+        word = state_word(state, is_public=is_public)
         counts[word] = counts.get(word, 0) + count
     total = sum(counts.values())
     if counts.get("conflict", 0) > 1:  # the only noun among the words
@@ -180,8 +201,11 @@ INTENTS: Mapping[str, str] = {
     "none": "never published here",
 }
 """The words of the intents: what belongs in a workspace."""
+_PRIVATE_INTENTS = {"projected": "in the workspace", "none": "never in the workspace"}
 
 
-def intent_words(intent: str) -> str:
-    """Return an intent on the screen."""
+def intent_words(intent: str, *, is_public: bool = True) -> str:
+    """Return an intent on the screen. ``is_public``: the workspace lies in the project."""
+    if not is_public and intent in _PRIVATE_INTENTS:
+        return _PRIVATE_INTENTS[intent]
     return INTENTS.get(intent, intent)

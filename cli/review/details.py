@@ -20,7 +20,7 @@ from reconcile.planning.conflicts import differences, newer_side, time_text
 from ..output.plan_text import detail, item_text
 from ..output.summary import verb
 from ..output.text import pad
-from ..output.words import VERB_COLUMNS
+from ..output.words import VERB_COLUMNS, reason_words
 from . import lines
 from .lines import beside, wrapped
 from .subjects import Choice, Status
@@ -227,11 +227,12 @@ class _Details:
             yield from self._step(action)
 
     def _step(self, action: Action) -> Iterator[Line]:
-        words = " ".join(detail(action).split("  "))
+        words = " ".join(detail(action, is_public=self._subject.is_public).split("  "))
+        why = reason_words(action.reason.value, action.reason.words, is_public=self._subject.is_public)
         pieces = [
             (pad(verb(action), VERB_COLUMNS), lines.TITLE),
             (f"  {' '.join(words.split())}", lines.PLAIN),
-            (f" ({action.reason.words})", lines.DIM),
+            (f" ({why})", lines.DIM),
         ]
         yield from wrapped(pieces, self._columns, "      ", "  ")
         for each in action.words if action.target.side is Side.WORKSPACE else ():

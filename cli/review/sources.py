@@ -115,14 +115,14 @@ def _walk(
     allowed: frozenset[Choice],
     plan_for: Callable[[Decisions], Plan],
 ) -> Walk:
-    reader = Reader(engine, plan.policy)
+    reader, roots = Reader(engine, plan.policy), engine.session.roots
     return Walk(
         plan=plan,
-        subjects=subjects_of(plan, allowed),
+        subjects=tuple(replace(each, is_public=roots.is_in_project) for each in subjects_of(plan, allowed)),
         heading=heading,
         read=reader.read,
         plan_for=plan_for,
-        summary=partial(summary_text, engine.session.roots.noun),
+        summary=partial(summary_text, roots.noun, is_public=roots.is_in_project),
         opened=reader.open_with,
         apply_words=words,
     )

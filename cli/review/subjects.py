@@ -72,6 +72,8 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
     aside: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
     allowed: frozenset[Choice] | None = None
+    is_public: bool = True
+    """Whether others see the workspace: it lies in the project."""
 
     @property
     def name(self) -> str:
@@ -96,7 +98,8 @@ class Subject(Struct, frozen=True, kw_only=True, gc=False):
             return "" if self.status is Status.ABOVE else self.status.value
         action = min(self.actions, key=_weight)
         publishes = action.kind is Kind.PROJECT and action.unit == WHOLE
-        return publication_word(action.reason.value) if publishes else verb(action)
+        word = publication_word(action.reason.value, is_public=self.is_public) if publishes else ""
+        return word or verb(action)
 
     @property
     def is_question(self) -> bool:

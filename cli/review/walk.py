@@ -60,9 +60,9 @@ class Result(Struct, frozen=True):
     """The titles that the decisions have chosen, by conversation."""
 
 
-def summary_text(noun: str, plan: Plan) -> str:
+def summary_text(noun: str, plan: Plan, *, is_public: bool = True) -> str:
     """Return a plan in one sentence."""
-    return " ".join(summary(plan, Style(colored=False), noun=noun))
+    return " ".join(summary(plan, Style(colored=False), noun=noun, is_public=is_public))
 
 
 def sentences(walk: Walk, decisions: Decisions, plan: Plan) -> list[str]:

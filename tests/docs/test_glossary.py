@@ -88,8 +88,9 @@ def test_every_kind_has_a_verb_a_phrase_and_a_state(kind: str) -> None:
     for whole in (True, False):
         for renames in (True, False):
             for reason in ("asked", "recovered"):
-                phrase = words.phrase_of(kind, "store", reason, whole=whole, renames=renames)
-                assert words.counted(phrase, 1, done=True) != words.counted(phrase, 1, done=False)
+                for public in (True, False):
+                    phrase = words.phrase_of(kind, "store", reason, whole=whole, renames=renames, is_public=public)
+                    assert words.counted(phrase, 1, done=True) != words.counted(phrase, 1, done=False)
 
 
 def test_a_summary_counts_conversations() -> None:

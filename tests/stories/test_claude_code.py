@@ -637,6 +637,19 @@ def test_a_fork_is_a_session_of_its_own_with_the_files_beside_it(whole: Sides) -
     assert other != new
 
 
+def logged(sides: Sides) -> list[str]:
+    return [run["id"] for run in json.loads(sides.read("log", "--json"))["runs"]]
+
+
+def test_what_stays_in_the_home_is_never_called_published(whole: Sides) -> None:
+    session = first(whole)
+    session.unlink()
+    shown = [whole.reconcile("recover", session.stem).output, whole.reconcile("fork", session.stem).output]
+    shown += [whole.read("log"), whole.read("log", logged(whole)[0]), whole.read("status", session.stem)]
+    assert "1 added to the workspace" in shown[1]
+    assert "publish" not in "".join(shown)
+
+
 def test_a_fork_of_an_open_session_has_what_the_store_has_not_yet(whole: Sides) -> None:
     session = first(whole)
     whole.open_in(os.getpid(), session.stem)

@@ -197,6 +197,19 @@ def test_a_listing_names_what_is_shared(ann: Person) -> None:
     assert ann.run("ls").stdout.count("both, shared") == 1
 
 
+def test_status_tells_which_sessions_are_shared(ann: Person) -> None:
+    session = ann.play("plain")
+    ann.run()
+    assert "shared" not in ann.run("status").output
+    assert "shared" not in json.loads(ann.run("status", "--json").stdout)
+    ann.run("project", session.stem)
+    out = ann.run("status").output
+    assert "1 of them is shared in .claude-sessions: reconcile status --format claude-shared" in " ".join(out.split())
+    assert json.loads(ann.run("status", "--json").stdout)["shared"] == [session.name]
+    assert json.loads(ann.run("status", session.stem, "--json").stdout)["shared"] is True
+    assert "shared     in .claude-sessions" in ann.run("status", session.stem).output
+
+
 def test_a_dry_run_names_each_file_and_writes_nothing(ann: Person) -> None:
     session = ann.play("subagent")
     ann.run()

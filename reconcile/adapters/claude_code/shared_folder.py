@@ -39,6 +39,15 @@ def folder_of(project: str, request: Request) -> str:
     return folder.path if _has_sessions(folder) else ""
 
 
+def shared_in(folder: str) -> frozenset[str]:
+    """Return the records of the sessions in a folder; empty if there is none, or if it can't be read: a run says so."""
+    try:
+        names = os.listdir(folder) if folder else []
+    except OSError:
+        return frozenset()
+    return frozenset(name for name in names if name.endswith(".jsonl"))
+
+
 def _has_sessions(folder: SharedFolder) -> bool:
     """Tell whether the folder has a session, or may have one: a run looks at it then, and reports what is in the way.
 
