@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, WorldState
+from reconcile.model.baseline import (
+    AsideKind,
+    AsideRecord,
+    Baseline,
+    BaselineEntry,
+    ConversationRecord,
+    Intent,
+    IntentKind,
+    WorldState,
+)
 from reconcile.model.format import EventSelection
-from reconcile.model.options import Layout, Prefer
+from reconcile.model.options import Layout, Prefer, Take
+from reconcile.model.past_run import LaterChanges, PastRun
 from reconcile.model.policy import (
     ForkRequest,
     GcRequest,
@@ -25,12 +35,12 @@ from reconcile.model.policy import (
 )
 from reconcile.model.snapshot import Fault, Foreign, Problem, Side, Stream
 from reconcile.planning.incremental.ancestry import Ancestry, above
-from reconcile.planning.incremental.scope import ORDINARY, SnapshotIndex, named_by
+from reconcile.planning.incremental.scope import ORDINARY, SnapshotIndex, concerned_by_run, named_by
 from reconcile.planning.incremental.side_index import SideIndex
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.guards import whole_of
 from tests.properties.parts import restricted
-from tests.support.scenarios.building import NOW_NS, agreed_on, here, stored
+from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, stored
 from tests.support.scenarios.pure_level import FORMAT, RULES
 
 if TYPE_CHECKING:
@@ -443,6 +453,26 @@ def test_a_command_names_its_conversations_or_may_concern_any(
     assert named_by(Policy(request=request_)) == named
     chosen = named_by(Policy(request=request_, only=ids(7), below=ids(8)))
     assert chosen == (None if named is None else named | ids(7, 8))
+
+
+def test_a_decision_names_its_conversation() -> None:
+    policy = Policy(
+        decisions={"jp-c1": Take.STORE}, choices={("jp-c2", "stream"): Take.KEEP}, allow_secrets={"jp-c3": None}
+    )
+    assert named_by(policy) == ids(1, 2, 3)
+
+
+def test_an_earlier_run_concerns_its_conversations_and_those_that_its_paths_pass_through() -> None:
+    moved = plan_of(stored(A, B, E), here(f"5-e/conversations/{A}", B, E))
+    (action,) = [each for each in moved.actions if each.target.path == "1-a/conversations/2-b"]
+    past = PastRun("run", (replace(action, touches=("jp-c7",)),))
+    assert concerned_by_run(past, FORMAT) == ids(1, 2, 7)
+    entry = BaselineEntry({}, "jp-c4", "A", "jp-c5", "x")
+    record = ConversationRecord(agreed=entry, parent="jp-c3")
+    remembered = PastRun("run", (), remembered={"jp-c2": record, "jp-c6": ConversationRecord()})
+    assert concerned_by_run(remembered, FORMAT) == ids(2, 3, 4, 5, 6)
+    later = PastRun("run", (), since=LaterChanges({"jp-c8": "r2"}, frozenset({"jp-c9"})))
+    assert concerned_by_run(later, FORMAT) == ids(8, 9)
 
 
 # Clean states.
