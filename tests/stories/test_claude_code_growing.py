@@ -20,6 +20,7 @@ from reconcile.fs import durability, hashing
 from reconcile.fs.mutations import Root
 from tests.agents.program import VERSIONS
 from tests.support.faults.fault_points import Mode, under_fault
+from tests.support.faults.strace import EFFECTS, Straced, unusable
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.projects.watcher import Watching, until
 
@@ -456,3 +457,37 @@ def test_a_fault_at_some_steps_of_an_append_loses_nothing(sides: Sides, session:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_fault_at_any_step_of_an_append_loses_nothing(sides: Sides, session: Path, mode: Mode) -> None:
     assert len(faults(sides, session, mode)) > (2 if mode in (Mode.FULL, Mode.TORN) else 1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(bool(unusable()), reason=unusable() or "-")
+@pytest.mark.parametrize("effect", list(EFFECTS))
+def test_a_real_process_that_is_disturbed_at_any_call_loses_nothing(
+    sides: Sides, session: Path, tmp_path: Path, effect: str
+) -> None:
+    """Every sixth call of the system that changes something in the home, in a run that appends a line.
+
+    All calls were tried once, on 28 November 2026: they take seven minutes.
+    """
+    stored, straced = sides.store / session.name, Straced(tmp_path / "strace.log")
+    add(session, LINE % b"first")
+    straced("-w", sides.project)
+    calls, hits = straced.calls(sides.config.parent), 0
+    assert len(calls) > 20
+    calls = calls[::6]
+    for number, call in enumerate(calls):
+        before, content = stored.read_bytes(), add(session, LINE % (b"a long mode %d" % number * 30))
+        kept = sides.kept()
+        straced.inject = f"{call.name}:{EFFECTS[effect]}:when={call.number}"
+        straced("-w", sides.project)
+        hits += straced.was_hit()
+        now = stored.read_bytes()
+        assert now.startswith(before), straced.inject
+        assert content.startswith(now), straced.inject
+        assert session.read_bytes() == content
+        assert kept <= sides.kept(), f"lost: {straced.inject}"
+        sides.reconcile()
+        assert sides.in_sync(), straced.inject
+        time.sleep(0.05)
+    assert hits > len(calls) / 2
