@@ -197,7 +197,7 @@ def _place_lines(lines: Lines, style: Style, most: int | None) -> Iterator[str]:
     versions.reverse()
     for place in versions[:most]:
         name = f"    saved by run {clean(place.run)}:" if place.run else "    saved version:"
-        command = clean(f"reconcile show {shlex.quote(place.version)}")
+        command = clean(f"reconcile show {shlex.quote(place.spelling)}")
         if style.columns is None or width(name) + 1 + width(command) <= style.columns:
             yield f"{name} {style(command, 'cyan')}"
         else:

@@ -209,8 +209,11 @@ def _opener(options: Options, settle: float | None, settle_at_most: float | None
         settings = settings_of(roots)
         if not has_begun:  # a store that is missing later was removed: the watcher waits for it
             announce_new_store(options, roots, "creating")
-        has_begun = True
         session = open_session(roots, settings, readonly=False)
+        if roots.folder and not has_begun:
+            place = os.path.relpath(roots.folder, roots.project)
+            session.messages.append(f"watch leaves {place} alone; a run syncs what it shares: reconcile")
+        has_begun = True
         policy = policy_of(options, settings)
         timings = _timings(settings, settle, settle_at_most)
         return WatchTarget(session, policy, settings.lock_timeout, timings, lambda: find_roots(options))

@@ -131,7 +131,10 @@ def test_saved_versions_with_the_command_that_shows_them(searched: World) -> Non
     saved = searched.run("show", place["version"], "-w", searched.project)
     assert saved.exit_code == 0, saved.output
     assert "a buffer" in saved.stdout
-    assert f"reconcile show {place['version']}" in shown(searched, "buffer")
+    on_screen = place["version"].replace(":stream", ":events")
+    assert on_screen != place["version"]
+    assert f"reconcile show {on_screen}" in shown(searched, "buffer")
+    assert "a buffer" in searched.run("show", on_screen, "-w", searched.project).stdout
 
 
 def test_a_title_that_only_a_saved_version_has(searched: World) -> None:

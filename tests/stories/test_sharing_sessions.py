@@ -18,6 +18,7 @@ from tests.agents.program import VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.planted import KINDS
 from tests.support.projects.git_world import git
+from tests.support.projects.watcher import Watching
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -208,6 +209,19 @@ def test_status_tells_which_sessions_are_shared(ann: Person) -> None:
     assert json.loads(ann.run("status", "--json").stdout)["shared"] == [session.name]
     assert json.loads(ann.run("status", session.stem, "--json").stdout)["shared"] is True
     assert "shared     in .claude-sessions" in ann.run("status", session.stem).output
+
+
+def test_watch_says_at_its_start_that_it_leaves_the_folder_alone(ann: Person) -> None:
+    session, told = ann.play("plain"), "watch leaves .claude-sessions alone; a run syncs what it shares: reconcile"
+    ann.run()
+    with Watching(ann.here()) as watching:
+        assert not watching.said("message")
+        watching.stop()
+    ann.run("project", session.stem)
+    with Watching(ann.here()) as watching:
+        watching.hears("message", told)
+        watching.stop()
+    assert len(watching.said("message", told)) == 1
 
 
 def test_a_dry_run_names_each_file_and_writes_nothing(ann: Person) -> None:

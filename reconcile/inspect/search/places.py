@@ -76,7 +76,8 @@ class Place(NamedTuple):
 
     ``root`` is its side, ``path`` its directory or file below that; of a saved version, where it was. ``contents`` are
     numbers of contents. ``title`` None: it has no metadata of its own. ``last`` is the time of its last event.
-    ``project`` is that of another checkout. ``run`` and ``version`` name a saved version.
+    ``project`` is that of another checkout. ``run`` and ``version`` name a saved version, in JSON; on the screen it is
+    ``spelling``.
     """
 
     conversation: str
@@ -89,6 +90,7 @@ class Place(NamedTuple):
     project: str = ""
     run: str = ""
     version: str = ""
+    spelling: str = ""
 
     @property
     def partition(self) -> Partition:
@@ -234,17 +236,34 @@ def _add_versions(result: Places, session: Session) -> None:
         if (contents or title) and (title, contents) not in others:
             others.add((title, contents))
             root = session.site.conversations(side)
-            name = _name(versions, is_only=len(others) == 1)
+            name, spelling = _names(versions, is_only=len(others) == 1)
             of_run = run if versions[0].run is not None else ""
             result.places.append(
-                Place(conversation, Where.VERSION, root, directory, title, "", contents, run=of_run, version=name)
+                Place(
+                    conversation,
+                    Where.VERSION,
+                    root,
+                    directory,
+                    title,
+                    "",
+                    contents,
+                    run=of_run,
+                    version=name,
+                    spelling=spelling,
+                )
             )
 
 
-def _name(versions: Sequence[Version], *, is_only: bool) -> str:
-    """Return the name of a saved version for `show` and `restore`; of a second one of the same run, a digest."""
+def _names(versions: Sequence[Version], *, is_only: bool) -> tuple[str, str]:
+    """Return the names of a saved version for `show` and `restore`, in JSON and on the screen.
+
+    Of a second one of the same run, both are a digest.
+    """
     chosen = [version for version in versions if version.unit == STREAM] or list(versions)
-    return chosen[0].name if is_only else chosen[-1].digest[:16]
+    if is_only:
+        return chosen[0].name, chosen[0].spelling
+    digest = chosen[-1].digest[:16]
+    return digest, digest
 
 
 def _title(result: Places, session: Session, version: Version) -> str | None:
