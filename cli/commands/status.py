@@ -191,6 +191,8 @@ def _all_lines(
     ids = ["" if entry.title == entry.conversation else clean(entry.conversation) for entry in shown]
     first = max(map(width, words), default=0)
     room = MAX_COLUMNS if style.columns is None else style.columns - first - 4 - max(map(width, ids), default=0)
+    is_below = room < LEAST_TITLE  # the id has a line of its own
+    room = style.columns - first - 2 if is_below and style.columns is not None else room
     levels = MAX_INDENT if style.columns is None else max(0, (room - LEAST_TITLE) // 2)
     titles = [
         shorten(indented(entry.depth, clean(entry.title or "(no title)"), levels), max(room, 1)) for entry in shown
@@ -199,7 +201,10 @@ def _all_lines(
     lines = []
     for entry, word, title, shown_id in zip(shown, words, titles, ids, strict=True):
         start = style(pad(word, first), COLORS.get(entry.word))
-        lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
+        if is_below:
+            lines += [f"{start}  {title}", *([f"    {style(shown_id, dim=True)}"] if shown_id else [])]
+        else:
+            lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
         if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry)):
             lines += [style(line, dim=True) for line in wrap(clean(entry.detail), style.columns, "    ")]
             lines += _values(conflicts.get(entry.conversation, ()), style, "      ")

@@ -19,6 +19,7 @@ from reconcile.formats.claude_code.forks import forked
 from tests.agents.program import OLDER, VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.projects.git_world import git
+from tests.support.projects.terminal import at_terminal
 from tests.support.projects.watcher import Watching, until
 from tests.support.projects.world import command
 
@@ -648,6 +649,20 @@ def test_what_stays_in_the_home_is_never_called_published(whole: Sides) -> None:
     shown += [whole.read("log"), whole.read("log", logged(whole)[0]), whole.read("status", session.stem)]
     assert "1 added to the workspace" in shown[1]
     assert "publish" not in "".join(shown)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("columns", [40, 60, 120])
+def test_a_narrow_terminal_cuts_no_title_to_a_letter(whole: Sides, columns: int) -> None:
+    session = first(whole)
+    session.unlink()
+    whole.reconcile()
+    code, shown = at_terminal("status", "-w", whole.project, "--color=never", columns=columns)
+    assert code == 0
+    lines = shown.splitlines()
+    assert any("The first prompt." in line for line in lines)
+    assert any(session.name in line and "reconcile" not in line for line in lines)
+    assert max(map(len, lines)) <= max(columns, len(session.name) + 4)
 
 
 def test_a_fork_of_an_open_session_has_what_the_store_has_not_yet(whole: Sides) -> None:
