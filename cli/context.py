@@ -45,7 +45,7 @@ def formats_here(options: Options, *, source: str | None = None, recovers: bool 
 
     ``source`` and ``recovers`` as in `formats_at`.
     """
-    return () if options.format is not None else formats_at(_request(options), source=source, recovers=recovers)
+    return () if options.format is not None else formats_at(request_of(options), source=source, recovers=recovers)
 
 
 def with_shared(options: Options, formats: tuple[str, ...]) -> tuple[str, ...]:
@@ -64,16 +64,17 @@ def format_here(options: Options) -> str | None:
     """Return the format with fixed places that ``--format`` or the marks of the directory name; None: another."""
     if options.format is not None:
         return options.format if options.format in (*MARKS, "claude-code", "claude-shared") else None
-    return format_at(_request(options).path(options.workspace or ""))
+    return format_at(request_of(options).path(options.workspace or ""))
 
 
 def fixed_format(options: Options) -> str | None:
     """Return the format of `format_here`, or the one whose marks were here at the last run; None: another."""
     present = format_here(options)
-    return present if present is not None or options.format is not None else unmarked_format(_request(options))
+    return present if present is not None or options.format is not None else unmarked_format(request_of(options))
 
 
-def _request(options: Options) -> Request:
+def request_of(options: Options) -> Request:
+    """Return what the options and the environment say of the place."""
     return Request(options.workspace, options.store, os.getcwd(), os.environ, sys.platform)
 
 

@@ -198,9 +198,9 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 
     code = run_command(options_of(context), partial(command_line, context), adjust)
     if is_shared:
-        from ..scope.shared import name_commit
+        from ..scope.shared import prepare_commit
 
-        name_commit(options_of(context))
+        prepare_commit(options_of(context))
     context.exit(code)
 
 

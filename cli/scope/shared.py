@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from reconcile.adapters.claude_code.directories import homes_of
 from reconcile.adapters.claude_code.places import FORMAT, SHARED
+from reconcile.adapters.claude_code.shared_folder import keep_line_ends
 from reconcile.fs.git import Git, GitError
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.snapshot import METADATA, Side
 from reconcile.state.directory import generation, state_directory
 
-from ..context import find_roots, with_owned
+from ..context import find_roots, request_of, with_owned
 from ..output.errors import FAILURES, first_code, report_failure
 from ..output.interaction import print_message
 from ..run import open_engine, opened, run, run_started
@@ -62,17 +63,20 @@ def save_first(options: Options) -> None:
         _plain(_quiet(options.in_format(FORMAT)))
 
 
-def name_commit(options: Options) -> None:
-    """Print that a commit shares the sessions, and how if git ignores them."""
+def prepare_commit(options: Options) -> None:
+    """Keep git from changing the shared bytes, and print that a commit shares the sessions, also if git ignores them."""
     roots = find_roots(options)
     place = os.path.relpath(roots.workspace, roots.project)
+    if options.is_dry or not os.path.isdir(roots.workspace):
+        return
     try:
-        ignored = os.path.isdir(roots.workspace) and Git(roots.project).ignored(place)
-    except GitError:
+        ignored = Git(roots.project).ignored(place)
+        keep_line_ends(roots.project, request_of(options))
+    except (GitError, OSError):
         return
     if ignored:
         print_message(options, f"git ignores {place}; commit a session of it with: git add --force")
-    elif os.path.isdir(roots.workspace):
+    else:
         print_message(options, f"a commit of {place} shares it: git add {place}")
 
 

@@ -72,6 +72,10 @@ class Person:
     def store(self) -> Path:
         return self.here().store
 
+    def shared(self) -> dict[str, bytes]:
+        """The content of each file of the folder, by path, without the attributes for git."""
+        return {path: content for path, content in carried(self.folder).items() if path != ".gitattributes"}
+
     def play(self, story: str) -> Path:
         """Play a recorded story; return its newest session."""
         before = set(self.live.glob("*.jsonl"))
@@ -182,10 +186,10 @@ def test_a_session_is_shared_with_all_that_belongs_to_it(ann: Person) -> None:
     ann.run("project", session.stem)
     belongs = {path: content for path, content in before.items() if path.startswith(session.stem)}
     assert len(belongs) == 4
-    assert carried(ann.folder) == belongs, "neither the notes, nor another session"
+    assert ann.shared() == belongs, "neither the notes, nor another session"
     assert carried(session.parent) == before
-    assert ann.git("status", "--porcelain", "--untracked-files=all").count("\n") == 4
-    assert other.name not in carried(ann.folder)
+    assert ann.git("status", "--porcelain", "--untracked-files=all").count("\n") == 4 + 1, "and the attributes for git"
+    assert other.name not in ann.shared()
     ann.settled()
 
 
@@ -241,7 +245,7 @@ def test_a_colleague_gets_the_session_where_the_program_finds_it(ann: Person, be
     ann.push()
     ben.pull()
     ben.run()
-    assert carried(ben.live).items() >= carried(ann.folder).items()
+    assert carried(ben.live).items() >= ann.shared().items()
     ages = {path.name: time.time() - path.stat().st_mtime for path in ben.live.glob("*.jsonl")}
     assert ages[session.name] > DAY > ages[own.name], "`--continue` takes what this user used last"
     assert ben.git("status", "--porcelain") == ""
@@ -255,12 +259,12 @@ def test_lines_and_files_that_come_later_follow_on_both_sides(ann: Person, ben: 
     agent.parent.mkdir(parents=True)
     agent.write_bytes(LINE % b"of the agent")
     ann.run()
-    assert carried(ann.folder) == carried(session.parent)
+    assert ann.shared() == carried(session.parent)
     ann.commit()
     ann.push()
     ben.pull()
     ben.run()
-    assert carried(ben.live) == carried(ann.folder)
+    assert carried(ben.live) == ann.shared()
     assert copy.read_bytes() == session.read_bytes()
     add(copy, LINE % b"Ben's turn")
     ben.run()
@@ -271,6 +275,31 @@ def test_lines_and_files_that_come_later_follow_on_both_sides(ann: Person, ben: 
     assert session.read_bytes() == copy.read_bytes()
     ann.settled()
     ben.settled()
+
+
+def test_line_ends_that_git_changes_in_a_checkout_are_left_alone_there(ann: Person, ben: Person) -> None:
+    for person in (ann, ben):
+        person.here()
+        person.git("config", "core.autocrlf", "true")
+    session = ann.play("plain")
+    ann.run()
+    ann.run("project", session.stem)
+    ann.commit()
+    ann.push()
+    ben.here()
+    ben.pull()
+    ben.run()
+    assert (ben.folder / session.name).read_bytes() == (ben.live / session.name).read_bytes() == session.read_bytes()
+    assert b"\r" not in session.read_bytes()
+
+
+def test_attributes_of_the_folder_that_are_there_are_left_alone(ann: Person) -> None:
+    session = ann.play("plain")
+    ann.run()
+    ann.folder.mkdir()
+    (ann.folder / ".gitattributes").write_text("* text\n")
+    ann.run("project", session.stem)
+    assert (ann.folder / ".gitattributes").read_text() == "* text\n"
 
 
 def test_a_shared_session_comes_once(ann: Person, ben: Person) -> None:
@@ -325,7 +354,7 @@ def test_a_run_that_was_killed_before_the_session_was_live_is_finished_by_the_ne
     ben.run("--format", "claude-shared")  # the first half
     assert not ben.live.exists()
     ben.run()
-    assert carried(ben.live) == carried(ann.folder)
+    assert carried(ben.live) == ann.shared()
 
 
 # Not sharing any more.
@@ -359,10 +388,10 @@ def test_sharing_is_undone(ann: Person) -> None:
     out = ann.run("project", session.stem).output
     assert "reconcile undo" in out
     ann.run("undo", "--format", "claude-shared")
-    assert carried(ann.folder) == {}
+    assert ann.shared() == {}
     assert session.exists()
     ann.run()
-    assert carried(ann.folder) == {}
+    assert ann.shared() == {}
 
 
 def test_undo_without_a_run_takes_the_newest_of_home_and_folder(ann: Person) -> None:
@@ -371,7 +400,7 @@ def test_undo_without_a_run_takes_the_newest_of_home_and_folder(ann: Person) -> 
     ann.run("project", session.stem)
     assert "reconcile project" in ann.run("log").output
     ann.run("undo")
-    assert carried(ann.folder) == {}
+    assert ann.shared() == {}
     assert carried(ann.store)[session.name] == session.read_bytes(), "the run before is not undone"
     ann.run("redo")
     assert (ann.folder / session.name).exists()
@@ -400,14 +429,14 @@ def test_a_session_with_a_key_is_not_shared_until_that_is_allowed(ann: Person, h
     held = ann.run("project", session.stem, code=4).output
     assert "GitHub token" in held
     assert key not in held
-    assert carried(ann.folder) == {}, "its subagents and results wait for it"
+    assert ann.shared() == {}, "its subagents and results wait for it"
     ann.run()
-    assert carried(ann.folder) == {}
+    assert ann.shared() == {}
     ann.run("resolve", session.name, "--allow-secrets", "--format", "claude-shared")
-    assert carried(ann.folder) == carried(session.parent)
+    assert ann.shared() == carried(session.parent)
     add(session, LINE % b"later")
     ann.run()
-    assert carried(ann.folder) == carried(session.parent)
+    assert ann.shared() == carried(session.parent)
 
 
 def test_a_key_in_a_tools_result_or_a_subagent_is_found(ann: Person) -> None:
@@ -419,7 +448,7 @@ def test_a_key_in_a_tools_result_or_a_subagent_is_found(ann: Person) -> None:
     held = ann.run("project", session.stem, code=4).output
     assert held.count("GitHub token") == 2
     names = {str(path.relative_to(session.parent)) for path in beside}
-    assert set(carried(ann.folder)) == set(carried(session.parent)) - names
+    assert set(ann.shared()) == set(carried(session.parent)) - names
 
 
 def test_a_key_that_a_colleague_has_published_holds_no_later_line(ann: Person, ben: Person) -> None:
@@ -433,7 +462,7 @@ def test_a_key_that_a_colleague_has_published_holds_no_later_line(ann: Person, b
     ben.run()
     add(ben.live / session.name, LINE % b"Ben's turn")
     ben.run()
-    assert carried(ben.folder) == carried(ben.live)
+    assert ben.shared() == carried(ben.live)
 
 
 # Two continuations.
@@ -517,11 +546,11 @@ def test_each_takes_the_others_continuation_and_both_have_all(ann: Person, ben: 
         person.settled()
         person.commit_if_changed()
         person.push()
-    assert carried(ann.folder) == carried(ben.folder)
+    assert ann.shared() == ben.shared()
     forks = dict(forked(session.stem, each) for each in (of_ann, of_ben))
     for person in (ann, ben):
         there = carried(person.live)
-        assert carried(person.folder).keys() == there.keys() == {session.name, *(f"{new}.jsonl" for new in forks)}
+        assert person.shared().keys() == there.keys() == {session.name, *(f"{new}.jsonl" for new in forks)}
         assert {new: there[f"{new}.jsonl"] for new in forks} == forks
         # For Ann, git has brought back a version that her run had replaced: it is left alone.
         assert there[session.name] in (of_ann, of_ben)
@@ -563,10 +592,10 @@ def test_while_git_is_busy_no_fork_is_written_into_the_folder(ann: Person, ben: 
     _, copy, *_ = with_two_continuations(ann, ben)
     ben.pull(check=False)
     ben.git("checkout", "--theirs", "--", f"{FOLDER}/{copy.name}")
-    before = carried(ben.folder)
+    before = ben.shared()
     told = ben.run("fork", copy.stem, "--format", "claude-shared", code=4).output
     assert "git is busy (a merge)" in told
-    assert carried(ben.folder) == before
+    assert ben.shared() == before
 
 
 def test_the_checkout_is_moved(ann: Person) -> None:
@@ -711,10 +740,10 @@ def test_a_project_of_another_format_gets_a_colleagues_session_too(ann: Person, 
     (ann.project / ".workspaces").mkdir()
     (ann.project / ".workspaces" / "w.json").write_text('{"id": "w"}')
     ann.run("project", session.stem)
-    assert set(carried(ann.folder)) == {session.name}
+    assert set(ann.shared()) == {session.name}
     ann.commit()
     ann.push()
     (ben.here().config / "projects").mkdir(parents=True)
     ben.pull()
     ben.run()
-    assert carried(ben.live) == carried(ann.folder)
+    assert carried(ben.live) == ann.shared()

@@ -7,13 +7,18 @@ path there. Git may write the folder at any time, also as a symbolic link.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.config import load_settings
 from reconcile.fs.git_state import checkout_top
+from reconcile.fs.posix import O_CLOEXEC, O_NOFOLLOW
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Request
+
+
+_ATTRIBUTES = b"# The bytes of a session must not change (core.autocrlf).\n* -text\n"
 
 
 class SharedFolder(NamedTuple):
@@ -28,6 +33,19 @@ def shared_folder(project: str, request: Request) -> SharedFolder:
     name, real = load_settings(request.environ, None).shared_sessions, os.path.realpath(project)
     top = os.path.realpath(checkout_top(project) or project)
     return SharedFolder(os.path.normpath(os.path.join(top, name, os.path.relpath(real, top))), top)
+
+
+def keep_line_ends(project: str, request: Request) -> None:
+    """Keep git from changing line ends in the folder: a checkout must have the bytes that were shared.
+
+    A ``.gitattributes`` that is there already is left alone. Raises `ConfigError`, and `OSError`.
+    """
+    name = load_settings(request.environ, None).shared_sessions
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC
+    with suppress(FileExistsError):
+        fd = os.open(os.path.join(shared_folder(project, request).top, name, ".gitattributes"), flags, 0o666)
+        with open(fd, "wb") as file:
+            file.write(_ATTRIBUTES)
 
 
 def folder_of(project: str, request: Request) -> str:
