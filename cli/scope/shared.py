@@ -64,7 +64,7 @@ def save_first(options: Options) -> None:
 
 
 def prepare_commit(options: Options) -> None:
-    """Keep git from changing the shared bytes, and print that a commit shares the sessions, also if git ignores them."""
+    """Keep git from changing line ends in the folder, and print how a commit shares the sessions."""
     roots = find_roots(options)
     place = os.path.relpath(roots.workspace, roots.project)
     if options.is_dry or not os.path.isdir(roots.workspace):
