@@ -31,7 +31,7 @@ from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
 from ..output.summary import verb
 from ..output.text import Style, clean, pad, short_path, shorten, width
-from ..output.words import VERB_COLUMNS
+from ..output.words import VERB_COLUMNS, reason_words
 from ..run import announce_new_store, begun, open_engine
 from ..scope.projects import home_request, options_for, refuse_beside
 from ..unchanged import Opening, Start
@@ -380,13 +380,15 @@ class _TextLines:
 
     def _of_action(self, event: WatchEvent, action: Action) -> str:
         colored = self._style(pad(verb(action), VERB_COLUMNS), _COLORS[event.kind])
-        why = action.reason.words if event.kind is EventKind.DONE else f"{event.kind.value}: {clean(event.message)}"
-        what = pad(detail(action), DETAIL)
+        why = reason_words(action.reason.value, action.reason.words, is_public=event.is_public)
+        why = why if event.kind is EventKind.DONE else f"{event.kind.value}: {clean(event.message)}"
+        detailed = detail(action, is_public=event.is_public)
+        what = pad(detailed, DETAIL)
         columns = self._style.columns
         if columns is None or _AT + TITLE // 2 + VERB_COLUMNS + width(what) + width(why) + 6 <= columns:
             return f"{self._title(action.title)}  {colored}  {what}  {self._style(why, dim=True)}".rstrip()
         at = " " * (_AT + VERB_COLUMNS + 2)
-        first, *rest = wrap(detail(action), columns - len(at))
+        first, *rest = wrap(detailed, columns - len(at))
         lines = [self._title(action.title), f"{' ' * _AT}{colored}  {first}", *(f"{at}{line}" for line in rest)]
         lines += [self._style(line, dim=True) for line in wrap(why, columns, at)]
         return "\n".join(lines)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Request, Roots
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Engine, Pass
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.watch.watcher import Timings
 
@@ -309,7 +310,7 @@ class HomeWatcher:
                     session.finish_killed_runs()
                     raise
                 engine.save(run, outcome)
-            self._report(project, run, outcome, session.messages)
+            self._report(project, run, outcome, session)
             return self._due_again(project, run, outcome)
 
     def _due_again(self, project: _Project, run: Pass, outcome: Outcome) -> int | None:
@@ -327,13 +328,13 @@ class HomeWatcher:
 
     # Reports
 
-    def _report(self, project: _Project, run: Pass, outcome: Outcome, messages: Iterable[str]) -> None:
+    def _report(self, project: _Project, run: Pass, outcome: Outcome, session: Session) -> None:
         reporter = project.reporter
-        for message in messages:
+        for message in session.messages:
             if message not in project.told:
                 reporter.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
                 project.told.add(message)
-        reporter.report_actions(outcome, run.conversations)
+        reporter.report_actions(outcome, run.conversations, is_public=session.roots.is_in_project)
         reporter.report_held(run.plan.held, run.is_about, 0)
         reporter.report_notes(run.plan, run.is_about, outcome.run, are_old=project.is_new)
         project.is_new = False

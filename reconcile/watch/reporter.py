@@ -53,6 +53,8 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
     """The project, if several are watched."""
     action: Action | None = None
     item: Item | None = None
+    is_public: bool = True
+    """Whether others see the workspace that the action is about: it lies in the project."""
 
 
 class WatchStatus(Struct, frozen=True):
@@ -124,8 +126,11 @@ class Reporter:
         if actions > MANY:
             self.emit(WatchEvent(kind=EventKind.BEGUN, message=f"{actions} actions"))
 
-    def report_actions(self, outcome: Outcome, conversations: frozenset[str]) -> None:
-        """Report the result of each action of a run over these conversations; a repeated failure is reported once."""
+    def report_actions(self, outcome: Outcome, conversations: frozenset[str], *, is_public: bool = True) -> None:
+        """Report the result of each action of a run over these conversations; a repeated failure is reported once.
+
+        ``is_public``: the workspace lies in the project.
+        """
         before = {id_: self._not_done.pop(id_) for id_ in conversations if id_ in self._not_done}
         for deed in outcome.results.values():
             conversation, not_done = deed.action.conversation, (deed.reason, deed.message)
@@ -134,7 +139,8 @@ class Reporter:
                 continue
             if deed.result is not Result.DONE:
                 self._not_done[conversation] = not_done
-            self.emit(WatchEvent(kind=_RESULTS[deed.result], message=deed.message, action=deed.action))
+            kind = _RESULTS[deed.result]
+            self.emit(WatchEvent(kind=kind, message=deed.message, action=deed.action, is_public=is_public))
         if len(outcome.results) > MANY:
             self.emit(
                 WatchEvent(

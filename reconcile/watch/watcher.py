@@ -383,7 +383,8 @@ class WatchLoop:
             first, self._reporter.conversations = not self._reporter.conversations, len(run.conversations)
             if first:
                 self._reporter.emit(WatchEvent(kind=EventKind.WATCHING))
-        self._reporter.report_actions(outcome, run.conversations)
+        is_public = self._session.roots.is_in_project
+        self._reporter.report_actions(outcome, run.conversations, is_public=is_public)
         now = time.monotonic_ns()
         self._reporter.report_held(run.plan.held, run.is_about, now + self._timings.grace)
         self._reporter.report_notes(run.plan, run.is_about, outcome.run)

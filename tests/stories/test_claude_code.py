@@ -19,7 +19,7 @@ from reconcile.formats.claude_code.forks import forked
 from tests.agents.program import OLDER, VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.projects.git_world import git
-from tests.support.projects.terminal import at_terminal
+from tests.support.projects.terminal import at_terminal, watched_at_terminal
 from tests.support.projects.watcher import Watching, until
 from tests.support.projects.world import command
 
@@ -383,6 +383,18 @@ def test_two_continuations_both_stay(two: tuple[Sides, Sides]) -> None:
         other.reconcile()
     assert set(carried(one.store)) == {*known, new}
     assert copy.read_bytes() == session.read_bytes() == carried(one.store)[session.name]
+
+
+@pytest.mark.long
+def test_watch_calls_nothing_published_that_stays_in_the_home(two: tuple[Sides, Sides]) -> None:
+    one, other = two
+    session, copy = first(one), copy_by_hand(one, other)
+    add(session, LINE % b"one")
+    add(copy, LINE % b"other")
+    one.reconcile()
+    _, shown = watched_at_terminal(other.project, "watching", "--color=never")
+    assert "-> workspace" in shown
+    assert "publish" not in shown
 
 
 def test_a_session_in_use_is_not_replaced_by_another_continuation(two: tuple[Sides, Sides]) -> None:
