@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from reconcile.engine.engine import Engine
     from reconcile.engine.session import Session
+    from reconcile.errors import ReconcileError
     from reconcile.model.policy import Policy
     from reconcile.state.journal import Run
 
@@ -417,15 +418,16 @@ def undo(context: click.Context, run: str | None) -> None:
     An undo is a run too, and can be undone. A later run does not repeat an undone change, until a side
     changes or you resolve it.
     """
-    from reconcile.engine.run_history import RunToUndo, find_run, newest_run
+    from reconcile.engine.run_history import NoRunError, RunToUndo, find_run, newest_run
 
     options = options_of(context)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         session = engine.session
-        found = (
-            newest_run(session.state, session.project) if run is None else RunToUndo(find_run(session.state, run), None)
-        )
+        try:
+            found = RunToUndo(find_run(session.state, run), None) if run else newest_run(session.state, session.project)
+        except NoRunError as error:
+            raise (None if run else _only_moved(session)) or error from error
         if (last := found.after) is not None:
             if not may_reach_back(options):
                 raise found.older_run_error()
@@ -436,6 +438,18 @@ def undo(context: click.Context, run: str | None) -> None:
 
     # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
     _run(context, adjust, "Undo this run?" if is_interactive(options) else "")
+
+
+def _only_moved(session: Session) -> ReconcileError | None:
+    """Return the error for a project in which only `recover` has done something: it has moved sessions there."""
+    here = session.state.load(session.checkout).agreed.keys()
+    source = next((project for project, had in session.gone().items() if here & had), None)
+    if session.roots.is_in_project or source is None:
+        return None
+    from reconcile.engine.run_history import NoRunError  # here: few undo nothing
+
+    message = f"the sessions of {source} were moved here, and undo doesn't move them back"
+    return NoRunError(message, "rename the project back; then `reconcile recover` moves them there")
 
 
 @click.command(

@@ -20,7 +20,7 @@ from reconcile.apply.run import Site, carry_out, finish, locks_of
 from reconcile.formats import get_format
 from reconcile.fs.durability import Durability
 from reconcile.fs.files import Directory, read_files
-from reconcile.fs.git_state import git_busy
+from reconcile.fs.git_state import checkout_top, git_busy, worktrees
 from reconcile.fs.hashing import digest
 from reconcile.fs.locks import read_holder, run_lock
 from reconcile.fs.paths import directory_identity
@@ -274,11 +274,16 @@ class Session:
     def gone(self) -> dict[str, set[str]]:
         """Return the projects of checkouts that are gone, the last seen first, and the conversations that each had.
 
-        Without local conversations, and those that were removed there.
+        Without local conversations, and those that were removed there. Without a project that is another worktree of
+        the repository now: it was renamed, and its conversations are that one's. Without all if that is unknown.
         """
         had: dict[str, set[str]] = {}
-        for checkout in self.state.checkouts():
-            if self.state_of(checkout) != "gone":
+        gone = [checkout for checkout in self.state.checkouts() if self.state_of(checkout) == "gone"]
+        others = self._other_worktrees() if gone else ()
+        if others is None:
+            return had
+        for checkout in gone:
+            if any(is_same_directory(identity, checkout.identity) for identity in others):
                 continue
             baseline = self.state.load(checkout.id)
             for conversation in baseline.agreed:
@@ -286,6 +291,19 @@ class Session:
                 if intent is None or intent.kind is IntentKind.PROJECTED:
                     had.setdefault(checkout.project, set()).add(conversation)
         return had
+
+    def _other_worktrees(self) -> tuple[str, ...] | None:
+        """Return the identities of the other worktrees of the repository; None if they are unknown."""
+        project = os.path.realpath(self.roots.project)
+        try:
+            tops, own = worktrees(project), checkout_top(project)
+            if tops is None or own is None:
+                return None if tops is None else ()
+            below = os.path.relpath(project, own)
+            places = (os.path.normpath(os.path.join(top, below)) for top in tops if os.path.realpath(top) != own)
+            return tuple(filter(None, (directory_identity(self.roots.in_checkout(at).identified) for at in places)))
+        except OSError:
+            return None
 
     def forks_of_gone(self) -> dict[str, set[str]]:
         """Return the projects of checkouts that are gone, and the forks that runs there made: also those of the store.

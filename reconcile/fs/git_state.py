@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from reconcile.fs.paths import is_directory, status_at
+from reconcile.fs.paths import is_directory, status_at, with_parents
 
 _FILE_LIMIT = 65536
 
@@ -95,6 +95,22 @@ def path_in_repository(project_dir: str) -> str:
     if directory is None:
         return project
     return os.path.normpath(os.path.join(os.path.dirname(_common(directory)), os.path.relpath(project, at)))
+
+
+def worktrees(project_dir: str) -> list[str] | None:
+    """Return the tops of all worktrees of the repository around ``project_dir``; without git, none.
+
+    None if that is unknown: its ``.git`` leads nowhere, as after the repository was renamed. Raises `OSError`.
+    """
+    directory = git_dir(project_dir)
+    if directory is None:
+        is_lost = any(os.path.isfile(os.path.join(at, ".git")) for at in with_parents(os.path.realpath(project_dir)))
+        return None if is_lost else []
+    common = _common(directory)
+    linked = os.path.join(common, "worktrees")
+    names = sorted(os.listdir(linked)) if is_directory(linked) else []
+    entries = [_first_line(os.path.join(linked, name, "gitdir")) for name in names]
+    return [os.path.dirname(path) for path in (common, *entries)]
 
 
 def shallow_commits(project_dir: str) -> bytes:

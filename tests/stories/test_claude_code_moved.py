@@ -75,6 +75,36 @@ def test_the_sessions_of_a_removed_worktree_move_to_the_one_that_recovers(saved:
     assert not tree.live.exists()
 
 
+@pytest.mark.parametrize("is_repaired", [True, False], ids=["repaired", "lost"])
+def test_sessions_of_a_renamed_checkout_are_no_worktrees(saved: Sides, tmp_path: Path, *, is_repaired: bool) -> None:
+    """They belong to the checkout at its new path, whatever runs first."""
+    tree = Sides(tmp_path / "tree", saved.run)
+    git(saved.project, "worktree", "add", "--quiet", str(tree.project))
+    tree.play(VERSIONS[0], "plain").reconcile()
+    before, own = carried(saved.live), carried(tree.live)
+    here = moved(saved, tmp_path / "renamed")
+    if is_repaired:
+        git(here.project, "worktree", "repair", "--quiet", str(tree.project), check=False)
+    told = tree.run("recover", "--yes", "-w", tree.project).output
+    assert (carried(saved.live), carried(tree.live)) == (before, own), told
+    assert str(saved.project) not in told
+    here.run("recover", "--yes", "-w", here.project)
+    assert (carried(here.live), carried(tree.live)) == (before, own)
+
+
+def test_undo_says_that_it_moves_no_session_back(saved: Sides, tmp_path: Path) -> None:
+    before = carried(saved.live)
+    here = moved(saved, tmp_path / "renamed")
+    here.run("recover", "--yes", "-w", here.project)
+    refused = here.run("undo", "--yes", "-w", here.project)
+    assert refused.exit_code == 2
+    assert f"the sessions of {saved.project} were moved here, and undo doesn't move them back" in refused.stderr
+    assert carried(here.live) == before
+    here.project.rename(saved.project)
+    saved.run("recover", "--yes", "-w", saved.project)
+    assert carried(saved.live) == before
+
+
 def test_a_session_that_is_open_moves_when_it_is_closed(saved: Sides, tmp_path: Path) -> None:
     before = carried(saved.live)
     session = min(path.stem for path in saved.live.glob("*.jsonl"))
