@@ -131,7 +131,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         lines = [line for item in sides for line in _side_lines(item, style)]
         lines += _all_lines(listed, others, style, session.roots, conflicts, verbose=options.verbose)
         lines += _shared_lines(session.roots, shared, style)
-        lines += _next_lines(listed, plan, lost, style, options.sides)
+        lines += _next_lines(listed, plan, lost, style, options.sides, session.roots.format)
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
 
@@ -218,9 +218,11 @@ def _side_lines(item: Item, style: Style) -> list[str]:
     return [style(line, "yellow") for line in wrap(clean(item.message), style.columns, "blocked  ", " " * 9)]
 
 
-def _next_lines(found: tuple[StatusLine, ...], plan: Plan, lost: Sequence[Lost], style: Style, sides: str) -> list[str]:
+def _next_lines(
+    found: tuple[StatusLine, ...], plan: Plan, lost: Sequence[Lost], style: Style, sides: str, format_name: str
+) -> list[str]:
     """Return the commands that come next, as git does."""
-    ways = [*decisions(plan), *further(plan, lost, sum(entry.word == "empty" for entry in found))]
+    ways = [*decisions(plan), *further(plan, lost, sum(entry.word == "empty" for entry in found), format_name)]
     changing = {action.conversation for action in plan.actions}
     forks = {action.conversation for action in plan.actions if action.kind is Kind.FORK}  # parts of another's change
     if pending := len(changing - forks) or len(forks):

@@ -477,7 +477,7 @@ def report(
         if not quiet and plan.policy.request is None:
             from .next_commands import further, next_lines  # here: a run does what it names
 
-            following = next_lines(further(plan, lost, empty), style, options.sides)
+            following = next_lines(further(plan, lost, empty, roots.format), style, options.sides)
             lines += ["", *following] if following else []
         show_paged(lines, style)
     else:

@@ -91,6 +91,11 @@ class FixedPlaces(ABC):
         """True: the program knows no other place, unless a format overrides this."""
         return True
 
+    @property
+    def is_for_others(self) -> bool:
+        """False, unless a format overrides this."""
+        return False
+
     def owner(self, conversation: str) -> str | None:  # noqa: ARG002
         """Return None: no record belongs to another one, unless a format overrides this."""
         return None

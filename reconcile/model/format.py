@@ -132,6 +132,10 @@ class Places(Protocol):
     def is_shared(self) -> bool:
         """Whether a workspace gets the records that only the store has, unless it had them before."""
 
+    @property
+    def is_for_others(self) -> bool:
+        """Whether the workspace is a folder for colleagues: one of them may have withdrawn a record that went."""
+
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
         """Parse a record that is a single file."""
 

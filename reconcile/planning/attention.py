@@ -293,26 +293,38 @@ def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
         trash = view.workspace.trash
         where = f"moved to {trash[-1].place}" if trash else "deleted from the workspace"
-        again = f"restore it: {restoring(view)} (all that were here: reconcile recover)"
+        again = restoring(view) if is_for_others(view) else f"{restoring(view)} (all that were here: reconcile recover)"
         context.note(view.id, Reason.REMOVED_HERE, f"{where}, still in the store; {again}")
     else:
         message = f"left the workspace with its parent; restored together with {intent.waits_for}"
         context.note(view.id, Reason.WAITING, message)
 
 
+def is_for_others(view: View) -> bool:
+    """Tell whether colleagues share the workspace: one of them may have withdrawn what went from it."""
+    return view.format.places is not None and view.format.places.is_for_others
+
+
 def restoring(view: View) -> str:
-    """Return the command that restores in the workspace what was deleted there."""
+    """Return the commands that decide about what was deleted in the workspace, each after its purpose."""
     places = view.format.places
-    return f"reconcile {'project' if places is None else places.way_back} {view.id}"
+    command = f"reconcile {'project' if places is None else places.way_back} {view.id}"
+    if is_for_others(view):
+        return f"keep it private: reconcile local {view.id}; share it again: {command}"
+    return f"restore it: {command}"
 
 
 def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
     """Report facts about the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
     if context.sides.workspace_emptied and not context.sides.hides(""):
-        what, again = ("records", ()) if context.rules.format.places else ("conversations", ("git checkout -- .jp",))
+        places = context.rules.format.places
+        what, ways = "conversations", ["reconcile recover", "git checkout -- .jp"]
+        if places is not None:
+            what, ways = "records", ["reconcile recover"]
+        if places is not None and places.is_for_others:
+            ways = ["reconcile local ID", "reconcile project ID"]
         message = f"the workspace is empty, but had {what} at the last run; nothing is treated as deleted"
-        reason = Reason.WORKSPACE_EMPTIED
-        context.held.append(_whole_side(reason, message, "reconcile recover", *again))
+        context.held.append(_whole_side(Reason.WORKSPACE_EMPTIED, message, *ways))
     if context.sides.store_replaced:
         _note_replaced(context, store)
     for cycle in context.tree.cycles:

@@ -144,13 +144,13 @@ def _state_without_actions(context: PlanningContext, view: View) -> tuple[str, s
         return "waiting", f"restored together with {presence.intent.waits_for}", True
     if presence.state == "removed" and view.workspace.trash:
         place = view.workspace.trash[-1].place
-        return "removed", f"moved to {place}; restore it: {restoring(view)}", True
+        return "removed", f"moved to {place}; {restoring(view)}", True
     if presence.state == "projected" and context.sides.workspace_emptied:
         return "available", "in the store only", True  # a run publishes nothing there
     details = {
         "available": "in the store only",
         "local": "not copied to workspaces",
-        "removed": f"deleted from this workspace; restore it: {restoring(view)}",
+        "removed": f"deleted from this workspace; {restoring(view)}",
         "archived": "archived in the store",
     }
     return presence.state, details.get(presence.state, ""), True

@@ -383,6 +383,32 @@ def test_a_session_is_taken_out_again_and_git_keeps_what_it_has(ann: Person, ben
     assert (ann.folder / session.name).read_bytes() == session.read_bytes()
 
 
+@pytest.mark.parametrize("is_only", [True, False], ids=["the only one", "one of two"])
+def test_what_a_colleague_withdrew_is_kept_private_until_it_is_shared_again(
+    ann: Person, ben: Person, *, is_only: bool
+) -> None:
+    """`recover` would share it again, so that it is not named."""
+    session, copy = shared(ann, ben)
+    if not is_only:
+        ann.run("project", ann.play("forked").stem)
+        ann.commit()
+        ann.push()
+        ben.pull()
+        ben.run()
+    ann.run("local", session.stem)
+    ann.commit()
+    ann.push()
+    ben.pull()
+    ben.run("--format", "claude-shared", code=4 if is_only else 0)
+    for _ in range(2):
+        told = ben.run("status", "--format", "claude-shared").output
+        assert "reconcile local" in told
+        assert "recover" not in told
+    ben.run("local", copy.stem, code=4 if is_only else 0)
+    assert "reconcile local" not in ben.run("status", "--format", "claude-shared").output
+    assert not (ben.folder / copy.name).exists()
+
+
 def test_sharing_is_undone(ann: Person) -> None:
     session = ann.play("subagent")
     out = ann.run("project", session.stem).output

@@ -22,6 +22,11 @@ class SharedSessionsFormat(ClaudeCodeFormat):
         """The name that ``--format`` takes."""
         return "claude-shared"
 
+    @property
+    def is_for_others(self) -> bool:
+        """True: git brings the folder to every clone."""
+        return True
+
     def entry(self, path: str, *, directory: bool) -> Entry:
         """Classify an entry: sessions and the files beside them are records. Notes are never shared."""
         if path.partition("/")[0] == _NOTES:
