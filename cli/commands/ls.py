@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -10,6 +11,7 @@ import click
 from msgspec import to_builtins
 
 from reconcile.inspect import listing
+from reconcile.state.directory import state_directory
 
 from ..command import Command
 from ..context import find_roots, fixed_format, format_here, open_session, policy_of, settings_of
@@ -257,6 +259,7 @@ def _record_cells(row: RecordRow) -> tuple[str, ...]:
 
 def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
     """Print the sessions of Claude Code. ``other``: an option was given that it doesn't have."""
+    from reconcile.index.file import IndexFile  # here: only sessions are listed without an engine
     from reconcile.inspect.session_checks import expiry
     from reconcile.inspect.session_listing import list_sessions
 
@@ -267,7 +270,10 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
     roots = find_roots(options)
     days, _, _ = expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)
     folder = find_roots(options.in_format("claude-shared")).workspace_conversations
-    rows = list_sessions(roots, settings_of(roots).ignore, days, time.time_ns(), folder, tree=tree)
+    directory = state_directory(roots.key, os.environ, sys.platform)
+    _, indexes = IndexFile(directory, roots.workspace_identity).load_indexes()
+    titles = {path: row.title for index in indexes for path, row in index.rows.items() if row.title}
+    rows = list_sessions(roots, settings_of(roots).ignore, days, time.time_ns(), folder, titles, tree=tree)
     columns = (
         Column("Title", shrinks=True),
         Column("Id"),

@@ -33,7 +33,7 @@ _DAY_NS = 86_400 * 10**9
 _LINES = ".jsonl"
 _ENDS = (1 << 14, 1 << 18)
 """Bytes that are read at each end of a file: at first, and if they don't have enough."""
-_NO_ENDS = Ends(None, "", "", ())
+_NO_ENDS = Ends(None, "", "", "", ())
 
 
 class SessionRow(Struct, frozen=True):
@@ -69,12 +69,13 @@ class _File(Struct, frozen=True):
 
 
 def list_sessions(
-    roots: Roots, ignore: tuple[str, ...], days: int, now_ns: int, folder: str, *, tree: bool
+    roots: Roots, ignore: tuple[str, ...], days: int, now_ns: int, folder: str, titles: Mapping[str, str], *, tree: bool
 ) -> tuple[SessionRow, ...]:
     """Return the sessions of both sides, last used first; with ``tree``, below each its subagents and its forks.
 
-    ``days`` are those after which the program deletes a session, and ``folder`` has those that are shared. Raises
-    `OSError` if a directory can't be listed, or a file can't be read.
+    ``days`` are those after which the program deletes a session, and ``folder`` has those that are shared. ``titles``
+    are those of whole sessions, as the last run has read them. Raises `OSError` if a directory can't be listed, or a
+    file can't be read.
     """
     places = ClaudeCodeFormat(ignore)
     files = _files(roots, places)
@@ -98,7 +99,7 @@ def list_sessions(
         rows[record] = SessionRow(
             "",
             record,
-            facts.title,
+            _title(facts, file, titles.get(record)),
             file.size,
             file.mtime_ns,
             len(beside.get(record, ())),
@@ -164,6 +165,12 @@ def _ends_of(fd: int, size: int, end: int) -> Ends:
     if size <= 2 * end:
         return ends_of(os.pread(fd, 2 * end, 0))
     return ends_of(os.pread(fd, end, 0), os.pread(fd, end, size - end))
+
+
+def _title(facts: Ends, file: _File, known: str | None) -> str | None:
+    """Return the title of a session: that of a person at its end, or else of the whole file, if that was not read."""
+    is_read = file.size <= 2 * _ENDS[0]
+    return facts.title if is_read else facts.newest or known or facts.title
 
 
 def _forks(files: Mapping[str, _File], first: Mapping[str, tuple[str, ...]]) -> dict[str, str]:

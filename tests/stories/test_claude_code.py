@@ -799,6 +799,22 @@ def test_a_listing_reads_the_ends_of_a_large_session(whole: Sides, monkeypatch: 
     assert rows.exit_code == 0
 
 
+def test_a_title_in_the_middle_of_a_large_session_is_listed_once_a_run_has_read_it(whole: Sides) -> None:
+    session = first(whole)
+    filler = json.dumps({"type": "user", "message": {"content": "x" * 1000}}).encode() + b"\n"
+    add(session, filler * 600 + b'{"type":"custom-title","customTitle":"In the middle"}\n' + filler * 600)
+    whole.reconcile()
+    assert "In the middle" in whole.read("ls")
+    add(session, filler)
+    assert "In the middle" in whole.read("ls"), "no run has read the last line"
+    add(session, b'{"type":"custom-title","customTitle":"At the end"}\n')
+    assert "At the end" in whole.read("ls")
+    whole.reconcile()
+    assert "At the end" in whole.read("ls")
+    shutil.rmtree(whole.config)
+    assert "At the end" in whole.read("ls"), "the store's"
+
+
 def test_undo_of_an_append_waits_for_the_next_line(sides: Sides, version: str) -> None:
     sides.play(version, "plain").reconcile()
     before = carried(sides.store)

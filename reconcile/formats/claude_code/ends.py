@@ -1,7 +1,7 @@
 """The facts of a session in a listing, from the beginning and the end of its file.
 
 A session can have hundreds of megabytes. The first prompt is near its beginning, and the last branch, time and title
-near its end. A title that a person gave in the middle of a long session is not seen there.
+near its end. A title that a person gave in the middle of a long session is not seen there: a run has read it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ _TITLES = (b"-title", b"summary")
 
 
 class Ends(Struct, frozen=True):
-    """Facts of a session. ``last`` is the time of its last line, as written, and ``first`` has its first uuids."""
+    """Facts of a session. ``last`` is the time of its last line, as written, and ``first`` has its first uuids.
+
+    ``newest`` is the title that a person gave in the last part; empty: none, so that an earlier one may count.
+    """
 
     title: str | None
+    newest: str
     branch: str
     last: str
     first: tuple[str, ...]
@@ -46,18 +50,22 @@ def ends_of(head: bytes, tail: bytes = b"") -> Ends:
             uuids.append(line.uuid)
         if titles.title and len(uuids) >= FIRST:
             break
-    for part in (head, tail):
+    newest = ""
+    for part in filter(None, (head, tail)):
+        newest = ""
         if any(word in part for word in _TITLES):
             for line in _objects(raw for raw in part.split(b"\n") if any(word in raw for word in _TITLES)):
                 if line.type != "user":
                     titles.add(line)
+                if line.type == "custom-title":
+                    newest = titles.custom
     branch = time = ""
     for line in _objects(chain(_backwards(tail), _backwards(head))):
         branch = branch or text_of(line.git_branch)
         time = time or text_of(line.timestamp)
         if branch and time:
             break
-    return Ends(titles.title, branch, time, tuple(uuids[:FIRST]))
+    return Ends(titles.title, newest, branch, time, tuple(uuids[:FIRST]))
 
 
 def _forwards(part: bytes) -> Iterator[bytes]:

@@ -31,18 +31,25 @@ def test_a_whole_file() -> None:
         + line(type="mode")
         + line(type="queue-operation", timestamp="T3")
     )
-    assert ends_of(content) == Ends("Begin.", "topic", "T3", ("1", "2"))
-    assert ends_of(b"") == Ends(None, "", "", ())
-    assert ends_of(line(gitBranch=1, timestamp=2, uuid=3)) == Ends(None, "", "", ())
+    assert ends_of(content) == Ends("Begin.", "", "topic", "T3", ("1", "2"))
+    assert ends_of(b"") == Ends(None, "", "", "", ())
+    assert ends_of(line(gitBranch=1, timestamp=2, uuid=3)) == Ends(None, "", "", "", ())
 
 
 def test_titles_of_both_ends() -> None:
     head = said("A prompt with a summary.", "1", gitBranch="main", timestamp="T1") + said("x" * 300)[:200]
     custom, generated = line(type="custom-title", customTitle="Mine"), line(type="ai-title", aiTitle="Its")
-    assert ends_of(head, b'cut"}\n' + line(type="mode")) == Ends("A prompt with a summary.", "main", "T1", ("1",))
+    assert ends_of(head, b'cut"}\n' + line(type="mode")) == Ends("A prompt with a summary.", "", "main", "T1", ("1",))
     assert ends_of(head, b"cut\n" + generated).title == "Its"
     assert ends_of(head, b"cut\n" + custom + generated).title == "Mine"
     assert ends_of(custom + head, b"cut\n" + generated).title == "Mine"
+
+
+def test_a_title_of_the_last_part_is_the_newest() -> None:
+    custom, generated = line(type="custom-title", customTitle="Mine"), line(type="ai-title", aiTitle="Its")
+    assert ends_of(custom, b"cut\n" + generated).newest == ""
+    assert ends_of(custom + said("x"), b"cut\n" + custom + said("y")).newest == "Mine"
+    assert ends_of(custom + said("x")).newest == "Mine"
 
 
 def test_only_the_first_uuids_count() -> None:
