@@ -89,20 +89,22 @@ def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:
 
 
 def _show(options: Options, session: Session, checkouts: tuple[Checkout, ...]) -> None:
-    rows = [
-        (checkout, session.state_of(checkout), len(session.state.load(checkout.id).agreed)) for checkout in checkouts
-    ]
+    """Print the checkouts. On the screen, several records of one path in one state are one line.
+
+    `reconcile --all` makes a second record of a project that is gone.
+    """
+    rows = [(checkout, session.state_of(checkout), session.state.load(checkout.id).agreed) for checkout in checkouts]
     if options.json:
         listed = [
             {
                 "project": checkout.project,
                 "state": state,
-                "conversations": count,
+                "conversations": len(agreed),
                 "layout": checkout.layout,
                 "first_seen_ns": checkout.first_seen,
                 "last_seen_ns": checkout.last_seen,
             }
-            for checkout, state, count in rows
+            for checkout, state, agreed in rows
         ]
         print_document(options, {"format": "reconcile.checkouts/1", "checkouts": listed})
         return
@@ -110,15 +112,19 @@ def _show(options: Options, session: Session, checkouts: tuple[Checkout, ...]) -
     if not rows:
         show(wrap("No checkout of this store is known yet: the first run in a checkout adds it.", style.columns))
         return
+    listed_at: dict[tuple[str, str], tuple[int, set[str]]] = {}
+    for checkout, state, agreed in rows:
+        seen, had = listed_at.get((checkout.project, state), (0, set[str]()))
+        listed_at[checkout.project, state] = max(seen, checkout.last_seen), had.union(agreed)
     columns = (Column("Checkout"), Column("State"), Column("Last seen"), Column("Conversations", right=True))
     cells = [
         (
-            short_path(checkout.project, None),
+            short_path(project, None),
             _REPLACED if state == "replaced" else state,
-            format_time(checkout.last_seen)[:10],
-            str(count),
+            format_time(seen)[:10],
+            str(len(had)),
         )
-        for checkout, state, count in rows
+        for (project, state), (seen, had) in listed_at.items()
     ]
     if style.columns is None or natural_width(columns, cells) <= style.columns:
         show_paged(table(columns, cells, style), style)

@@ -282,9 +282,9 @@ class Session:
         others = self._other_worktrees() if gone else ()
         if others is None:
             return had
-        for checkout in gone:
-            if any(is_same_directory(identity, checkout.identity) for identity in others):
-                continue
+        # `--all` makes a second record of a project that is gone, with the identity of the program's directory.
+        renamed = {each.project for each in gone if any(is_same_directory(other, each.identity) for other in others)}
+        for checkout in (each for each in gone if each.project not in renamed):
             baseline = self.state.load(checkout.id)
             for conversation in baseline.agreed:
                 intent = baseline.intents.get(conversation)

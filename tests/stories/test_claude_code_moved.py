@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -85,11 +86,26 @@ def test_sessions_of_a_renamed_checkout_are_no_worktrees(saved: Sides, tmp_path:
     here = moved(saved, tmp_path / "renamed")
     if is_repaired:
         git(here.project, "worktree", "repair", "--quiet", str(tree.project), check=False)
+    tree.run("--all")  # it makes a second record of the path that is gone
     told = tree.run("recover", "--yes", "-w", tree.project).output
     assert (carried(saved.live), carried(tree.live)) == (before, own), told
     assert str(saved.project) not in told
     here.run("recover", "--yes", "-w", here.project)
     assert (carried(here.live), carried(tree.live)) == (before, own)
+
+
+def test_a_path_that_is_gone_is_listed_once(saved: Sides, tmp_path: Path) -> None:
+    """Two runs have seen it: one in the project, and that of all projects after it was gone."""
+    tree = Sides(tmp_path / "tree", saved.run)
+    git(saved.project, "worktree", "add", "--quiet", str(tree.project))
+    tree.play(VERSIONS[0], "plain").reconcile()
+    tree.play(VERSIONS[0], "continued")
+    git(saved.project, "worktree", "remove", "--force", str(tree.project))
+    saved.run("--all")
+    assert saved.run("checkouts", "-w", saved.project).stdout.count(str(tree.project)) == 1
+    listed = json.loads(saved.run("checkouts", "--json", "-w", saved.project).stdout)["checkouts"]
+    assert [each["state"] for each in listed].count("gone") == 2
+    assert "forgotten: 2 records" in saved.run("checkouts", "--forget", tree.project, "-w", saved.project).stdout
 
 
 def test_undo_says_that_it_moves_no_session_back(saved: Sides, tmp_path: Path) -> None:
