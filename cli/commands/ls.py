@@ -269,11 +269,10 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
         raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {unfit or '--root'}")
     roots = find_roots(options)
     days, _, _ = expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)
-    folder = find_roots(options.in_format("claude-shared")).workspace_conversations
     directory = state_directory(roots.key, os.environ, sys.platform)
     _, indexes = IndexFile(directory, roots.workspace_identity).load_indexes()
     titles = {path: row.title for index in indexes for path, row in index.rows.items() if row.title}
-    rows = list_sessions(roots, settings_of(roots).ignore, days, time.time_ns(), folder, titles, tree=tree)
+    rows = list_sessions(roots, settings_of(roots).ignore, days, time.time_ns(), titles, tree=tree)
     columns = (
         Column("Title", shrinks=True),
         Column("Id"),

@@ -69,13 +69,12 @@ class _File(Struct, frozen=True):
 
 
 def list_sessions(
-    roots: Roots, ignore: tuple[str, ...], days: int, now_ns: int, folder: str, titles: Mapping[str, str], *, tree: bool
+    roots: Roots, ignore: tuple[str, ...], days: int, now_ns: int, titles: Mapping[str, str], *, tree: bool
 ) -> tuple[SessionRow, ...]:
     """Return the sessions of both sides, last used first; with ``tree``, below each its subagents and its forks.
 
-    ``days`` are those after which the program deletes a session, and ``folder`` has those that are shared. ``titles``
-    are those of whole sessions, as the last run has read them. Raises `OSError` if a directory can't be listed, or a
-    file can't be read.
+    ``days`` are those after which the program deletes a session. ``titles`` are those that the last run has read in
+    whole sessions. Raises `OSError` if a directory can't be listed, or a file can't be read.
     """
     places = ClaudeCodeFormat(ignore)
     files = _files(roots, places)
@@ -108,7 +107,7 @@ def list_sessions(
             facts.branch or None,
             _activity_ns(facts, file),
             above.get(record),
-            os.path.isfile(os.path.join(folder, record)),
+            bool(roots.folder) and os.path.isfile(os.path.join(roots.folder, record)),
         )
     return tuple(_arranged(rows))
 
