@@ -24,6 +24,7 @@ from ..output.interaction import print_message
 from ..output.text import SETTLED_COLOR, Style, short_path, show
 from ..run import open_engine, run_started
 from ..unchanged import Opening, Start
+from .shared import run_shared
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -78,7 +79,10 @@ def _run(options: Options, name: str) -> int:
     """Run in one project; an error is reported, and is the project's alone."""
     opening = Opening(open_engine)
     try:
-        return run_started(Start.of(options, opening.begin), opening)
+        start = Start.of(options, opening.begin)
+        code = run_started(start, opening)
+        opening.close()
+        return run_shared(options, code) if start.roots.folder else code
     except FAILURES as error:
         if not isinstance(error, Exception):
             raise  # Ctrl-C is about all of them

@@ -46,14 +46,14 @@ def run_shared(options: Options, code: int) -> int:
     folder, home = options.in_format(SHARED), options.in_format(FORMAT)
     before = _state_of(folder)
     codes = [code, _plain(folder)]
-    if options.is_dry:
-        return first_code(codes)
-    if _state_of(folder) != before:  # it may have written to the store
-        codes.append(_plain(home))
-    with opened(home) as engine:
-        are_new = bool(_new_sessions(engine))
-    if are_new:
-        codes.append(run(home, lambda: "reconcile", _bring))
+    if not options.is_dry:
+        if _state_of(folder) != before:  # it may have written to the store
+            codes.append(_plain(home))
+        with opened(home) as engine:
+            are_new = bool(_new_sessions(engine))
+        if are_new:
+            codes.append(run(home, lambda: "reconcile", _bring))
+    options.has_reported |= folder.has_reported or home.has_reported
     return first_code(codes)
 
 

@@ -10,7 +10,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.adapters.claude_code.places import FORMAT
+from reconcile.adapters.claude_code.places import FORMAT, SHARED
 from reconcile.adapters.claude_code.projects import live_directory, projects_directory
 from reconcile.adapters.locate import FINDERS, locate
 from reconcile.adapters.roots import LocateError
@@ -53,6 +53,8 @@ class Everywhere(NamedTuple):
 def every_project(request: Request, only: str | None = None) -> Everywhere:
     """Return every project of the user, by path; ``only`` limits them to a format. Nothing is written.
 
+    A folder with shared sessions is no project of its own, unless ``only`` names its format.
+
     The environment and the system of ``request`` count, not its paths. A directory of Claude Code that can't be read is
     an error (`OSError`); anything else that can't is left out.
     """
@@ -60,7 +62,7 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
     states = os.path.dirname(state_directory(f"{FORMAT}-", request.environ, request.platform))
     seen = [(each, name) for each in seen_checkouts(states) if (name := _format_of(each)) is not None]
     for each, name in seen:
-        if only not in (None, name):
+        if name != only and (only is not None or name == SHARED):
             continue
         if isinstance(each, Unreadable):
             left_out.append(LeftOut(each.file, each.words, is_failure=True))

@@ -18,7 +18,7 @@ from tests.agents.program import VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.planted import KINDS
 from tests.support.projects.git_world import git
-from tests.support.projects.watcher import Watching
+from tests.support.projects.watcher import Watching, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -300,6 +300,41 @@ def test_attributes_of_the_folder_that_are_there_are_left_alone(ann: Person) -> 
     (ann.folder / ".gitattributes").write_text("* text\n")
     ann.run("project", session.stem)
     assert (ann.folder / ".gitattributes").read_text() == "* text\n"
+
+
+def test_a_run_of_all_projects_syncs_the_folder_too(ann: Person, ben: Person, run: Run) -> None:
+    session = ann.play("plain")
+    ann.run("project", session.stem)
+    ann.commit()
+    ann.push()
+    ben.play("subagent")
+    ben.pull()
+    result = run("--all")
+    assert result.output.endswith("\n1 project: 1 changed.\n")
+    assert (ben.live / session.name).read_bytes() == session.read_bytes()
+    assert run("--all").output == "Nothing to do in 1 project.\n"
+    ann.here()
+    line = add(session, LINE % b"later")
+    before = ann.shared()
+    for _ in range(2):
+        assert run("--all", "--dry-run").output.endswith("1 project: 1 to change.\n")
+        assert ann.shared() == before
+    assert run("--all").output.endswith("\n1 project: 1 changed.\n")
+    assert ann.shared()[session.name] == line
+    assert run("--all", "--format", "claude-shared").output == "Nothing to do in 1 project.\n"
+
+
+def test_a_watcher_of_every_project_leaves_the_folder_alone(ann: Person) -> None:
+    session = ann.play("plain")
+    ann.run("project", session.stem)
+    before = ann.shared()
+    with Watching(None) as watching:
+        line = add(session, LINE % b"later")
+        until(lambda: carried(ann.store)[session.name] == line, "the line is saved")
+        assert watching.stop() == 0
+    assert ann.shared() == before
+    ann.run()
+    assert ann.shared()[session.name] == line
 
 
 def test_a_shared_session_comes_once(ann: Person, ben: Person) -> None:
