@@ -1,4 +1,4 @@
-"""Two homes that continue one session, with a clone each, and a store that is copied between them."""
+"""Two homes with a clone each, whose sessions come through a store that is copied, or through the repository."""
 
 from __future__ import annotations
 
@@ -43,6 +43,12 @@ class Machine:
     def reconcile(self, *args: str) -> None:
         with self.here() as sides:
             sides.reconcile(*args)
+
+    def sync(self, *args: str) -> None:
+        """Run it where it may write into the repository."""
+        with self.here():
+            result = self.run(*args, "-w", self.project)
+        assert result.exit_code == 0, result.output
 
     def say(self, prompt: str, session: str) -> Turn:
         return self.program.say(prompt, cwd=self.project, resume=session)
@@ -110,3 +116,34 @@ def test_two_continuations_are_resumed_in_both_homes(machines: tuple[Machine, Ma
             prompts |= {"Here.", "There."} & set(turn.sent)
             assert len({"Here.", "There."} & set(turn.sent)) == 1
         assert prompts == {"Here.", "There."}
+
+
+def test_a_session_that_the_repository_shares_is_resumed_in_the_other_home(machines: tuple[Machine, Machine]) -> None:
+    """The other home gets it from a commit, and gives its own lines back with one."""
+    here, there = machines
+    here.program.say(FIRST, cwd=here.project)
+    (session,) = here.sessions()
+    here.say(LONG_OUTPUT, session)
+    here.sync("project", session)
+    commit(here.project)
+    assert there.sessions() == []
+    git(there.project, "pull", "-q")
+    there.sync()
+    assert there.sessions() == [session]
+    turn = there.say("There.", session)
+    assert has_history(turn)
+    assert turn.sent[-1] == "There."
+
+    there.sync()
+    commit(there.project)
+    git(here.project, "pull", "-q", str(there.project), "HEAD")
+    here.sync()
+    assert here.sessions() == [session]
+    turn = here.say("Here.", session)
+    assert has_history(turn)
+    assert [text for text in turn.sent if text in ("There.", "Here.")] == ["There.", "Here."]
+
+
+def commit(project: Path) -> None:
+    git(project, "add", ".claude-sessions")
+    git(project, "commit", "-q", "-m", "A session.")
