@@ -99,6 +99,29 @@ def test_a_project_of_jp_is_kept_once_a_run_has_seen_it(jp: World, one: Sides, t
     assert not list(jp.store.glob("*unseen*"))
 
 
+@pytest.mark.long
+def test_the_queue_of_events_overflows(one: Sides, jp: World, tmp_path: Path, run: Run) -> None:
+    """What the kernel has dropped is found in every project, and what comes later is listened to."""
+    noise = one.live / "00000000-0000-4000-8000-000000000000.tmp"
+    with Watching(None) as watching:
+        until(lambda: kept(one), "what was there is saved")
+        watching.process.send_signal(signal.SIGSTOP)
+        for place in (noise, jp.workspace / f"{FIRST}-it" / ".1.tmp"):
+            for _ in range(9000):
+                place.touch()
+                place.unlink()
+        one.play(NEW, "continued")
+        new = Sides(tmp_path / "new", run).play(OLD, "plain")
+        grow(jp.workspace, FIRST)
+        watching.process.send_signal(signal.SIGCONT)
+        until(lambda: kept(one, new), "the dropped turns are saved")
+        watching.hears("done", str(jp.project))
+        new.play(OLD, "continued")
+        until(lambda: kept(new), "a later turn is saved")
+        assert watching.stop() == 0
+    assert "Nothing to do" in run("-w", jp.project).output
+
+
 def test_a_store_that_is_lost_is_not_filled(jp: World, run: Run) -> None:
     """As `watch` does: its disk may be not mounted, or its directory moved away."""
     jp.store.rename(f"{jp.store}.away")
