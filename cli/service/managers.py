@@ -171,7 +171,7 @@ class Systemd:
         pid = values.get("MainPID", "")
         return State(
             is_enabled=values.get("UnitFileState") == "enabled",
-            is_running=values.get("ActiveState") in ("active", "activating", "reloading"),
+            is_running=values.get("ActiveState") in ("active", "reloading"),  # activating: it waits for a restart
             pid=int(pid) if pid.isdecimal() and int(pid) else None,
             stops_at_logout=None if lingers is None else lingers.strip() == "Linger=no",
         )

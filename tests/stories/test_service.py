@@ -51,8 +51,9 @@ if verb == "show" and rest == ["--property=Version"]:
     print("Version=255")
 elif verb == "show":
     print("UnitFileState=" + ("enabled" if os.path.islink(link) else "disabled" if os.path.exists(unit) else ""))
-    print("ActiveState=" + ("active" if known["running"] else "inactive"))
-    print("MainPID=" + ("4242" if known["running"] else "0"))
+    waits = os.path.exists(os.path.join(place, "has-failed"))
+    print("ActiveState=" + ("activating" if waits else "active" if known["running"] else "inactive"))
+    print("MainPID=" + ("4242" if known["running"] and not waits else "0"))
 elif verb == "daemon-reload":
     known["loaded"] = open(unit).read() if os.path.exists(unit) else None
 elif verb == "enable":
@@ -195,6 +196,14 @@ def test_installing_the_unit(machine: Machine, tmp_path: Path) -> None:
     assert "running (process 4242), starts at login" in result.output
     assert f"Program    {tmp_path}/installed/reconcile" in result.output
     assert "It ends when you log out. To let it run on, also without a login: loginctl enable-linger" in result.output
+
+
+def test_a_service_that_fails_again_and_again_is_not_called_running(machine: Machine) -> None:
+    """systemd waits before each restart, and has no process then."""
+    machine.service("install")
+    (machine.place / "has-failed").touch()
+    assert "not running, starts at login" in machine.service("status").output
+    assert machine.status()["is_running"] is False
 
 
 def test_status_when_it_lingers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
