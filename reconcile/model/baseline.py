@@ -166,6 +166,8 @@ class Baseline(Struct, frozen=True):
     ``outdated``: by id and unit, the order of commits for contents in doubt (`reconcile.planning.rules.commit_order`).
     ``committed``: the commits of directories in another partition than the store's.
     ``contents``: by id and digest, the agreed metadata that may be merged; loaded for edits on both sides alone.
+    ``is_of_remote``: the workspace is the tree of a remote (docs/design/remotes.md): it has every conversation, and no
+    version there is one that git has checked out again.
     """
 
     checkout_known: bool = False
@@ -183,6 +185,7 @@ class Baseline(Struct, frozen=True):
     outdated: Mapping[tuple[str, str], OutdatedContent] = field(default_factory=dict)
     committed: Mapping[str, CommittedPlace] = field(default_factory=dict)
     contents: Mapping[tuple[str, Digest], bytes] = field(default_factory=dict)
+    is_of_remote: bool = False
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
         """Return whether the history has a newer content of the unit.
@@ -192,7 +195,7 @@ class Baseline(Struct, frozen=True):
         configuration.
         """
         *older, newest = self.history.get((conversation, unit)) or ("",)
-        if digest is None or digest == newest:
+        if digest is None or digest == newest or self.is_of_remote:
             return False
         beside, _, last = digest.rpartition("+")
         files = [version.rpartition("+") for version in older]

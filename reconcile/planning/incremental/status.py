@@ -151,6 +151,8 @@ def _state_of(copy: Copy, other: Copy | None, baseline: Baseline, rules: Rules) 
     if metadata.parent.kind is ParentKind.UNREADABLE or not states(metadata, known):
         return None
     if other is None or agreed is None:
+        if baseline.is_of_remote:  # a remote has every conversation
+            return None
         return _state_alone(copy.archived, metadata.title, agreed, intent)
     return "in-sync" if _agrees(copy, other, agreed, known, rules) else None
 

@@ -517,9 +517,12 @@ def _behind(name: str, case: int, workspace: Digest | None) -> Verdict:
 def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verdict:
     """Judge two valid streams that differ, by their events, before any mtime."""
     store, workspace = view.store.units[STREAM], view.workspace.units[STREAM]
+    if baseline.is_of_remote and case == 11:
+        # Another machine has replaced this very version, and has forked it if need be.
+        return _won_by(Side.WORKSPACE, STREAM, case, Reason.EDITED_WORKSPACE)
     way = direction(store.stream, workspace.stream)
     if way is Direction.STORE_AHEAD and case != 13:
-        if workspace.mtime_ns > store.mtime_ns:
+        if workspace.mtime_ns > store.mtime_ns and not baseline.is_of_remote:
             return _behind(STREAM, case, workspace.raw)
         return _won_by(Side.STORE, STREAM, case, Reason.AHEAD_STORE)
     if way is Direction.WORKSPACE_AHEAD and case in (5, 15):

@@ -71,6 +71,8 @@ def decide_presence(
         return Presence(Goal.SYNC, _case(view), "local" if view.local else "in-sync")
     if view.workspace.main is not None:
         return _workspace_only(view, baseline, policy, sides)
+    if view.store.main is not None and baseline.is_of_remote:
+        return Presence(Goal.PROJECT, _case(view), "projected", Reason.REPROJECTED)
     if view.store.main is not None:
         return _store_only(view, views, policy, sides)
     return Presence(Goal.NOTHING, _case(view), "gone")
@@ -138,7 +140,7 @@ def _is_old(view: View, baseline: Baseline) -> bool:
     if view.agreed is not None and not _is_edited(view, view.agreed):
         return False  # case 7: still to be removed here, though the tombstone was written ahead, or by another checkout
     if _is_buried(view, baseline):
-        return True
+        return not baseline.is_of_remote  # another machine has restored it
     if view.agreed is None:
         return False
     metadata, stream = (view.workspace.digest(name) for name in (METADATA, STREAM))

@@ -224,7 +224,7 @@ def views_of(
         if agreed is None and conversation not in baseline.parents:
             base = _stated_parent(kept)
         intent = baseline.intents.get(conversation)
-        local = conversation not in leaving and _is_local(kept, intent)
+        local = conversation not in leaving and not baseline.is_of_remote and _is_local(kept, intent)
         stored_view = _only_view(kept, rules, known)
         if stored_view is None:
             stored_view = _store_view(kept, _Inputs(conversation, agreed, known, baseline, rules))
@@ -302,6 +302,8 @@ def _lead(view: View, baseline: Baseline) -> Lead:
     the store's, the workspace follows, unless a commit that isn't checked out here does that already. If each side has
     stayed as it was, the store has changed nothing.
     """
+    if baseline.is_of_remote:
+        return _lead_of_remote(view)
     placed = baseline.asides.get((view.id, PLACE))
     if placed == view.split_record:
         return Lead.NEITHER
@@ -317,6 +319,14 @@ def _lead(view: View, baseline: Baseline) -> Lead:
     new = not replaced.issuperset(committed.since.split("+"))
     follows = view.agreed is not None and committed.older is Side.STORE and new
     return Lead.WORKSPACE if follows else Lead.NEITHER
+
+
+def _lead_of_remote(view: View) -> Lead:
+    """Decide the same with a remote: the side that has changed since leads; without a common state, the store does."""
+    assert view.store.main is not None  # noqa: S101 - it is on both sides
+    if view.agreed is None or is_archived(view.agreed.place) != view.store.main.archived:
+        return Lead.STORE
+    return Lead.WORKSPACE
 
 
 class _Enclosing:

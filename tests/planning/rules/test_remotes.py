@@ -1,0 +1,90 @@
+"""The rules with the tree of a remote in the place of the workspace (docs/design/remotes.md#rules)."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import STREAM, Snapshot
+from reconcile.planning.rules.content import Outcome, Verdict
+from reconcile.planning.rules.presence import Goal
+from reconcile.planning.rules.views import Lead
+from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+LONGER = '1-a  metadata 09:00 title "A"  stream 08:00 [1 2]'
+OTHER = '1-a  metadata 09:00 title "A"  stream 10:00 [1 3]'
+ARCHIVED = '.archive/1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+BESIDE = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
+"""Somebody else, so that no side is empty."""
+
+
+def of_remote(*lines: str) -> Baseline:
+    return replace(agreed_on(*lines), is_of_remote=True)
+
+
+def verdict(store: Snapshot, remote: Snapshot, baseline: Baseline) -> Verdict:
+    return context_of(store, remote, baseline).verdicts["jp-c1"][STREAM]
+
+
+@pytest.mark.parametrize("line", [ONE, ARCHIVED])
+@pytest.mark.parametrize("kind", [None, IntentKind.LOCAL, IntentKind.REMOVED])
+def test_a_remote_gets_every_conversation(line: str, kind: IntentKind | None) -> None:
+    intents = {} if kind is None else {"jp-c1": Intent(kind)}
+    baseline = replace(of_remote(BESIDE), intents=intents)
+    found = context_of(stored(line, BESIDE), here(BESIDE), baseline)
+    assert found.presences["jp-c1"].goal is Goal.PROJECT
+    (action,) = plan_of(stored(line, BESIDE), here(BESIDE), baseline).actions
+    assert action.target.path == line.partition(" ")[0]
+
+
+def test_a_private_conversation_goes_on_there() -> None:
+    baseline = replace(of_remote(ONE, BESIDE), intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert verdict(stored(LONGER, BESIDE), here(ONE, BESIDE), baseline).outcome is Outcome.TO_WORKSPACE
+
+
+def test_a_conversation_that_was_restored_elsewhere_comes_back() -> None:
+    buried = {unit.digest for unit in context_of(stored(ONE), here()).views["jp-c1"].store.units.values()}
+    baseline = replace(of_remote(BESIDE), tombstones={"jp-c1": frozenset(filter(None, buried))})
+    assert context_of(stored(BESIDE), here(ONE, BESIDE), baseline).presences["jp-c1"].goal is Goal.IMPORT
+    checkout = replace(baseline, is_of_remote=False)
+    found = context_of(stored(BESIDE), here(ONE, BESIDE), checkout)
+    assert found.presences["jp-c1"].goal is Goal.REMOVED_BEFORE
+
+
+def test_an_older_version_there_was_restored_on_purpose() -> None:
+    (digest,) = {context_of(stored(ONE), here()).views["jp-c1"].store.units[STREAM].digest}
+    base = of_remote(LONGER, BESIDE)
+    history = {**base.history, ("jp-c1", STREAM): (str(digest), *base.history["jp-c1", STREAM])}
+    found = verdict(stored(LONGER, BESIDE), here(ONE, BESIDE), replace(base, history=history))
+    assert (found.outcome, found.reason) == (Outcome.TO_STORE, Reason.EDITED_WORKSPACE)
+
+
+def test_another_continuation_there_has_replaced_this_one_already() -> None:
+    found = verdict(stored(LONGER, BESIDE), here(OTHER, BESIDE), of_remote(LONGER, BESIDE))
+    assert (found.outcome, found.forks) == (Outcome.TO_STORE, None)
+
+
+def test_a_shorter_stream_there_is_continued_whatever_its_time() -> None:
+    found = verdict(stored(LONGER, BESIDE), here(ONE, BESIDE), of_remote(BESIDE))
+    assert (found.outcome, found.reason) == (Outcome.TO_WORKSPACE, Reason.AHEAD_STORE)
+
+
+@pytest.mark.parametrize(
+    ("store", "remote", "agreed", "lead"),
+    [
+        (ONE, ARCHIVED, ONE, Lead.WORKSPACE),
+        (ARCHIVED, ONE, ONE, Lead.STORE),
+        (ARCHIVED, ONE, BESIDE, Lead.STORE),
+    ],
+)
+def test_the_later_side_says_whether_it_is_archived(store: str, remote: str, agreed: str, lead: Lead) -> None:
+    assert context_of(stored(store, BESIDE), here(remote, BESIDE), of_remote(agreed)).views["jp-c1"].lead is lead
+
+
+def test_a_record_of_a_checkout_says_nothing_here() -> None:
+    aside = AsideRecord(AsideKind.KEPT, "other", "digests")
+    baseline = replace(of_remote(ONE, BESIDE), asides={("jp-c1", STREAM): aside})
+    assert plan_of(stored(ONE, BESIDE), here(ONE, BESIDE), baseline).actions == ()
