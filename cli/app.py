@@ -38,6 +38,7 @@ GROUPS = {
         "resolve": Entry("requests", "Settle conflicts and blocked conversations."),
         "apply": Entry("apply", "Carry out a saved plan."),
         "watch": Entry("watch", "Sync both sides while you work."),
+        "sync": Entry("remote", "Sync the store with a remote that your machines share."),
     },
     "Look": {
         "ls": Entry("ls", "List conversations, or draw their tree."),
@@ -64,6 +65,7 @@ GROUPS = {
         "doctor": Entry("doctor", "Check both sides for problems and suggest fixes."),
         "vault": Entry("vault", "Show saved versions, or delete some for good."),
         "checkouts": Entry("checkouts", "List the checkouts that share this store, or forget one."),
+        "remote": Entry("remote", "Add, list, check and remove the remotes of the store."),
         "service": Entry("service", "Keep every project with a service of the system."),
         "gc": Entry("requests", "Remove expired conversations from both sides."),
     },
@@ -105,7 +107,7 @@ SYNONYMS = {
     "worktrees": "checkouts",
 }
 """The command that other tools' words stand for, to be suggested."""
-PLAIN = ("run", "sync")
+PLAIN = ("run",)
 """Words of other tools for the command without a name."""
 _COLUMN = max(map(len, COMMANDS))
 _AS_JSON = "reconcile.as_json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from reconcile.engine.run_history import find_run, origin_of, undone_changes
 from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import WHOLE
 from reconcile.model.units import unit_text
+from reconcile.state.schema import REMOTE
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from reconcile.engine.session import Session
+    from reconcile.state.database import Checkout
     from reconcile.state.journal import Run, Step
     from reconcile.state.vault import Version
 
@@ -80,7 +83,7 @@ def log(context: click.Context, run: str | None, last: int | None) -> None:
 
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
     became, chains = undone_changes(session.state), _chains(session)
-    projects = {checkout.id: checkout.project for checkout in session.state.checkouts()}
+    projects = {each.id: _project_of(each) for each in session.state.checkouts(with_remotes=True)}
     columns = max((len(run.id) for run in runs), default=0)
     for run in runs:
         steps = session.state.journal.steps(run.id)
@@ -103,6 +106,12 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         yield from lines[1:]
         if ending := _ending(run):
             yield style(f"    {ending}", _ENDING_COLOR)
+
+
+def _project_of(checkout: Checkout) -> str:
+    """Return the project of a checkout; the record of a remote is named by that."""
+    is_remote = checkout.identity.startswith(REMOTE)
+    return f"remote {os.path.basename(os.path.dirname(checkout.project))}" if is_remote else checkout.project
 
 
 def _chains(session: Session) -> dict[str, tuple[str, int]]:

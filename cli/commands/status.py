@@ -16,6 +16,7 @@ from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.filters import named
 from reconcile.planning.status_listing import StatusLine, status_lines
+from reconcile.state.directory import REMOTES
 
 from ..command import Command
 from ..context import find_ids, policy_of, settings_of
@@ -29,6 +30,7 @@ from ..output.text import (
     MAX_INDENT,
     Style,
     clean,
+    format_time,
     heading,
     indented,
     pad,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
+    from reconcile.engine.engine import Engine
     from reconcile.engine.versions import Lost
     from reconcile.model.plan import Conflict, Item, Plan
 
@@ -132,6 +135,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         lines += _all_lines(listed, others, style, session.roots, conflicts, verbose=options.verbose)
         lines += _shared_lines(session.roots, shared, style)
         lines += _next_lines(listed, plan, lost, style, options.sides, session.roots.format)
+        lines += _remote_lines(engine)
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
 
@@ -154,6 +158,21 @@ def _shared_lines(roots: Roots, shared: frozenset[str], style: Style) -> list[st
 
 def _folder(roots: Roots) -> str:
     return clean(os.path.relpath(roots.folder, roots.project))
+
+
+def _remote_lines(engine: Engine) -> Iterator[str]:
+    """Yield a line for each remote: how many conversations a sync would send, by what is known without the network."""
+    state = engine.session.directory
+    if not os.path.isdir(os.path.join(state, REMOTES)):
+        return
+    from reconcile.remote.place import remotes, store_name  # here: most stores have no remote
+    from reconcile.remote.sync import count_to_send, known_of
+
+    for place in remotes(state, store_name(engine.session.roots)):
+        contact = known_of(engine.session.state, place.name).contact_ns
+        count = count_to_send(engine.session, engine.known.sides[Side.STORE].copies(), place)
+        last = f"last contact {format_time(contact)}" if contact else "never synced"
+        yield from ("", f"remote {place.name}: {count} to send, {last}")
 
 
 def _lost(each: Lost) -> StatusLine:

@@ -29,7 +29,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Side, is_same_directory
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.journal import StepState
-from reconcile.state.schema import LIBRARY
+from reconcile.state.schema import LIBRARY, REMOTE
 from reconcile.state.vault import VaultError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class CrashRecovery(Struct, frozen=True):
 
         A checkout with the same path or the same ``.jp`` counts as this one: it was moved or mounted again.
         """
-        known = {checkout.id: checkout for checkout in self.site.state.checkouts()}
+        known = {checkout.id: checkout for checkout in self.site.state.checkouts(with_remotes=True)}
         checkout = known.get(run.checkout) if run.checkout is not None else None
         here = (os.path.realpath(self.site.where.project), self.site.where.workspace_identity)
         if checkout is None or checkout.id == self.site.checkout:
@@ -156,7 +156,12 @@ class CrashRecovery(Struct, frozen=True):
         return None if checkout.project == here[0] or is_same_directory(here[1], checkout.identity) else checkout
 
     def _may_be_there(self, other: Checkout) -> bool:
-        """Tell whether another checkout exists, or may exist because the system can't tell."""
+        """Tell whether another checkout exists, or may exist because the system can't tell.
+
+        A remote's record knows no project, so that it leaves the runs of all checkouts to these.
+        """
+        if self.site.where.workspace_identity.startswith(REMOTE):
+            return True
         below = os.path.relpath(self.site.where.workspace, self.site.where.project)
         try:
             return is_same_directory(directory_identity(os.path.join(other.project, below)), other.identity)

@@ -521,3 +521,21 @@ def _save_waiting(
             if request is not None
         ),
     )
+
+
+def copy(connection: sqlite3.Connection, source: int, target: int) -> None:
+    """Replace the agreed contents of a checkout, and what it has set aside, by those of another one."""
+    whole = "(SELECT layout, store_identity FROM checkout WHERE id = ?)"
+    connection.execute(f"UPDATE checkout SET (layout, store_identity) = {whole} WHERE id = ?", (source, target))  # noqa: S608
+    for table, columns in _COPIED:
+        connection.execute(f"DELETE FROM {table} WHERE checkout = ?", (target,))  # noqa: S608 - names of our own
+        sql = f"INSERT INTO {table} (checkout, {columns}) SELECT ?, {columns} FROM {table} WHERE checkout = ?"  # noqa: S608
+        connection.execute(sql, (target, source))
+
+
+_COPIED = (
+    ("agreed", "conversation, parent, title, container, place"),
+    ("agreed_unit", "conversation, unit, digest"),
+    ("aside", "conversation, unit, kind, store, workspace"),
+)
+"""The tables of `copy`, with their columns; an entry of ``agreed`` comes before its units."""

@@ -13,6 +13,7 @@ from reconcile.model.snapshot import Unreadable
 from reconcile.state.connection import StateError
 from reconcile.state.database_file import check_file_kinds, connect_to_file_alone, has_logs, open_for_reading
 from reconcile.state.directory import NAME
+from reconcile.state.schema import REMOTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,8 @@ def _rows(key: str, path: str) -> list[SeenCheckout]:
     is_whole = not has_logs(path)  # no run is using it or was killed
     state = connect_to_file_alone(path) if is_whole else open_for_reading(os.path.dirname(path), [])
     with closing(state):
-        rows = state.execute("SELECT project, identity, store_identity, last_seen FROM checkout").fetchall()
+        sql = "SELECT project, identity, store_identity, last_seen FROM checkout WHERE NOT (identity GLOB ?)"
+        rows = state.execute(sql, (f"{REMOTE}*",)).fetchall()
     return [
         SeenCheckout(key, project, identity, store, seen)
         for project, identity, store, seen in rows

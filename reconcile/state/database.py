@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.model.snapshot import Side, without_generation
 from reconcile.state import baseline_table
@@ -24,7 +25,7 @@ from reconcile.state.database_file import (
 )
 from reconcile.state.directory import NAME
 from reconcile.state.journal import Journal
-from reconcile.state.schema import LIBRARY, state_errors, transaction
+from reconcile.state.schema import LIBRARY, REMOTE, state_errors, transaction
 from reconcile.state.vault import Versions
 
 if TYPE_CHECKING:
@@ -80,13 +81,15 @@ class State:
     that writes is one transaction, and writes no row that has the same values already.
     """
 
-    __slots__ = ("_connection", "_path", "_readonly", "journal", "messages", "versions")
+    __slots__ = ("_connection", "_path", "_readonly", "is_of_remote", "journal", "messages", "versions")
 
     def __init__(
         self, connection: sqlite3.Connection, path: str, *, readonly: bool, messages: tuple[str, ...] = ()
     ) -> None:
         self._connection, self._path, self._readonly = connection, path, readonly
         self.messages = messages
+        self.is_of_remote = False
+        """The baselines are those of a remote (`Baseline.is_of_remote`)."""
         self.journal = Journal(connection, path)
         self.versions = Versions(connection, path)
 
@@ -163,12 +166,18 @@ class State:
             )
             return int(select(self._connection, sql, (project, identity))[0][0])
 
-    def checkouts(self) -> tuple[Checkout, ...]:
-        """Return every checkout of the store, the one seen last first."""
+    def checkouts(self, *, with_remotes: bool = False) -> tuple[Checkout, ...]:
+        """Return every checkout of the store, the one seen last first; ``with_remotes``: also records of remotes."""
         sql = """SELECT id, project, identity, first_seen, last_seen, layout FROM checkout
-            ORDER BY last_seen DESC, id DESC"""
+            WHERE ? OR NOT (identity GLOB ?) ORDER BY last_seen DESC, id DESC"""
         with state_errors(self._path):
-            return tuple(Checkout(*row) for row in select(self._connection, sql))
+            rows = select(self._connection, sql, (with_remotes, f"{REMOTE}*"))
+        return tuple(Checkout(*row) for row in rows)
+
+    def copy_baseline(self, source: int, target: int) -> None:
+        """Replace the baseline of a remote's record by that of another one."""
+        with transaction(self._connection, self._path):
+            baseline_table.copy(self._connection, source, target)
 
     def forget_checkout(self, checkout: int) -> None:
         """Remove the record of a checkout with its baseline and intents; history and journal stay."""
@@ -181,7 +190,8 @@ class State:
         ``only`` limits it to these conversations. For a few, the cost doesn't depend on the number of the others.
         """
         with state_errors(self._path):
-            return baseline_table.load(self._connection, checkout, only)
+            baseline = baseline_table.load(self._connection, checkout, only)
+        return replace(baseline, is_of_remote=True) if self.is_of_remote else baseline
 
     def agreed_contents(self, wanted: Iterable[tuple[str, Digest]]) -> dict[tuple[str, Digest], bytes]:
         """Return the agreed metadata of some conversations, each with its digest, as far as it is kept."""
@@ -238,9 +248,9 @@ class State:
         sql = """SELECT DISTINCT project FROM checkout JOIN agreed ON agreed.checkout = checkout.id
             WHERE agreed.conversation = ?1 AND NOT EXISTS (SELECT 1 FROM intent_local WHERE conversation = ?1)
             AND NOT EXISTS (SELECT 1 FROM intent WHERE intent.checkout = checkout.id AND conversation = ?1)
-            ORDER BY last_seen DESC"""
+            AND NOT (identity GLOB ?2) ORDER BY last_seen DESC"""
         with state_errors(self._path):
-            return tuple(row[0] for row in select(self._connection, sql, (conversation,)))
+            return tuple(row[0] for row in select(self._connection, sql, (conversation, f"{REMOTE}*")))
 
     def checkpoint(self) -> None:
         """Move all writes from the log into the file of the database, so that closing doesn't change it."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NAME = "state.sqlite"
 GENERATION = "generation"
 OVERRIDE = "RECONCILE_STATE_DIR"
+REMOTES = "remotes"
+"""The directory of a store's remotes in its state directory."""
 _SYSTEMS = {"darwin": ("macos", "MacOS"), "win32": ("windows", "Windows")}
 _DATABASE = (NAME, f"{NAME}-wal")
 _BYTES = 16

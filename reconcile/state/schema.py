@@ -158,6 +158,9 @@ VERSION = len(MIGRATIONS)
 LIBRARY = "library"
 """The command of runs that hold the lock of one conversation as long as they last, and not the run lock."""
 
+REMOTE = "remote "
+"""The beginning of the identity of a row of ``checkout`` with the baseline of a remote (docs/design/remotes.md)."""
+
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _NO_ROOM = "check permissions and free space there, or choose another place with RECONCILE_STATE_DIR"

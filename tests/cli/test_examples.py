@@ -16,6 +16,7 @@ from tests.cli.modules import module
 from tests.support.documents import commands, examples
 from tests.support.formats.claudesidian import workspace
 from tests.support.projects.demo import demo
+from tests.support.projects.machines import make_bare
 from tests.support.projects.world import SCRIPT
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tests.conftest import Run
 
 EXAMPLES = {"": module("app").EXAMPLES} | {name: examples(command) for name, command in commands().items()}
+ADDRESS = "git@example.org:me/chats.git"
 RUN_ID = re.compile(r"\b\d{8}-\d{6}-\d\d\b")
 
 
@@ -50,8 +52,9 @@ def test_the_examples_of_a_command_run(name: str, run: Run, tmp_path: Path, monk
     subprocess.run(["git", "init", "-q"], check=True)
     newest = newest_run(run)
     lost_checkout(tmp_path / "old-tree", run)
+    bare = make_bare(tmp_path / "chats.git")
     for line, _ in EXAMPLES[name]:
-        words = [RUN_ID.sub(newest, word) for word in shlex.split(line)]
+        words = [RUN_ID.sub(newest, word).replace(ADDRESS, str(bare)) for word in shlex.split(line)]
         assert words[0] == "reconcile"
         result = run(*words[1:])
         assert result.exit_code == 0, f"{line}: {result.output}"

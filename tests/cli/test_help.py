@@ -178,7 +178,6 @@ def test_every_documented_option_has_words() -> None:
         ("resolve", "list what needs a decision: reconcile status"),
         ("resolve 1", "see both versions first: reconcile diff ID"),
         ("project", "list the conversations that are not published: reconcile status -v"),
-        ("sync", "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do"),
         ("help nothing", "reconcile --help"),
         ("--workspace /nowhere/at/all", "check the path"),
     ],

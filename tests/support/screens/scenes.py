@@ -28,6 +28,8 @@ STORIES: tuple[Story, ...] = (
         "maintain/checkouts": (Shot("checkouts"),),
         "for-git/hooks": (Shot("hooks --help"),),
         "maintain/service": (Shot("service --help"),),
+        "maintain/remote": (Shot("remote --help"),),
+        "daily/sync": (Shot("sync --help"),),
         "for-git/merge-driver": (Shot("merge-driver --help"),),
         "for-git/textconv": (Shot("textconv --help"),),
         "recover/undo": (Shot("undo", "y\n"),),
@@ -65,7 +67,7 @@ STORIES: tuple[Story, ...] = (
             ),
         ),
         "help/completion": (
-            Typed("reconcile re\t", r"recover\s+\$ reconcile re$"),
+            Typed("reconcile re\t", r"remote\s+\$ reconcile re$"),
             Typed("reconcile redo --\t", r"--help\s[^$]*\$ reconcile redo --$"),
             Typed("reconcile status jp\t", r"\d{10}\s+\$ reconcile status jp-c177?$"),
         ),

@@ -1,0 +1,56 @@
+"""The interface of an engine: a place with one linear history of trees, which moves only by compare-and-swap.
+
+`reconcile.remote.git_engine` is the one that there is (docs/design/remotes.md#engine).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+from reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+
+class RemoteError(ReconcileError):
+    """The remote can't be used, or may not be. Nothing was sent."""
+
+    exit_code = 4
+
+
+class UnreachableError(RemoteError):
+    """The remote gave no answer."""
+
+    exit_code = 1
+
+
+class Swap(Enum):
+    """The results of a swap. After ``UNKNOWN``, only the next look at the remote tells."""
+
+    WON = auto()
+    LOST = auto()
+    UNKNOWN = auto()
+
+
+class RemoteEngine(Protocol):
+    """The operations of an engine. Each raises `RemoteError`."""
+
+    def tip(self) -> str | None:
+        """Return the newest commit of the remote, None if it has none; everything of it can be read then."""
+
+    def contains(self, commit: str, earlier: str) -> bool:
+        """Tell whether a commit is in the history of another one, or is the same."""
+
+    def tree(self, commit: str) -> dict[str, str]:
+        """Return the name of the content of each file of a commit, by its path."""
+
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield contents by their names."""
+
+    def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
+        """Return a new commit on a parent, which is not sent yet. A removed path may be that of a directory."""
+
+    def swap(self, expected: str | None, commit: str) -> Swap:
+        """Make a commit the newest one, if the remote still has the expected one."""

@@ -1,0 +1,111 @@
+"""The files of a remote on this machine: a plain directory that a run takes for a workspace.
+
+It is a cache that each sync makes equal to the remote's tree. No file in it is ever the only copy of anything.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from reconcile.fs.hashing import digest, digest_file
+from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
+from reconcile.remote.tree import paths_of, slots_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.model.format import Format
+    from reconcile.model.snapshot import Digest
+    from reconcile.remote.engine import RemoteEngine
+    from reconcile.remote.tree import FileRecord, Record, Tree
+
+_AT_ONCE = 200
+"""Files that are read from the remote at once."""
+_AHEAD_NS = 300 * 10**9
+"""A time that is later than this from now is that of a wrong clock, and counts as now."""
+
+
+def make_equal(side: str, tree: Tree, engine: RemoteEngine, fmt: Format, now_ns: int) -> dict[str, str]:
+    """Make a directory equal to the remote's tree, each file with the time of its record.
+
+    Return the conversations that the remote has damaged, by key, each with the reason. They are not in the directory.
+    """
+    refused = dict[str, str]()
+    make_private_directory(side)
+    wanted = paths_of(tree.records.values())
+    there = _digests(side)
+    for path in there.keys() - wanted.keys():
+        os.unlink(os.path.join(side, path))
+    missing = [path for path, (record, name) in wanted.items() if there.get(path) != record.files[name].digest]
+    for paths in (missing[at : at + _AT_ONCE] for at in range(0, len(missing), _AT_ONCE)):
+        slots = {path: slots_of(*wanted[path], fmt) for path in paths}
+        contents = dict(engine.read(tree.names[slot] for path in paths for slot in slots[path]))
+        for path in paths:
+            record, name = wanted[path]
+            content = b"".join(contents[tree.names[slot]] for slot in slots[path])
+            if digest(content) != record.files[name].digest:
+                refused[record.id] = f"{name or record.name}: its content is not the one that its record names"
+                continue
+            _write(os.path.join(side, path), content)
+    for conversation in refused:
+        _remove(side, tree.records[conversation])
+    _set_times(side, {p: each.files[n] for p, (each, n) in wanted.items() if each.id not in refused}, now_ns)
+    _remove_empty(side)
+    return refused
+
+
+def read_file(side: str, path: str) -> bytes:
+    """Return the content of a file of the directory."""
+    with open(os.path.join(side, path), "rb") as file:
+        return file.read()
+
+
+def _digests(side: str) -> dict[str, Digest]:
+    """Return the digest of every file: a status tells too little of a cache that a kill may have left half done."""
+    found = {}
+    for directory, names, files in os.walk(side):
+        for name in [name for name in names if os.path.islink(os.path.join(directory, name))]:
+            os.unlink(os.path.join(directory, name))
+        for name in files:
+            path = os.path.join(directory, name)
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                found[os.path.relpath(path, side)] = digest_file(fd)
+            finally:
+                os.close(fd)
+    return found
+
+
+def _write(path: str, content: bytes) -> None:
+    make_private_directory(os.path.dirname(path))
+    temporary = f"{path}.new"
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)
+    fd = create_private_file(temporary)
+    try:
+        write_all(fd, content)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+
+
+def _remove(side: str, record: Record) -> None:
+    for path in paths_of([record]):
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(side, path))
+
+
+def _set_times(side: str, files: Mapping[str, FileRecord], now_ns: int) -> None:
+    for path, file in files.items():
+        wanted = max(0, file.mtime_ns) if file.mtime_ns <= now_ns + _AHEAD_NS else now_ns
+        full = os.path.join(side, path)
+        if os.stat(full, follow_symlinks=False).st_mtime_ns != wanted:
+            os.utime(full, ns=(wanted, wanted), follow_symlinks=False)
+
+
+def _remove_empty(side: str) -> None:
+    for directory, _, _ in os.walk(side, topdown=False):
+        if directory != side and not os.listdir(directory):
+            os.rmdir(directory)

@@ -1,0 +1,200 @@
+"""An engine that keeps a store in one ref of a git repository, by the program git (docs/design/remotes.md#engine).
+
+The user's own ssh, credentials and proxies count. Nothing else of the surroundings does: no hook runs, no filter, and
+no ``GIT_DIR`` of a caller. Exit codes decide; the text of git is only shown. The mirror is a cache: without it, the
+next fetch gets everything again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+from reconcile.fs.private_files import make_private_directory
+from reconcile.remote.engine import RemoteError, Swap, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+_SEEN = "refs/reconcile/seen"
+"""The ref of the mirror that has the tip of the last fetch."""
+_OUT = "refs/reconcile/out"
+"""The ref of the mirror that has the last commit of this machine: it keeps that from git's garbage collection."""
+_KEPT = re.compile(r"GIT_(SSH.*|ASKPASS|PROXY_.*|SSL_.*|CONFIG_NOSYSTEM|CONFIG_GLOBAL|CONFIG_SYSTEM|EXEC_PATH)")
+"""Variables of git that say how to reach a host, or where the user's configuration is."""
+_PROTOCOLS = "file:git:http:https:ssh"
+_SETTINGS = (
+    f"core.hooksPath={os.devnull}",
+    "core.fsmonitor=false",
+    "fetch.fsckObjects=true",
+    "transfer.fsckObjects=true",
+    "push.gpgSign=false",
+    "push.followTags=false",
+    "push.recurseSubmodules=no",
+    "gc.auto=0",
+)
+_FILE = "100644"
+_ABSENT = 2
+"""The exit code of ``git ls-remote --exit-code`` if no ref matches."""
+_BATCH = 500
+_NOBODY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "reconcile"), ("EMAIL", "reconcile@localhost"))
+}
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of every git that talks to a remote."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _KEPT.fullmatch(name)}
+    prompt = {} if os.isatty(0) else {"GIT_TERMINAL_PROMPT": "0"}
+    return kept | prompt | _NOBODY | {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": _PROTOCOLS, "GIT_NO_REPLACE_OBJECTS": "1"}
+
+
+class GitEngine:
+    """One ref of the repository at an address, and its bare mirror."""
+
+    def __init__(self, url: str, ref: str, mirror: str) -> None:
+        """Name the ref; the mirror is made when it is needed first."""
+        self.url, self.ref, self.mirror = url, ref, mirror
+
+    def tip(self) -> str | None:
+        """Fetch, and return the newest commit; git checks all objects before."""
+        self._make()
+        if self._newest() is None:
+            return None
+        done = self._git("fetch", "--no-tags", "--no-write-fetch-head", "--quiet", self.url, f"+{self.ref}:{_SEEN}")
+        if done.returncode:
+            raise UnreachableError(f"{self.url}: git can't fetch from it: {_said(done)}", "run it again")
+        return self._required("rev-parse", "--verify", f"{_SEEN}^{{commit}}").decode().strip()
+
+    def contains(self, commit: str, earlier: str) -> bool:
+        """Tell whether a commit is in the history of another one; one that the mirror lacks is in none."""
+        return self._git("merge-base", "--is-ancestor", earlier, commit).returncode == 0
+
+    def tree(self, commit: str) -> dict[str, str]:
+        """Return the object of each file; any entry that is no plain file is refused."""
+        files = {}
+        for line in self._required("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")[:-1]:
+            words, _, path = line.partition(b"\t")
+            mode, _, name = words.decode().split()
+            if mode != _FILE:
+                raise RemoteError(f"{self.url}: {os.fsdecode(path)!r} has the mode {mode} (expected {_FILE})", _HOSTILE)
+            files[os.fsdecode(path)] = name
+        return files
+
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield objects by their names, some hundred at once."""
+        wanted = list(dict.fromkeys(names))
+        for start in range(0, len(wanted), _BATCH):
+            request = "".join(f"{name}\n" for name in wanted[start : start + _BATCH]).encode()
+            printed, at = self._required("cat-file", "--batch", stdin=request), 0
+            while at < len(printed):
+                end = printed.index(b"\n", at)
+                name, kind, size = printed[at:end].decode().split()
+                if kind != "blob":
+                    raise RemoteError(f"{self.url}: the object {name} is a {kind} (expected a file)", _HOSTILE)
+                yield name, printed[end + 1 : end + 1 + int(size)]
+                at = end + int(size) + 2
+
+    def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
+        """Return a new commit. git makes no deltas here, so that the push finds better ones."""
+        stream = [b"commit %b\ncommitter reconcile <reconcile@localhost> now\ndata 4\nsync\n" % _OUT.encode()]
+        if parent is not None:
+            stream.append(b"from %b\n" % parent.encode())
+        stream += [b"D %b\n" % _quoted(path) for path in removes]
+        for path, content in edits.items():
+            stream += [b"M %b inline %b\ndata %d\n" % (_FILE.encode(), _quoted(path), len(content)), content, b"\n"]
+        self._make()
+        self._git("update-ref", "-d", _OUT)
+        how = ("fast-import", "--quiet", "--depth=0", "--date-format=now", "--force", "--done")
+        self._required(*how, stdin=b"".join((*stream, b"done\n")))
+        return self._required("rev-parse", "--verify", f"{_OUT}^{{commit}}").decode().strip()
+
+    def swap(self, expected: str | None, commit: str) -> Swap:
+        """Push the commit, if the ref still has the expected one. A push that failed is judged by what is there."""
+        done = self._push(expected or "", f"{commit}:{self.ref}")
+        if done.returncode == 0:
+            return Swap.WON
+        try:
+            newest = self.tip()
+        except RemoteError:
+            return Swap.UNKNOWN
+        if newest is not None and self.contains(newest, commit):
+            return Swap.WON
+        if newest != expected:
+            return Swap.LOST
+        raise RemoteError(f"{self.url}: the host refused the push: {_said(done)}", "check it: reconcile remote check")
+
+    def probe(self) -> None:
+        """Try compare-and-swap with a ref of its own: a swap that expects another commit must be refused.
+
+        Raises:
+            RemoteError: the host can't be relied on.
+        """
+        self._make()
+        probe = GitEngine(self.url, f"refs/reconcile/probe-{os.urandom(6).hex()}", self.mirror)
+        first = self.write(None, {"probe": b"1"}, ())
+        second = self.write(first, {"probe": b"2"}, ())
+        if (made := probe._push("", f"{first}:{probe.ref}")).returncode:
+            raise RemoteError(f"{self.url}: git can't write to it: {_said(made)}", "check the address and your rights")
+        stale = probe._push(second, f"{second}:{probe.ref}").returncode == 0
+        removed = probe._push(second if stale else first, f":{probe.ref}").returncode == 0
+        if stale or not removed:
+            raise RemoteError(
+                f"{self.url}: the host did not refuse a write that expected another state", "choose another host"
+            )
+
+    def _push(self, expected: str, what: str) -> subprocess.CompletedProcess[bytes]:
+        lease = f"--force-with-lease={self.ref}:{expected}"
+        return self._git("push", "--atomic", "--porcelain", "--no-verify", "--no-signed", lease, self.url, what)
+
+    def _newest(self) -> str | None:
+        """Return the commit that the remote's ref names now."""
+        done = self._git("ls-remote", "--exit-code", self.url, self.ref)
+        if done.returncode == _ABSENT:
+            return None
+        if done.returncode:
+            raise UnreachableError(f"{self.url}: git can't read it: {_said(done)}", "check the address and the network")
+        return done.stdout.split()[0].decode()
+
+    def _make(self) -> None:
+        if not os.path.exists(os.path.join(self.mirror, "HEAD")):
+            make_private_directory(self.mirror)
+            self._required("init", "--bare", "--quiet", "--template=", self.mirror)
+
+    def _required(self, *args: str, stdin: bytes = b"") -> bytes:
+        done = self._git(*args, stdin=stdin)
+        if done.returncode:
+            raise RemoteError(f"git {args[0]} failed: {_said(done)}", f"delete {self.mirror}: the next sync makes it")
+        return done.stdout
+
+    def _git(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        return run_git([*settings, f"--git-dir={self.mirror}", *args], stdin)
+
+
+_HOSTILE = "no sync of this program writes that: look at the repository"
+
+
+def run_git(args: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run git, and return its result. Raises `RemoteError` without a git."""
+    try:
+        return subprocess.run(["git", *args], env=environment(), input=stdin, capture_output=True, check=False)  # noqa: S603, S607
+    except OSError as error:
+        raise RemoteError(f"git can't be run: {error}", "install git 2.30 or later") from None
+
+
+def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Return a line that git has printed on standard error, for people: that of the error, or else the last one."""
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    return (errors[:1] or lines[-1:] or [f"exit code {done.returncode}"])[0]
+
+
+def _quoted(path: str) -> bytes:
+    """Return a path as ``git fast-import`` reads it."""
+    raw = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + raw + b'"'

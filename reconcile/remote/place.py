@@ -1,0 +1,192 @@
+"""The remotes of one store, as the user has named them, and the addresses that are refused.
+
+They lie in the state directory, so that no file of a project can name one (docs/design/remotes.md#privacy).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.fs.private_files import make_private_directory, replace_private_file
+from reconcile.remote.engine import RemoteError
+from reconcile.remote.git_engine import GitEngine, environment, run_git
+from reconcile.state.directory import REMOTES
+
+if TYPE_CHECKING:
+    from reconcile.adapters.roots import Roots
+
+_FILE = "remote.json"
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,39}")
+_TRANSPORT = re.compile(r"[0-9A-Za-z+.-]+::")
+_WEB = re.compile(r"(?P<scheme>https?://)(?:[^/@]*@)?(?P<rest>.*)", re.DOTALL)
+_USER = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]*@)?")
+
+
+class RemotePlace(NamedTuple):
+    """One remote of a store: its name, its address, its ref, and the directory with what this machine knows of it."""
+
+    name: str
+    url: str
+    ref: str
+    directory: str
+
+    @property
+    def mirror(self) -> str:
+        """The bare repository that has what was fetched: a cache."""
+        return os.path.join(self.directory, "mirror")
+
+    @property
+    def tree(self) -> str:
+        """The directory with the files of the remote, as the workspace of a run: a cache, too."""
+        return os.path.join(self.directory, "tree")
+
+    @property
+    def engine(self) -> GitEngine:
+        """The engine of the address."""
+        return GitEngine(self.url, self.ref, self.mirror)
+
+
+def store_name(roots: Roots) -> str:
+    """Return the name of a store that is the same on every machine.
+
+    Raises:
+        RemoteError: there is none.
+    """
+    if roots.format == "jp":
+        return roots.key
+    name = os.path.basename(roots.store)
+    if roots.format == "claude-code" and name.startswith("git-"):
+        return f"{roots.format}-{name}"
+    if roots.format == "claude-code":
+        raise RemoteError(
+            f"{roots.project}: no other machine knows this store by its name, which is that of a path",
+            "make the first commit of the project before its first run; clones share that commit",
+        )
+    raise RemoteError(f"remotes hold conversations of JP and sessions of Claude Code, and this is {roots.format}")
+
+
+def remotes(state: str, store: str) -> list[RemotePlace]:
+    """Return the remotes of a store by name."""
+    above = os.path.join(state, REMOTES)
+    found = []
+    for name in sorted(os.listdir(above)) if os.path.isdir(above) else ():
+        directory = os.path.join(above, name)
+        if os.path.isfile(os.path.join(directory, _FILE)):
+            with open(os.path.join(directory, _FILE), encoding="utf-8") as file:
+                found.append(RemotePlace(name, json.load(file)["url"], f"refs/reconcile/{store}", directory))
+    return found
+
+
+def chosen(state: str, store: str, text: str | None) -> RemotePlace:
+    """Return the remote with this name or address; None: the only one.
+
+    Raises:
+        RemoteError: there is none, or there are several.
+    """
+    known = remotes(state, store)
+    fitting = [place for place in known if text is None or text in (place.name, place.url)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not known:
+        raise RemoteError("no remote is known for this store", "name one: reconcile remote add URL")
+    names = ", ".join(place.name for place in known)
+    raise RemoteError(
+        f"no remote is called {text}" if text else f"there are several remotes: {names}", f"one of: {names}"
+    )
+
+
+def new_place(state: str, store: str, url: str, name: str | None) -> RemotePlace:
+    """Return a remote that is not recorded yet.
+
+    Raises:
+        RemoteError: its name is no name, or is taken.
+    """
+    known = remotes(state, store)
+    name = name or next(text for text in ("origin", *(f"remote{n}" for n in range(2, 99))) if text not in _names(known))
+    if _NAME.fullmatch(name) is None:
+        raise RemoteError(f"{name!r} can't be the name of a remote", "use letters, digits, - and _")
+    if name in _names(known):
+        raise RemoteError(f"a remote is called {name} already", "choose another one: --name NAME")
+    return RemotePlace(name, url, f"refs/reconcile/{store}", os.path.join(state, REMOTES, name))
+
+
+def _names(known: list[RemotePlace]) -> set[str]:
+    return {place.name for place in known}
+
+
+def record(place: RemotePlace) -> None:
+    """Record a remote."""
+    make_private_directory(place.directory)
+    content = json.dumps({"url": place.url}, indent=2).encode() + b"\n"
+    replace_private_file(os.path.join(place.directory, _FILE), content)
+
+
+def forget(place: RemotePlace) -> None:
+    """Forget a remote on this machine; what was sent stays there."""
+    shutil.rmtree(place.directory, ignore_errors=True)
+
+
+def checked_url(url: str, project: str) -> str:
+    """Return an address, a path made absolute, if conversations may be sent to it.
+
+    Raises:
+        RemoteError: the address is no repository of the user's own, or the world can read it.
+    """
+    if url.startswith("-") or _TRANSPORT.match(url) or any(ord(letter) < ord(" ") for letter in url):
+        raise RemoteError(f"{url!r} is no address that is taken", "use ssh, https, or a path")
+    url = os.path.abspath(url) if os.path.isdir(url) else url
+    if shared := _of_project(url, project):
+        raise RemoteError(
+            f"{url} is {shared}, and private conversations would be sent to whoever can read that",
+            "use a private repository of your own",
+        )
+    if _is_public(url):
+        raise RemoteError(f"{url}: everyone can read it without a password", "use a private repository")
+    return url
+
+
+def _of_project(url: str, project: str) -> str:
+    """Return which repository of the project an address is; empty: none."""
+    if not os.path.isdir(project):
+        return ""
+    listed = run_git(["-C", project, "remote"]).stdout.decode(errors="surrogateescape").split()
+    wanted = _normal(_resolved(project, url))
+    for name in listed:
+        if wanted == _normal(_resolved(project, name)):
+            return f"the remote {name!r} of the project"
+    top = run_git(["-C", project, "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel"])
+    own = [_normal(line) for line in top.stdout.decode(errors="surrogateescape").splitlines()]
+    return "the project's own repository" if wanted in own else ""
+
+
+def _resolved(project: str, name: str) -> str:
+    """Return the address that git uses for a name or an address: the user may have abbreviations."""
+    done = run_git(["-C", project, "ls-remote", "--get-url", name])
+    text = done.stdout.decode(errors="surrogateescape").strip() or name
+    return os.path.realpath(os.path.join(project, text)) if os.path.isdir(os.path.join(project, text)) else text
+
+
+def _normal(url: str) -> str:
+    """Return what two spellings of one address have in common."""
+    text = url.removeprefix("file://")
+    text = _USER.sub("", text).replace(":", "/") if not os.path.isabs(text) else os.path.realpath(text)
+    return text.rstrip("/").removesuffix("/.git").removesuffix(".git").rstrip("/")
+
+
+def _is_public(url: str) -> bool:
+    """Tell whether an address of the web can be read without any of the user's credentials."""
+    web = _WEB.fullmatch(url)
+    if web is None:
+        return False
+    import subprocess  # here: only an address of the web is asked
+
+    home = os.path.expanduser("~/.gitconfig")
+    config = os.environ.get("GIT_CONFIG_GLOBAL") or (home if os.path.isfile(home) else os.devnull)
+    anonymous = {"HOME": os.devnull, "GIT_CONFIG_GLOBAL": config, "GIT_ASKPASS": "false", "GIT_TERMINAL_PROMPT": "0"}
+    settings = ("-c", "credential.helper=", "-c", "http.extraHeader=", "-c", "core.askPass=false")
+    command = ["git", *settings, "ls-remote", "--quiet", web["scheme"] + web["rest"]]
+    return not subprocess.run(command, env=environment() | anonymous, capture_output=True, check=False).returncode  # noqa: S603

@@ -1,0 +1,448 @@
+"""One sync with a remote: fetch, plan, apply, commit, and push by compare-and-swap (docs/design/remotes.md#sync).
+
+To the planner, the remote is a workspace of the same store, in the flat layout, with a baseline of its own. The state
+has that baseline twice: as it was at the last swap that was won, and as the present attempt leaves it. Only a won swap
+makes the second one the first.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconcile.apply.executor import Result
+from reconcile.engine.engine import Engine
+from reconcile.engine.session import Session
+from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.options import Layout, Missing
+from reconcile.model.plan import Kind
+from reconcile.model.policy import Children, RemoveRequest
+from reconcile.model.snapshot import Partition, Side, is_archived, joined
+from reconcile.planning.context import NO_CONVERSATION, RefusedError
+from reconcile.planning.incremental.status import digests_of
+from reconcile.planning.rules.guards import is_bulk
+from reconcile.remote.engine import RemoteError, Swap
+from reconcile.remote.files import make_equal, read_file
+from reconcile.remote.tree import (
+    FORMAT,
+    VERSION,
+    FormatFile,
+    Record,
+    Tombstone,
+    directory_of,
+    encoded,
+    key_of,
+    pieces,
+    read_tree,
+    record_of,
+    slot_of,
+    tombstone_of,
+)
+from reconcile.state.schema import REMOTE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from reconcile.adapters.roots import Roots
+    from reconcile.engine.engine import Pass
+    from reconcile.model.baseline import Baseline, WorldState
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Copy
+    from reconcile.remote.engine import RemoteEngine
+    from reconcile.remote.place import RemotePlace
+    from reconcile.remote.tree import Tree
+    from reconcile.state.database import State
+
+ATTEMPTS = 5
+"""Races that one sync loses before it gives up."""
+_PAUSE_S = 0.2
+_WON, _WORKING = f"{REMOTE}won", f"{REMOTE}working"
+
+
+class Known(Struct, frozen=True):
+    """The knowledge of this machine about a remote.
+
+    ``commit`` is that of the baseline, ``pending`` one whose push began. ``waiting`` are the conversations that another
+    machine has removed, and that are still in the store.
+    """
+
+    commit: str | None = None
+    pending: str | None = None
+    id: str | None = None
+    contact_ns: int = 0
+    waiting: tuple[str, ...] = ()
+
+
+class Entry(NamedTuple):
+    """A conversation in a report."""
+
+    id: str
+    title: str | None
+
+
+class Report(Struct):
+    """The result of a sync. ``held`` are messages about what needs the user."""
+
+    sent: list[Entry] = field(default_factory=list)
+    taken: list[Entry] = field(default_factory=list)
+    forked: list[Entry] = field(default_factory=list)
+    removed_here: list[Entry] = field(default_factory=list)
+    removed_there: list[Entry] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    commit: str | None = None
+
+
+class Lock(NamedTuple):
+    """How a sync waits for the run lock of the store."""
+
+    command: str
+    timeout: float
+    waiting: Callable[[str], None]
+
+
+def known_of(state: State, name: str) -> Known:
+    """Return what the state knows of a remote."""
+    text = state.meta(REMOTE + name)
+    return msgspec.json.decode(text, type=Known) if text else Known()
+
+
+def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) -> int:
+    """Return how many conversations of the store differ from what the last sync left on both sides, or are gone since.
+
+    The session is that of the project's own checkout.
+    """
+    mirror = os.path.realpath(place.mirror)
+    rows = session.state.checkouts(with_remotes=True)
+    row = next((each.id for each in rows if each.project == mirror and each.identity == _WON), None)
+    agreed = {} if row is None else session.state.load(row).agreed
+    stored = _by_conversation(copies)
+    differing = [
+        key
+        for key, (copy, *_) in stored.items()
+        if key not in agreed
+        or digests_of(copy, session.rules) != agreed[key].units
+        or is_archived(agreed[key].place) != copy.archived
+    ]
+    return len(differing) + len(agreed.keys() - stored.keys())
+
+
+def open_session(
+    roots: Roots, place: RemotePlace, state: str, tree: str, *, ignore: Collection[str], dry: bool
+) -> Session:
+    """Open the store with the remote's tree in the place of the workspace."""
+    remote = roots._replace(
+        workspace=tree,
+        project=place.mirror,
+        workspace_identity=_WON if dry else _WORKING,
+        folder="",
+        workspace_of=None,
+    )
+    session = Session(remote, state, readonly=dry, ignore=tuple(ignore))
+    session.state.is_of_remote = True
+    return session
+
+
+class Sync:
+    """The syncs of one store with one remote. ``policy`` has the user's settings and limits."""
+
+    def __init__(
+        self, session: Session, name: str, engine: RemoteEngine, store: str, policy: Policy, lock: Lock
+    ) -> None:
+        """Prepare; the session is that of `open_session`."""
+        self.session, self.engine, self.name, self.store, self.lock = session, engine, name, store, lock
+        self.policy = replace(policy, layout=Layout.FLAT, missing=Missing.REPROJECT)
+        self.side = session.site.conversations(Side.WORKSPACE)
+
+    def run(self) -> Report:
+        """Sync once, again after each lost race.
+
+        Raises:
+            RemoteError: the remote can't be used, or is another one than before.
+            LockedError: another process holds the run lock.
+        """
+        done = Report()
+        for attempt in range(ATTEMPTS):
+            report = self._attempt(done)
+            if report is not None:
+                return report
+            time.sleep(_PAUSE_S * 2**attempt * random.random())  # noqa: S311 - no secret
+        raise RemoteError("other machines were faster each time", "run it again")
+
+    def _attempt(self, done: Report) -> Report | None:
+        """Sync once; return None if another machine has moved the remote meanwhile.
+
+        ``done`` has what earlier attempts have changed in the store, and gets what this one changes there.
+        """
+        tip = self.engine.tip()
+        known = self._with_judged_push(tip)
+        start = self._start(tip, known)
+        tree = read_tree(self.engine, start, self.session.format, self.store)
+        if tree.format is not None and known.id not in (None, tree.format.id):
+            raise _replaced()
+        before = tree if start is not None and known.commit == start else self._tree_before(known.commit)
+        report = Report(taken=done.taken, forked=done.forked, removed_here=done.removed_here)
+        report.held += [f"{key}: {why}; it stays there" for key, why in tree.refused.items()]
+        if self.session.readonly:
+            self._plan_and_apply(tree, before, known, report)
+            return report
+        with self.session.exclusively(self.lock.command, self.lock.timeout, self.lock.waiting):
+            self.session.state.copy_baseline(self._number(_WON), self.session.site.number)
+            tree, world, waiting = self._plan_and_apply(tree, before, known, report)
+            edits, removes = self._edits(tree, before, world, report)
+        identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
+        if tree.format is None and edits:
+            edits[FORMAT] = encoded(FormatFile(VERSION, self.store, identity))
+        commit = self.engine.write(start, edits, removes) if edits or removes else start
+        if commit is None or commit == tip:
+            self._won(Known(tip, None, identity if tip else None, self.session.now_ns(), waiting))
+            return report
+        pending = Known(known.commit, commit, identity, self.session.now_ns(), waiting)
+        self._note(pending)
+        swap = self.engine.swap(tip, commit)
+        if swap is Swap.UNKNOWN:
+            raise RemoteError(
+                "the remote gave no answer to a push: it may have it, or not", "run the sync again: it looks first"
+            )
+        if swap is Swap.LOST:
+            return None
+        self._won(replace(pending, commit=commit, pending=None))
+        report.commit = commit
+        return report
+
+    # The commits
+
+    def _with_judged_push(self, tip: str | None) -> Known:
+        """Return what is known, after a push that was interrupted has been judged by what the remote has now."""
+        known = known_of(self.session.state, self.name)
+        if known.pending is None:
+            return known
+        if tip is not None and self.engine.contains(tip, known.pending):
+            known = replace(known, commit=known.pending, pending=None)
+            if not self.session.readonly:
+                self._won(known)
+        return replace(known, pending=None)
+
+    def _start(self, tip: str | None, known: Known) -> str | None:
+        """Return the commit to build on: the remote's, or the last seen one if the remote was set back."""
+        base = known.commit
+        if base is None or (tip is not None and self.engine.contains(tip, base)):
+            return tip
+        if tip is not None and self.engine.contains(base, tip):
+            return base
+        raise _replaced()
+
+    def _tree_before(self, commit: str | None) -> Tree:
+        try:
+            return read_tree(self.engine, commit, self.session.format, self.store)
+        except RemoteError:  # the mirror was deleted, and the remote has another history
+            return read_tree(self.engine, None, self.session.format, self.store)
+
+    def _number(self, identity: str) -> int:
+        number = self.session.state.checkout(self.session.project, identity, self.session.now_ns())
+        assert number is not None  # noqa: S101 - the state is not read-only
+        return number
+
+    def _won(self, known: Known) -> None:
+        """Make the baseline of this attempt the one of the next sync."""
+        if self.session.readonly:
+            return
+        with self.session.state.transaction():
+            self.session.state.copy_baseline(self.session.site.number, self._number(_WON))
+            self._note(known)
+
+    def _note(self, known: Known) -> None:
+        self.session.state.set_meta(REMOTE + self.name, msgspec.json.encode(known).decode())
+
+    # The run
+
+    def _plan_and_apply(
+        self, tree: Tree, before: Tree, known: Known, report: Report
+    ) -> tuple[Tree, WorldState, tuple[str, ...]]:
+        """Carry out what the store and the remote's tree need of each other.
+
+        Return the tree, both sides afterwards, and the removals that wait.
+        """
+        damaged = make_equal(self.side, tree, self.engine, self.session.format, self.session.now_ns())
+        if damaged:
+            report.held += [f"{key}: {why}; it stays there" for key, why in damaged.items()]
+            kept = {key: record for key, record in tree.records.items() if key not in damaged}
+            refused = {**tree.refused, **{key_of(conversation): why for conversation, why in damaged.items()}}
+            tree = replace(tree, records=kept, refused=refused)
+        engine = Engine(self.session)
+        engine.begin()
+        buried = self._buried(tree, before, known.waiting, engine.world)
+        waiting = self._remove(engine, buried, report)
+        pass_ = engine.plan(self._without(buried if self.session.readonly else waiting, engine))
+        plan = replace(pass_.plan, intents=(*pass_.plan.intents, *self._private(tree, before, pass_.world.baseline)))
+        if plan.intents:
+            plan = replace(plan, quiet=False)
+        results = self._apply(engine, replace(pass_, plan=plan))
+        self._describe(plan, results, report)
+        world = self.session.scan() if not self.session.readonly else pass_.world
+        engine.close()
+        return tree, world, tuple(waiting)
+
+    def _without(self, held: Collection[str], engine: Engine) -> Policy:
+        """Return the policy without conversations whose removal waits: sent again, they would come back everywhere."""
+        if not held:
+            return self.policy
+        rest = (self.policy.only or engine.known.conversations()) - frozenset(held)
+        return replace(self.policy, only=rest or NO_CONVERSATION)
+
+    def _apply(self, engine: Engine, pass_: Pass) -> set[str] | None:
+        """Apply a pass, and return the actions that were not carried out; None for a dry run."""
+        if self.session.readonly:
+            return None
+        outcome = engine.apply(pass_, self.lock.command)
+        return {key for key, result in outcome.results.items() if result.result is not Result.DONE}
+
+    def _describe(self, plan: Plan, undone: set[str] | None, report: Report) -> None:
+        taken, forked, sent = dict[str, str | None](), dict[str, str | None](), dict[str, str | None]()
+        for action in plan.actions:
+            if undone and action.id in undone:
+                report.held.append(f"{action.conversation}: a step was not carried out; run the sync again")
+                continue
+            into = forked if action.kind is Kind.FORK else taken if action.target.side is Side.STORE else sent
+            into.setdefault(action.conversation, action.title)
+        known = {entry.id for entry in (*report.taken, *report.forked)}
+        report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
+        report.forked += [Entry(*item) for item in forked.items()]
+        report.held += [item.words for item in plan.held]
+        if self.session.readonly:
+            report.sent += [Entry(*item) for item in sent.items()]
+
+    def _private(self, tree: Tree, before: Tree, baseline: Baseline) -> list[tuple[str, Intent | None]]:
+        """Return the intents that follow from the remote: what another machine made private is private here."""
+        found: list[tuple[str, Intent | None]] = []
+        for conversation, record in tree.records.items():
+            here = _is_private(baseline, conversation)
+            now = _local_now(record, before.records.get(conversation), here=here)
+            if now != here:
+                found.append((conversation, Intent(IntentKind.LOCAL) if now else None))
+        return found
+
+    def _remove(self, engine: Engine, buried: list[str], report: Report) -> list[str]:
+        """Remove from the store what another machine has removed; return those that wait."""
+        only, stored = self.policy.only, _by_conversation(engine.world.store.copies)
+        going = [key for key in buried if not only or key in only]
+        if not going:
+            return buried
+        if is_bulk(len(going), len(stored)) and not self.policy.accept_bulk:
+            way = "reconcile sync --allow-bulk-removal"
+            report.held.append(f"{len(going)} of {len(stored)} conversations would be removed here: {way}")
+            return buried
+        request = RemoveRequest(tuple(going), Children.PROMOTE)
+        try:
+            removal = engine.plan(replace(self.policy, request=request, only=frozenset()))
+        except RefusedError as error:
+            report.held.append(str(error))
+            return buried
+        self._apply(engine, removal)
+        report.removed_here += [Entry(key, getattr(stored[key][0].metadata, "title", None)) for key in going]
+        return [key for key in buried if key not in going]
+
+    def _buried(self, tree: Tree, before: Tree, waiting: Collection[str], world: WorldState) -> list[str]:
+        """Return the conversations of the store that were removed since, with their very content.
+
+        An older tombstone says nothing: what it names was restored since.
+        """
+        stored = _by_conversation(world.store.copies)
+        going = [
+            key
+            for key, stone in tree.tombstones.items()
+            if key in stored and key not in tree.records and (key in waiting or before.tombstones.get(key) != stone)
+            if [_digests(copy) for copy in stored[key]] == [dict(stone.files)]
+            if stored[key][0].partition is Partition.LIVE
+        ]
+        if (places := self.session.format.places) is None:
+            return going
+        # What belongs to a session goes with it: if any of that was edited since, the session stays.
+        staying = {places.owner(key) for key in stored if key not in going}
+        return [key for key in going if key not in staying]
+
+    # The commit
+
+    def _edits(self, tree: Tree, before: Tree, world: WorldState, report: Report) -> tuple[dict[str, bytes], list[str]]:
+        """Return the files of the new commit that differ from a tree, and the paths that go."""
+        edits, removes = dict[str, bytes](), list[str]()
+        stored = _by_conversation(world.store.copies)
+        present = set[str]()
+        for key, copies in _by_conversation(world.workspace.copies).items():
+            copy = copies[0]
+            present.add(key)
+            old, was = tree.records.get(key), before.records.get(key)
+            times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
+            new = record_of(copy, times, local=_local_now(old, was, here=_is_private(world.baseline, key)))
+            if new is None or new.is_same(old) or key_of(key) in tree.refused:
+                continue
+            self._write(new, old, copy, edits, removes)
+            report.sent.append(Entry(key, getattr(copy.metadata, "title", None)))
+            if key in tree.tombstones:
+                removes.append(tombstone_of(key))
+        for key, old in tree.records.items():
+            if key not in present:
+                removes.append(directory_of(key))
+                digests = {name: file.digest for name, file in old.files.items()}
+                edits[tombstone_of(key)] = encoded(Tombstone(key, digests, self.session.now_ns()))
+                report.removed_there.append(Entry(key, old.name))
+        return edits, removes
+
+    def _write(self, new: Record, old: Record | None, copy: Copy, edits: dict[str, bytes], removes: list[str]) -> None:
+        """Add the files of a conversation that have changed, and its record."""
+        fmt, top = self.session.format, directory_of(new.id)
+        old_files: Mapping[str, object] = {} if old is None else old.files
+        for name, file in new.files.items():
+            known = None if old is None else old.files.get(name)
+            if known is not None and known.digest == file.digest:
+                continue
+            slot = f"{top}/{slot_of(name, fmt)}"
+            if known is not None:
+                removes.append(slot)  # it may become pieces, or have fewer of them
+            parts = pieces(slot, read_file(self.side, joined(copy.path, name)))
+            edits.update(parts)
+        removes += [f"{top}/{slot_of(name, fmt)}" for name in old_files if name not in new.files]
+        edits[f"{top}/r"] = encoded(new)
+
+
+def _local_now(record: Record | None, before: Record | None, *, here: bool) -> bool:
+    """Return whether a conversation counts as private from now on: the side that has changed since decides.
+
+    Without a common state, it is private if it is so on either side.
+    """
+    if record is None:
+        return here
+    if before is None:
+        return here or record.local
+    return here if here != before.local else record.local
+
+
+def _is_private(baseline: Baseline, conversation: str) -> bool:
+    intent = baseline.intents.get(conversation)
+    return intent is not None and intent.kind is IntentKind.LOCAL
+
+
+def _by_conversation(copies: Iterable[Copy]) -> dict[str, list[Copy]]:
+    """Return the copies outside of the trash that have a file, by conversation."""
+    found: dict[str, list[Copy]] = {}
+    for copy in copies:
+        if copy.partition is not Partition.TRASH and copy.files:
+            found.setdefault(copy.conversation, []).append(copy)
+    return found
+
+
+def _digests(copy: Copy) -> dict[str, str | None]:
+    return {file.name: file.digest for file in copy.files}
+
+
+def _replaced() -> RemoteError:
+    return RemoteError(
+        "the remote is empty, or has another history than the one that this machine has seen",
+        "if that is right: reconcile remote remove NAME, then add it again; that sync removes nothing",
+    )

@@ -1,0 +1,254 @@
+"""The tree of a remote: each conversation with a record, and the tombstones (docs/design/remotes.md#tree).
+
+Names matter: git looks for the delta base of a file by the end of its path, so that the stream of a conversation is
+``c/../<id>/e``, never ``.../events.json``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct, field
+
+from reconcile.fs.hashing import digest
+from reconcile.model.format import Entry
+from reconcile.model.snapshot import ARCHIVE, Partition, joined
+from reconcile.remote.engine import RemoteError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from reconcile.model.format import Format
+    from reconcile.model.snapshot import Copy, Digest
+    from reconcile.remote.engine import RemoteEngine
+
+VERSION = 1
+FORMAT = "format"
+PIECE = 1 << 20
+"""Bytes of a piece: an append to a larger file sends its last piece only."""
+_PLAIN = re.compile(r"[0-9A-Za-z_-]{1,80}")
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_LONGEST = 255
+"""Bytes of a name that every file system takes."""
+_MOST = 1 << 20
+"""Bytes of a record that is read."""
+
+
+class FormatFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file ``format``. ``id`` is random: it tells a remote from another one at the same address."""
+
+    version: int
+    store: str
+    id: str
+
+
+class FileRecord(Struct, frozen=True):
+    """One file of a conversation, as all machines agree on it."""
+
+    digest: str
+    size: int
+    mtime_ns: int
+
+
+class Record(Struct, frozen=True):
+    """One conversation: ``name`` is that of its directory, or the path of a record with a fixed place."""
+
+    id: str
+    name: str
+    files: dict[str, FileRecord]
+    archived: bool = False
+    local: bool = False
+
+    @property
+    def path(self) -> str:
+        """The path of the directory below the side."""
+        return f"{ARCHIVE}/{self.name}" if self.archived else self.name
+
+    def is_same(self, other: Record | None) -> bool:
+        """Tell whether two records differ in times alone, if at all."""
+        return other is not None and self.content == other.content
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """Everything but the times."""
+        digests = {name: file.digest for name, file in self.files.items()}
+        return self.name, self.archived, self.local, digests
+
+
+class Tombstone(Struct, frozen=True):
+    """A conversation that was removed, with the digests of the files that it had."""
+
+    id: str
+    files: dict[str, str]
+    removed_ns: int
+
+
+class Tree(Struct, frozen=True):
+    """The tree of a commit: its files, their meaning, and the conversations that can't be read, with the reasons."""
+
+    format: FormatFile | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    records: Mapping[str, Record] = field(default_factory=dict)
+    tombstones: Mapping[str, Tombstone] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """By key."""
+
+
+def key_of(conversation: str) -> str:
+    """Return the name of a conversation in the tree."""
+    return conversation if _PLAIN.fullmatch(conversation) else digest(conversation.encode(errors="surrogateescape"))
+
+
+def directory_of(conversation: str) -> str:
+    """Return the directory of a conversation; the last digits of ids differ most, so they come first."""
+    return f"c/{_fanned(key_of(conversation))}"
+
+
+def tombstone_of(conversation: str) -> str:
+    """Return the path of a tombstone."""
+    return f"t/{_fanned(key_of(conversation))}"
+
+
+def _fanned(key: str) -> str:
+    last = key.rjust(4, "0")
+    return f"{last[-2:]}/{last[-4:-2]}/{key}"
+
+
+def slot_of(name: str, fmt: Format) -> str:
+    """Return the short name of a file in the tree."""
+    if name == "" or (fmt.stream_files and name == fmt.stream_files[-1]):
+        return "e"
+    if name == fmt.metadata_file:
+        return "m"
+    return "b" if name in fmt.stream_files else f"x/{name}"
+
+
+def pieces(slot: str, content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a slot: one, or pieces of a large one."""
+    if len(content) <= PIECE:
+        yield slot, content
+        return
+    for at in range(0, len(content), PIECE):
+        yield f"{slot}/{at // PIECE}", content[at : at + PIECE]
+
+
+def slots_of(record: Record, name: str, fmt: Format) -> list[str]:
+    """Return the paths of a file's pieces."""
+    size, top = record.files[name].size, f"{directory_of(record.id)}/{slot_of(name, fmt)}"
+    return [top] if size <= PIECE else [f"{top}/{number}" for number in range(-(-size // PIECE))]
+
+
+def record_of(copy: Copy, times: Mapping[str, tuple[Digest | None, int]], *, local: bool) -> Record | None:
+    """Return the record of a copy; None if it has a file that could not be read. ``times`` are those of the store."""
+    files = {}
+    for file in copy.files:
+        if file.digest is None:
+            return None
+        known, mtime_ns = times.get(file.name, (None, 0))
+        files[file.name] = FileRecord(file.digest, file.size, mtime_ns if known == file.digest else file.mtime_ns)
+    name = copy.path.removeprefix(f"{ARCHIVE}/") if copy.partition is Partition.ARCHIVE else copy.path
+    return Record(copy.conversation, name, files, copy.archived, local)
+
+
+def encoded(value: Struct) -> bytes:
+    """Return a value as a file of the tree: equal values have equal bytes."""
+    return msgspec.json.encode(value, order="sorted") + b"\n"
+
+
+def read_tree(engine: RemoteEngine, commit: str | None, fmt: Format, store: str) -> Tree:
+    """Read the records of a commit. What is no record of this format is refused, and stays as it is.
+
+    Raises:
+        RemoteError: the tree is that of another store, or of a newer program, or no tree of this program.
+    """
+    if commit is None:
+        return Tree()
+    names = engine.tree(commit)
+    if FORMAT not in names:
+        raise RemoteError("the remote's ref has no file `format`, so no sync has made it", "use an empty repository")
+    ends = {path: name for path, name in names.items() if path.startswith("t/") or path.endswith("/r")}
+    read = dict(engine.read([names[FORMAT], *ends.values()]))
+    found = _format(read[names[FORMAT]], store)
+    records, tombstones, refused = dict[str, Record](), dict[str, Tombstone](), dict[str, str]()
+    for path, name in ends.items():
+        key = path.removesuffix("/r").rpartition("/")[2]
+        try:
+            if path.startswith("t/"):
+                tombstone = msgspec.json.decode(read[name], type=Tombstone)
+                if tombstone_of(tombstone.id) == path:
+                    tombstones[tombstone.id] = tombstone
+            elif path.startswith("c/") and path.count("/") == len(("aa", "bb", "key", "r")):
+                record = _checked(read[name], path, names, fmt)
+                records[record.id] = record
+        except (msgspec.DecodeError, ValueError) as error:
+            refused[key] = str(error)
+    taken: dict[str, str] = {}
+    for record in list(records.values()):
+        if taken.setdefault(record.path, record.id) != record.id:
+            refused[key_of(record.id)] = f"another conversation has the directory {record.path!r}"
+            del records[record.id]
+    return Tree(found, names, records, tombstones, refused)
+
+
+def _format(content: bytes, store: str) -> FormatFile:
+    try:
+        version = msgspec.json.decode(content, type=dict[str, object]).get("version")
+        if version != VERSION:
+            raise RemoteError(
+                f"the remote has version {version} (this program knows {VERSION})", "update reconcile on this machine"
+            )
+        found = msgspec.json.decode(content, type=FormatFile)
+    except msgspec.DecodeError as error:
+        raise RemoteError(f"the remote's file `format` can't be read: {error}", "use an empty repository") from None
+    if found.store != store:
+        raise RemoteError(f"the remote's ref is about {found.store} (expected {store})", "use another repository")
+    return found
+
+
+def _checked(content: bytes, path: str, names: Mapping[str, str], fmt: Format) -> Record:
+    """Return a record that names only files that a sync of this format writes. Raises `ValueError`."""
+    if len(content) > _MOST:
+        raise ValueError("its record is too large")
+    record = msgspec.json.decode(content, type=Record)
+    if f"{directory_of(record.id)}/r" != path:
+        raise ValueError("its record has another id")
+    if not _is_named(record, fmt) or not all(_is_file(record, name, fmt) for name in record.files):
+        raise ValueError("its record names a file that is none of a conversation")
+    if any(file.size > PIECE * len(names) for file in record.files.values()):
+        raise ValueError("its record names a file that is larger than all that the remote has")
+    if not record.files or any(slot not in names for name in record.files for slot in slots_of(record, name, fmt)):
+        raise ValueError("a file of its record is missing")
+    return record
+
+
+def _is_named(record: Record, fmt: Format) -> bool:
+    if not _is_inside(record.name):
+        return False
+    if fmt.places is None:
+        return "/" not in record.name and fmt.id_of(record.name) == record.id
+    above = record.name.split("/")[:-1]
+    enters = all(fmt.places.entry("/".join(above[: n + 1]), directory=True) is Entry.ENTER for n in range(len(above)))
+    is_record = fmt.places.entry(record.name, directory=False) is Entry.RECORD
+    return record.name == record.id and not record.archived and enters and is_record
+
+
+def _is_file(record: Record, name: str, fmt: Format) -> bool:
+    file = record.files[name]
+    if fmt.places is not None:
+        return name == "" and file.size >= 0
+    return _is_inside(name) and file.size >= 0 and fmt.unit_of(name) is not None
+
+
+def _is_inside(path: str) -> bool:
+    """Tell whether a path stays below its directory, and has no odd part."""
+    if _ODD.search(path):
+        return False
+    parts = path.split("/")
+    return not any(part in ("", ".", "..") or part.lower() == ".git" or len(part.encode()) > _LONGEST for part in parts)
+
+
+def paths_of(records: Iterable[Record]) -> dict[str, tuple[Record, str]]:
+    """Return, by its path below the side, the record and the name of each file."""
+    return {joined(record.path, name): (record, name) for record in records for name in record.files}

@@ -1,0 +1,148 @@
+"""Sessions of Claude Code on two machines: clones of one repository have one store, whatever their paths."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.formats.claude_code.names import directory_name
+from tests.support.projects.machines import Machine, make_bare
+from tests.support.projects.world import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+S = "11111111-2222-4333-8444-555555555555"
+T = "11111111-2222-4333-8444-666666666666"
+
+
+class Coder(Machine, frozen=True):
+    @property
+    def live(self) -> Path:
+        return self.home / ".claude" / "projects" / directory_name(str(self.project))
+
+    @property
+    def store(self) -> Path:
+        (found,) = (self.home / "data" / "reconcile" / "stores" / "claude-code").glob("git-*")
+        return found
+
+    def say(self, session: str, text: str, at: int, name: str = "") -> None:
+        """Append a line to a session, or to a file beside it, and have a run save it."""
+        path = self.live / (f"{session}/{name}" if name else f"{session}.jsonl")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = [json.loads(line)["uuid"] for line in path.read_text().splitlines()] if path.exists() else []
+        line = {
+            "type": "user",
+            "uuid": f"{text}-{at}",
+            "parentUuid": before[-1] if before else None,
+            "sessionId": session,
+            "cwd": str(self.project),
+            "timestamp": f"2026-01-01T00:00:{at:02}Z",
+            "message": {"role": "user", "content": text},
+        }
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        self.run()
+
+
+@pytest.fixture
+def machines(tmp_path: Path, run: Run) -> tuple[Coder, Coder]:
+    bare = make_bare(tmp_path / "remote.git")
+    origin = tmp_path / "a" / "code"
+    origin.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(origin)], check=True)
+    subprocess.run(["git", "-C", str(origin), "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run(["git", "clone", "-q", str(origin), str(tmp_path / "b" / "elsewhere")], check=True)
+    one = Coder(tmp_path / "a", World(origin, run))
+    other = Coder(tmp_path / "b", World(tmp_path / "b" / "elsewhere", run))
+    one.say(S, "hello", 1)
+    one.say(S, "a subagent", 2, "subagents/agent-1.jsonl")
+    one.run("remote", "add", str(bare))
+    one.sync()
+    other.sync(str(bare))
+    return one, other
+
+
+def quiet(*machines: Coder) -> None:
+    for machine in machines:
+        machine.sync()
+    for machine in machines:
+        found = machine.sync()
+        assert not any(found[key] for key in ("sent", "taken", "forked", "removed_here", "removed_there", "held")), (
+            found
+        )
+    assert all(machine.contents == machines[0].contents for machine in machines)
+
+
+def test_a_new_machine_gets_the_sessions_and_recover_brings_them_home(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    assert other.contents == one.contents
+    assert len(other.contents) == 2
+    other.run("recover", "--all", "--yes")
+    assert (other.live / f"{S}.jsonl").read_bytes() == (one.live / f"{S}.jsonl").read_bytes()
+    quiet(one, other)
+
+
+def test_a_session_goes_on_elsewhere(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    other.run("recover", "--all", "--yes")
+    other.say(S, "on the other machine", 3)
+    other.sync()
+    one.sync()
+    one.run()
+    assert "on the other machine" in (one.store / f"{S}.jsonl").read_text()
+    quiet(one, other)
+
+
+def test_both_go_on(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    other.run("recover", "--all", "--yes")
+    one.say(S, "here", 3)
+    other.say(S, "there", 4)
+    one.sync()
+    found = other.sync()
+    assert len(found["forked"]) + len(found["taken"]) >= 1
+    one.sync()
+    quiet(one, other)
+    texts = "".join(content.decode() for content in one.contents.values())
+    assert '"here"' in texts
+    assert '"there"' in texts
+    assert sum(name.count("/") == 0 for name in one.contents) == 2
+
+
+def test_a_removal_takes_what_is_beside_a_session(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    one.say(T, "another", 5)
+    quiet(one, other)
+    one.run("rm", S, "--yes")
+    one.sync()
+    assert other.sync()["removed_here"]
+    assert set(other.contents) == {f"{T}.jsonl"}
+    quiet(one, other)
+
+
+def test_an_edit_beside_a_removed_session_keeps_it(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    one.say(T, "another", 5)
+    quiet(one, other)
+    other.run("recover", "--all", "--yes")
+    other.say(S, "more", 6, "subagents/agent-1.jsonl")
+    one.run("rm", S, "--yes")
+    one.sync()
+    other.sync()
+    one.sync()
+    assert f"{S}.jsonl" in other.contents
+    quiet(one, other)
+
+
+def test_a_project_without_a_commit_has_no_name_elsewhere(tmp_path: Path, run: Run) -> None:
+    alone = Coder(tmp_path / "c", World(tmp_path / "c" / "code", run))
+    alone.project.mkdir(parents=True)
+    alone.say(S, "hello", 1)
+    bare = make_bare(tmp_path / "remote.git")
+    assert "no other machine knows this store" in alone.run("remote", "add", str(bare), code=4).output

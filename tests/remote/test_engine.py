@@ -1,0 +1,130 @@
+"""The interface of an engine, with a second implementation: a sync needs no git."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.adapters.roots import Roots
+from reconcile.model.policy import Policy
+from reconcile.remote.engine import RemoteEngine, Swap
+from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.place import RemotePlace
+from reconcile.remote.sync import Lock, Report, Sync, open_session
+from tests.support.projects.machines import Machine, make_bare, make_machine
+from tests.support.projects.world import LONG_AGO, SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+A = 17528832000
+
+
+class Host:
+    """What an engine in memory shares with others: commits with their parents and trees, contents, and the tip."""
+
+    def __init__(self) -> None:
+        self.newest: str | None = None
+        self.commits: dict[str, tuple[str | None, dict[str, str]]] = {}
+        self.contents: dict[str, bytes] = {}
+
+
+class MemoryEngine:
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def tip(self) -> str | None:
+        return self.host.newest
+
+    def contains(self, commit: str, earlier: str) -> bool:
+        at: str | None = commit
+        while at is not None and at != earlier:
+            at = self.host.commits[at][0] if at in self.host.commits else None
+        return at is not None
+
+    def tree(self, commit: str) -> dict[str, str]:
+        return self.host.commits[commit][1]
+
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        return ((name, self.host.contents[name]) for name in names)
+
+    def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
+        before = {} if parent is None else self.host.commits[parent][1]
+        gone = tuple(f"{path}/" for path in removes)
+        tree = {path: name for path, name in before.items() if path not in removes and not path.startswith(gone)}
+        for path, content in edits.items():
+            tree[path] = hashlib.sha256(content).hexdigest()
+            self.host.contents[tree[path]] = content
+        commit = hashlib.sha256(repr((parent, sorted(tree.items()))).encode()).hexdigest()
+        self.host.commits[commit] = parent, tree
+        return commit
+
+    def swap(self, expected: str | None, commit: str) -> Swap:
+        if self.host.newest != expected:
+            return Swap.LOST
+        self.host.newest = commit
+        return Swap.WON
+
+
+@pytest.fixture(params=["memory", "git"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> RemoteEngine:
+    if request.param == "memory":
+        return MemoryEngine(Host())
+    return GitEngine(str(make_bare(tmp_path / "r.git")), "refs/reconcile/x", str(tmp_path / "mirror"))
+
+
+def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
+    assert engine.tip() is None
+    first = engine.write(None, {"a/b": b"1", 'odd "name"\\': b"2", "c": b""}, ())
+    assert engine.tip() is None
+    assert engine.swap(None, first) is Swap.WON
+    assert engine.tip() == first
+    names = engine.tree(first)
+    assert {path: dict(engine.read([name]))[name] for path, name in names.items()} == {
+        "a/b": b"1",
+        'odd "name"\\': b"2",
+        "c": b"",
+    }
+    second = engine.write(first, {"d": b"3"}, ["a", "c"])
+    assert set(engine.tree(second)) == {'odd "name"\\', "d"}
+    assert engine.swap(first, second) is Swap.WON
+    assert engine.contains(second, first)
+    assert not engine.contains(first, second)
+
+
+def test_a_stale_swap_is_lost(engine: RemoteEngine) -> None:
+    first = engine.write(None, {"a": b"1"}, ())
+    assert engine.swap(None, first) is Swap.WON
+    assert engine.swap(None, engine.write(None, {"a": b"2"}, ())) is Swap.LOST
+    assert engine.tip() == first
+
+
+def sync(machine: Machine, host: Host) -> Report:
+    with machine.at_work():
+        silo, jp = machine.store.parent, machine.project / ".jp"
+        roots = Roots("jp", str(jp), str(machine.project), str(silo), True, "ab1cd", "", "jp-ab1cd")  # noqa: FBT003
+        state = machine.state
+        place = RemotePlace("memory", "memory", "", str(state / "remotes" / "memory"))
+        with open_session(roots, place, str(state), place.tree, ignore=(), dry=False) as session:
+            lock = Lock("a test", 0, lambda _who: None)
+            return Sync(session, "memory", MemoryEngine(host), "jp-ab1cd", Policy(), lock).run()
+
+
+def test_two_machines_without_git(tmp_path: Path, run: Run) -> None:
+    host = Host()
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    one.write(A)
+    assert len(sync(one, host).sent) == 1
+    assert len(sync(other, host).taken) == 1
+    one.append(A, 1, "b", LONG_AGO + SECOND)
+    other.append(A, 1, "c", LONG_AGO + 2 * SECOND)
+    sync(one, host)
+    assert len(sync(other, host).forked) == 1
+    sync(one, host)
+    assert one.contents == other.contents
+    assert not sync(other, host).taken

@@ -1,0 +1,291 @@
+"""Two and three machines that share a store through a bare repository, with the real git."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.projects.machines import Machine, git, make_bare, make_machine
+from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+REF = "refs/reconcile/jp-ab1cd"
+A, B, C = 17528832000, 17528832010, 17528832020
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    return make_bare(tmp_path / "remote.git")
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, run: Run, bare: Path) -> Machine:
+    machine = make_machine(tmp_path / "laptop", run)
+    for number in (A, B, C):
+        machine.write(number)
+    machine.run("remote", "add", str(bare))
+    return machine
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> Machine:
+    laptop.sync()
+    machine = make_machine(tmp_path / "desktop", run)
+    machine.sync(str(bare))
+    return machine
+
+
+def ids(found: list[dict[str, str]]) -> list[str]:
+    return [entry["id"] for entry in found]
+
+
+def quiet(*machines: Machine) -> None:
+    """Two rounds, the second of which has nothing to do anywhere; all have the same then."""
+    for machine in machines:
+        machine.sync()
+    for machine in machines:
+        found = machine.sync()
+        assert not any(found[key] for key in ("sent", "taken", "forked", "removed_here", "removed_there", "held")), (
+            found
+        )
+    assert all(machine.contents == machines[0].contents for machine in machines)
+
+
+def test_adding_a_remote_sends_nothing(laptop: Machine, bare: Path) -> None:
+    assert git(bare, "for-each-ref") == ""
+    assert "never" in laptop.run("remote").output
+
+
+def test_a_dry_run_shows_what_would_be_sent_and_writes_nothing(laptop: Machine, bare: Path) -> None:
+    before = laptop.contents
+    assert len(laptop.sync("--dry-run")["sent"]) == 3
+    assert git(bare, "for-each-ref") == ""
+    assert laptop.contents == before
+
+
+def test_a_new_machine_gets_everything_with_its_times(laptop: Machine, desktop: Machine) -> None:
+    assert desktop.contents == laptop.contents
+    path = desktop.directory(A) / "events.json"
+    assert path.stat().st_mtime_ns == (laptop.directory(A) / "events.json").stat().st_mtime_ns
+    quiet(laptop, desktop)
+
+
+def test_events_travel(laptop: Machine, desktop: Machine) -> None:
+    desktop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
+    assert ids(desktop.sync()["sent"]) == [f"jp-c{A}"]
+    assert ids(laptop.sync()["taken"]) == [f"jp-c{A}"]
+    assert laptop.events(A) == 5
+    quiet(laptop, desktop)
+
+
+def test_events_travel_although_the_shorter_stream_has_a_newer_time(laptop: Machine, desktop: Machine) -> None:
+    laptop.append(A, 2, "b", LONG_AGO - 60 * SECOND)
+    laptop.sync()
+    desktop.sync()
+    assert desktop.events(A) == 5
+    quiet(laptop, desktop)
+
+
+def test_a_private_conversation_is_sent_and_stays_private(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    laptop.sync()
+    desktop.sync()
+    assert json.loads(desktop.run("ls", "--json").stdout)
+    assert "local" in desktop.run("status", str(A)).output
+    desktop.run("project", str(B), "--yes")
+    assert not list((desktop.project / ".jp").rglob(f"{A}*"))
+    desktop.run("project", str(A), "--yes")
+    desktop.sync()
+    laptop.sync()
+    assert "local: not copied" not in laptop.run("status", str(A)).output
+    quiet(laptop, desktop)
+
+
+def test_a_private_conversation_of_a_new_machine_stays_private_there(
+    tmp_path: Path, run: Run, bare: Path, laptop: Machine
+) -> None:
+    laptop.run("local", str(A))
+    laptop.sync()
+    desktop = make_machine(tmp_path / "desktop", run)
+    desktop.sync(str(bare))
+    assert "local: not copied" in desktop.run("status", str(A)).output
+
+
+def test_both_continue_one_conversation(laptop: Machine, desktop: Machine) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
+    desktop.append(A, 1, "c", LONG_AGO + 120 * SECOND)
+    assert not laptop.sync()["forked"]
+    assert len(desktop.sync()["forked"]) == 1
+    taken = laptop.sync()["taken"]
+    assert len(taken) == 2
+    assert sum(1 for _ in laptop.store.glob("*/events.json")) == 4
+    quiet(laptop, desktop)
+    assert sum(1 for _ in desktop.store.glob("*/events.json")) == 4
+
+
+def test_a_fork_of_a_private_conversation_is_private(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    quiet(laptop, desktop)
+    laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
+    desktop.append(A, 1, "c", LONG_AGO + 120 * SECOND)
+    laptop.sync()
+    (fork,) = ids(desktop.sync()["forked"])
+    laptop.sync()
+    for machine in (laptop, desktop):
+        assert "local: not copied" in machine.run("status", fork).output
+
+
+def test_metadata_is_merged_by_key(laptop: Machine, desktop: Machine) -> None:
+    set_key(laptop.directory(A), "one", 1, LONG_AGO + 60 * SECOND)
+    set_key(desktop.directory(A), "two", 2, LONG_AGO + 120 * SECOND)
+    laptop.sync()
+    desktop.sync()
+    quiet(laptop, desktop)
+    found = json.loads((laptop.directory(A) / "metadata.json").read_bytes())
+    assert (found["one"], found["two"]) == (1, 2)
+
+
+def test_a_new_title_and_an_archived_conversation_travel(laptop: Machine, desktop: Machine) -> None:
+    set_key(laptop.directory(A), "title", "Another", LONG_AGO + 60 * SECOND)
+    laptop.run()
+    archive = laptop.store / ".archive"
+    archive.mkdir()
+    laptop.directory(B).rename(archive / laptop.directory(B).name)
+    laptop.sync()
+    desktop.sync()
+    assert desktop.directory(B).parent.name == ".archive"
+    quiet(laptop, desktop)
+
+
+def test_an_archived_conversation_reaches_a_new_machine(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> None:
+    (laptop.store / ".archive").mkdir()
+    laptop.directory(B).rename(laptop.store / ".archive" / laptop.directory(B).name)
+    laptop.sync()
+    desktop = make_machine(tmp_path / "desktop", run)
+    desktop.sync(str(bare))
+    assert desktop.directory(B).parent.name == ".archive"
+    quiet(laptop, desktop)
+
+
+def test_a_removal_travels_and_can_be_restored(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("rm", str(A), "--yes")
+    assert ids(laptop.sync()["removed_there"]) == [f"jp-c{A}"]
+    assert ids(desktop.sync()["removed_here"]) == [f"jp-c{A}"]
+    assert not list(desktop.store.glob(f"{A}*"))
+    quiet(laptop, desktop)
+    said = desktop.run("restore", f"jp-c{A}", code=2).output
+    desktop.run("restore", next(word for word in said.split() if "@" in word))
+    desktop.sync()
+    laptop.sync()
+    assert laptop.events(A) == 3
+    quiet(laptop, desktop)
+
+
+def test_an_edit_since_then_wins_over_a_removal(laptop: Machine, desktop: Machine) -> None:
+    desktop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    assert not desktop.sync()["removed_here"]
+    laptop.sync()
+    assert laptop.events(A) == desktop.events(A) == 4
+    quiet(laptop, desktop)
+
+
+def test_a_removal_after_an_edit_that_has_not_arrived_yet(laptop: Machine, desktop: Machine) -> None:
+    desktop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    desktop.sync()
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    assert laptop.events(A) == 4
+    quiet(laptop, desktop)
+
+
+def test_many_removals_at_once_are_held(laptop: Machine, desktop: Machine) -> None:
+    more = [17528833000 + n for n in range(6)]
+    for number in more:
+        laptop.write(number)
+    quiet(laptop, desktop)
+    for number in more:
+        shutil.rmtree(laptop.directory(number))
+    found = laptop.sync(code=4)
+    assert "9" in found["held"][0]
+    assert not found["removed_there"]
+    laptop.sync("--allow-bulk-removal")
+    for _ in range(2):
+        assert not desktop.sync(code=4)["removed_here"]
+    assert len(desktop.sync("--allow-bulk-removal")["removed_here"]) == 6
+    quiet(laptop, desktop)
+
+
+def test_a_store_that_was_lost_is_filled_again(laptop: Machine, desktop: Machine) -> None:
+    shutil.rmtree(laptop.store)
+    laptop.store.mkdir()
+    found = laptop.sync()
+    assert len(found["taken"]) == 3
+    assert not found["removed_there"]
+    quiet(laptop, desktop)
+
+
+def test_an_undo_travels(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("project", str(A), "--yes")
+    (path,) = (laptop.project / ".jp" / "conversations").glob(f"{A}*")
+    append(path, 2, "b", LONG_AGO + 60 * SECOND)
+    laptop.run()
+    quiet(laptop, desktop)
+    assert desktop.events(A) == 5
+    laptop.run("undo", "--yes")
+    assert laptop.events(A) == 3
+    laptop.sync()
+    desktop.sync()
+    assert desktop.events(A) == 3
+    quiet(laptop, desktop)
+
+
+def test_only_some_conversations(laptop: Machine, bare: Path) -> None:
+    assert ids(laptop.sync("--only", f"jp-c{A}")["sent"]) == [f"jp-c{A}"]
+    assert len(laptop.sync()["sent"]) == 2
+
+
+def test_three_machines(tmp_path: Path, run: Run, bare: Path, laptop: Machine, desktop: Machine) -> None:
+    server = make_machine(tmp_path / "server", run)
+    server.sync(str(bare))
+    for at, (machine, voice) in enumerate(((laptop, "b"), (desktop, "c"), (server, "d")), 1):
+        machine.append(A, 1, voice, LONG_AGO + at * SECOND)
+        machine.write(B + at)
+    for machine in (laptop, desktop, server, laptop, desktop):
+        machine.sync()
+    quiet(laptop, desktop, server)
+    assert sum(1 for _ in laptop.store.glob("*/events.json")) == 3 + 3 + 2
+
+
+def test_a_large_stream_is_sent_in_pieces(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    set_key(laptop.directory(A), "title", "talk", LONG_AGO)
+    stream = [
+        {"timestamp": f"2026-01-01T00:{n // 60:02}:{n % 60:02}Z", "type": "chat_request", "content": "x" * 1000}
+        for n in range(3000)
+    ]
+    (laptop.directory(A) / "events.json").write_text(json.dumps(stream))
+    quiet(laptop, desktop)
+    names = git(bare, "ls-tree", "-r", "--name-only", REF).splitlines()
+    assert sum(f"jp-c{A}/e/" in name for name in names) == 4
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    quiet(laptop, desktop)
+    (laptop.directory(A) / "events.json").write_text(json.dumps(stream[:100]))
+    quiet(laptop, desktop)
+
+
+def test_status_says_how_much_there_is_to_send(laptop: Machine) -> None:
+    assert "remote origin: 3 to send, never synced" in laptop.run("status").output
+    laptop.run("local", str(C))
+    laptop.sync()
+    assert "remote origin: 0 to send, last contact 20" in laptop.run("status").output
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.run("rm", str(B), "--yes")
+    assert "remote origin: 2 to send" in laptop.run("status").output

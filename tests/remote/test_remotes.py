@@ -1,0 +1,345 @@
+"""Remotes that are refused, or that have changed behind the back of a machine; and pushes that were interrupted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from reconcile.remote.engine import Swap
+from reconcile.remote.git_engine import GitEngine
+from tests.support.projects.machines import Machine, git, make_bare, make_machine
+from tests.support.projects.world import LONG_AGO, SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+REF = "refs/reconcile/jp-ab1cd"
+A, B, C = 17528832000, 17528832010, 17528832020
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    return make_bare(tmp_path / "remote.git")
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, run: Run, bare: Path) -> Machine:
+    machine = make_machine(tmp_path / "laptop", run)
+    for number in (A, B, C):
+        machine.write(number)
+    machine.sync(str(bare))
+    return machine
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> Machine:
+    machine = make_machine(tmp_path / "desktop", run)
+    machine.sync(str(bare))
+    return machine
+
+
+def refused(machine: Machine, *args: str, code: int = 4) -> str:
+    return machine.run(*args, code=code).output
+
+
+# Addresses
+
+
+@pytest.mark.parametrize("url", ["--upload-pack=touch x", "ext::sh -c 'touch x'", "a::b", "a\nb"])
+def test_an_address_that_runs_a_program_is_refused(laptop: Machine, url: str) -> None:
+    assert "no address that is taken" in refused(laptop, "remote", "add", "--", url)
+
+
+def test_the_projects_own_remote_is_refused(laptop: Machine, tmp_path: Path) -> None:
+    origin = make_bare(tmp_path / "origin.git")
+    git(laptop.project, "init", "--quiet")
+    git(laptop.project, "remote", "add", "upstream", str(origin))
+    for url in (str(origin), f"file://{origin}", f"{origin}/", str(laptop.project)):
+        assert "private conversations would be sent" in refused(laptop, "remote", "add", url)
+    git(laptop.project, "remote", "set-url", "upstream", "git@example.org:me/code.git")
+    for url in ("ssh://git@example.org/me/code", "https://example.org/me/code.git"):
+        assert "private conversations would be sent" in refused(laptop, "remote", "add", url)
+
+
+def test_an_address_without_a_repository_is_refused(laptop: Machine, tmp_path: Path) -> None:
+    assert "can't write to it" in refused(laptop, "remote", "add", str(tmp_path / "nothing.git"))
+    assert not (laptop.state / "remotes" / "remote2").exists()
+
+
+def test_a_host_that_takes_every_write_is_refused(
+    laptop: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push = GitEngine._push
+    monkeypatch.setattr(GitEngine, "_push", lambda self, expected, what: push(self, *_forced(self, expected, what)))
+    another = make_bare(tmp_path / "another.git")
+    assert "did not refuse" in refused(laptop, "remote", "add", str(another))
+
+
+def _forced(engine: GitEngine, expected: str, what: str) -> tuple[str, str]:
+    newest = engine._newest() or ""
+    return newest, what if not expected or not newest else f"+{what}"
+
+
+def test_a_project_cannot_name_a_remote(laptop: Machine, desktop: Machine, tmp_path: Path) -> None:
+    (desktop.project / "reconcile.toml").write_text('remote = "ext::sh"\n')
+    (desktop.project / ".jp" / "remotes").mkdir()
+    assert desktop.run("remote").output.count("remote.git") == 1
+
+
+# Remotes that have changed
+
+
+def test_a_remote_that_was_set_back_is_filled_again(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    before = git(bare, "rev-parse", REF)
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.run("rm", str(B), "--yes")
+    laptop.sync()
+    git(bare, "update-ref", REF, before)
+    laptop.append(C, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    assert laptop.events(A) == 5
+    desktop.sync()
+    assert desktop.contents == laptop.contents
+
+
+@pytest.mark.parametrize("change", ["emptied", "replaced", "unrelated"])
+def test_another_remote_at_the_address_is_held(
+    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run, change: str
+) -> None:
+    if change == "emptied":
+        git(bare, "update-ref", "-d", REF)
+    else:
+        shutil.rmtree(bare)
+        make_bare(bare)
+        third = make_machine(tmp_path / "third", run)
+        third.write(A + 5)
+        third.sync(str(bare))
+    if change == "unrelated":
+        shutil.rmtree(laptop.state / "remotes" / "origin" / "mirror")
+    before = laptop.contents
+    assert "another history" in refused(laptop, "sync")
+    assert laptop.contents == before
+    laptop.run("remote", "remove", "origin")
+    laptop.sync(str(bare))
+    assert before.items() <= laptop.contents.items()
+    desktop.run("remote", "remove", "origin")
+    desktop.sync(str(bare))
+    assert desktop.contents == laptop.contents
+
+
+def test_a_newer_format_is_refused(laptop: Machine, bare: Path) -> None:
+    rewrite(bare, {"format": json.dumps({"version": 2, "store": "jp-ab1cd", "id": "x"}).encode()})
+    assert "update reconcile" in refused(laptop, "sync")
+
+
+def test_the_store_of_another_project_is_refused(laptop: Machine, bare: Path) -> None:
+    rewrite(bare, {"format": json.dumps({"version": 1, "store": "jp-zzzzz", "id": "x"}).encode()})
+    assert "is about jp-zzzzz" in refused(laptop, "sync")
+
+
+def rewrite(bare: Path, files: dict[str, bytes], mode: str = "100644") -> None:
+    """Commit files on the remote's tip, whatever their names; git itself may refuse some."""
+    stream = [f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nfrom {REF}^0\n".encode()]
+    for path, content in files.items():
+        stream += [f'M {mode} inline "{path}"\ndata {len(content)}\n'.encode(), content, b"\n"]
+    git(bare, "fast-import", "--quiet", "--force", stdin=b"".join(stream))
+
+
+def record(number: int, name: str, file: str, content: bytes = b"{}") -> dict[str, bytes]:
+    top = f"c/{str(number)[-2:]}/{str(number)[-4:-2]}/jp-c{number}"
+    described = {"digest": "0" * 32, "size": len(content), "mtime_ns": 1}
+    found = {"id": f"jp-c{number}", "name": name, "files": {file: described}}
+    slot = {"metadata.json": "m", "events.json": "e"}.get(file, f"x/{file}")
+    return {f"{top}/r": json.dumps(found).encode(), f"{top}/{slot}": content}
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("../17528839990-x", "metadata.json"),
+        ("17528839990-x/../../y", "metadata.json"),
+        ("17528839990-x", "a/../../../evil"),
+        ("17528839990-x", ".git/config"),
+        ("17528839990-x", "/etc/x"),
+        ("17528839991-x", "metadata.json"),
+        ("", "metadata.json"),
+        ("17528839990-" + "x" * 300, "metadata.json"),
+        ("17528839990-x", "metadata.json"),
+    ],
+    ids=["above", "dots", "above-file", "git", "absolute", "other-id", "empty", "long", "wrong-digest"],
+)
+def test_a_hostile_record_is_left_out(laptop: Machine, bare: Path, name: str, file: str) -> None:
+    files = record(17528839990, name, file)
+    rewrite(
+        bare,
+        {
+            path: content
+            for path, content in files.items()
+            if path.endswith("/r") or (".." not in path and ".git" not in path and "//" not in path)
+        },
+    )
+    before = laptop.contents
+    found = laptop.sync(code=4)
+    assert "17528839990" in found["held"][0]
+    assert laptop.contents == before
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    assert len(laptop.sync(code=4)["sent"]) == 1
+    assert "jp-c17528839990/r" in git(bare, "ls-tree", "-r", "--name-only", REF)
+
+
+def test_a_record_of_any_size_is_left_out(laptop: Machine, bare: Path) -> None:
+    files = record(17528839990, "17528839990-x", "metadata.json")
+    (name,) = (path for path in files if path.endswith("/r"))
+    files[name] = files[name].replace(b'"size": 2', b'"size": 9000000000000000000')
+    rewrite(bare, files)
+    assert "larger" in laptop.sync(code=4)["held"][0]
+
+
+@pytest.mark.parametrize("mode", ["120000", "100755"])
+def test_a_tree_with_another_mode_is_refused(laptop: Machine, bare: Path, mode: str) -> None:
+    rewrite(bare, {"c/x": b"/etc/passwd"}, mode)
+    before = laptop.contents
+    assert f"has the mode {mode}" in refused(laptop, "sync")
+    assert laptop.contents == before
+
+
+def test_a_tree_that_git_refuses_moves_nothing(laptop: Machine, bare: Path) -> None:
+    blob = git(bare, "hash-object", "-w", "--stdin", stdin=b"x")
+    tree = git(
+        bare, "hash-object", "-w", "-t", "tree", "--literally", "--stdin", stdin=b"100644 ..\0" + bytes.fromhex(blob)
+    )
+    commit = git(bare, "commit-tree", tree, "-p", REF, "-m", "x")
+    git(bare, "update-ref", REF, commit)
+    before = laptop.contents
+    assert "can't fetch" in refused(laptop, "sync", code=1)
+    assert laptop.contents == before
+
+
+# Races and interruptions
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+def die(*_: object) -> NoReturn:
+    raise Killed
+
+
+def after(real: Callable[..., object]) -> Callable[..., object]:
+    def done(*args: object) -> NoReturn:
+        real(*args)
+        raise Killed
+
+    return done
+
+
+def test_a_race_that_is_lost_begins_again(laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    swap, races = GitEngine.swap, iter(range(2))
+
+    def late(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if str(desktop.home) in self.mirror and next(races, None) is not None:
+            laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+            laptop.sync()
+        return swap(self, expected, commit)
+
+    monkeypatch.setattr(GitEngine, "swap", late)
+    desktop.append(A, 1, "c", LONG_AGO + 30 * SECOND)
+    found = desktop.sync()
+    assert len(found["forked"]) == 1
+    monkeypatch.undo()
+    laptop.sync()
+    assert not desktop.sync()["taken"]
+    assert desktop.contents == laptop.contents
+    assert sum(1 for _ in laptop.store.glob("*/events.json")) == 4
+
+
+@pytest.mark.parametrize("moment", ["written", "before", "after", "noted"])
+@pytest.mark.parametrize("other", [False, True], ids=["alone", "another"])
+def test_a_push_that_was_killed(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch, moment: str, other: bool
+) -> None:
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.run("rm", str(B), "--yes")
+    with monkeypatch.context() as patch:
+        if moment == "written":
+            patch.setattr(GitEngine, "write", after(GitEngine.write))
+        elif moment == "before":
+            patch.setattr(GitEngine, "swap", die)
+        elif moment == "after":
+            patch.setattr(GitEngine, "swap", after(GitEngine.swap))
+        else:
+            patch.setattr("reconcile.remote.sync.Sync._won", die)
+        with pytest.raises(Killed), laptop.at_work():
+            laptop.world.run("--workspace", laptop.project, "sync")
+    if other:
+        desktop.append(A, 2, "c", LONG_AGO + 30 * SECOND)
+        desktop.append(C, 1, "c", LONG_AGO + 30 * SECOND)
+        desktop.sync()
+    else:
+        laptop.append(A, 1, "d", LONG_AGO + 90 * SECOND)
+    for machine in (laptop, desktop, laptop, desktop):
+        machine.sync()
+    assert laptop.contents == desktop.contents
+    assert not list(laptop.store.glob(f"{B}*"))
+    assert sum(1 for _ in laptop.store.glob("*/events.json")) == (3 if other else 2)
+    assert not desktop.sync()["sent"]
+
+
+def test_no_answer_to_a_push_is_told_by_the_next_sync(laptop: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    with monkeypatch.context() as patch:
+        swap = GitEngine.swap
+        patch.setattr(GitEngine, "swap", lambda *args: (swap(*args), Swap.UNKNOWN)[1])
+        assert "it may have it, or not" in refused(laptop, "sync")
+    found = laptop.sync()
+    assert not found["sent"]
+    assert not found["taken"]
+
+
+def test_an_unreachable_remote_changes_nothing(laptop: Machine, bare: Path) -> None:
+    bare.rename(bare.with_name("away"))
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    assert "can't read it" in refused(laptop, "sync", code=1)
+    bare.with_name("away").rename(bare)
+    assert len(laptop.sync()["sent"]) == 1
+
+
+@pytest.mark.parametrize("lost", ["mirror", "tree"])
+def test_a_cache_that_was_lost_is_made_again(laptop: Machine, desktop: Machine, lost: str) -> None:
+    shutil.rmtree(laptop.state / "remotes" / "origin" / lost)
+    desktop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    desktop.sync()
+    laptop.sync()
+    assert laptop.contents == desktop.contents
+
+
+def test_a_cache_that_was_changed_says_nothing(laptop: Machine, desktop: Machine) -> None:
+    for path in (laptop.state / "remotes" / "origin" / "tree").rglob("events.json"):
+        path.write_text("[]")
+    found = laptop.sync()
+    assert not found["sent"]
+    assert not found["taken"]
+
+
+def test_a_wrong_clock_wins_no_conflict_for_ever(laptop: Machine, desktop: Machine) -> None:
+    laptop.append(A, 1, "b", 4_000_000_000 * SECOND)
+    laptop.sync()
+    desktop.sync()
+    assert (desktop.directory(A) / "events.json").stat().st_mtime_ns < 3_900_000_000 * SECOND
+
+
+def test_a_run_of_the_checkout_leaves_the_remote_alone(laptop: Machine, desktop: Machine) -> None:
+    laptop.run()
+    assert "mirror" not in laptop.run("checkouts").output
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.sync()
+    desktop.sync()
+    assert "remote origin" in desktop.run("log").output
+    assert "no run to undo here" in desktop.run("undo", "--dry-run", code=2).output

@@ -1,0 +1,113 @@
+"""Several machines of one user, each with a home and a checkout of its own, and a bare repository that they share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from tests.support.projects.world import LONG_AGO, World, append, events, listing, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from click.testing import Result
+
+    from tests.conftest import Run
+
+HOMES = {
+    "HOME": "",
+    "JP_USER_DATA_DIR": "jp",
+    "XDG_CACHE_HOME": "cache",
+    "XDG_CONFIG_HOME": "config",
+    "XDG_DATA_HOME": "data",
+    "XDG_RUNTIME_DIR": "runtime",
+    "XDG_STATE_HOME": "state",
+}
+
+
+class Machine(Struct, frozen=True):
+    home: Path
+    world: World
+
+    @property
+    def project(self) -> Path:
+        return self.world.project
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {name: str(self.home / below) for name, below in HOMES.items()}
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        before = {name: os.environ.get(name) for name in HOMES}
+        os.environ.update(self.environment)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name)
+                else:
+                    os.environ[name] = value
+
+    def run(self, *args: str, code: int = 0) -> Result:
+        with self.at_work():
+            result = self.world.run("--workspace", self.project, *args)
+        assert result.exit_code == code, f"exit code {result.exit_code}\n{result.output}"
+        return result
+
+    def sync(self, *args: str, code: int = 0) -> dict[str, Any]:
+        found = json.loads(self.run("sync", "--json", *args, code=code).stdout)
+        assert isinstance(found, dict)
+        return found
+
+    @property
+    def store(self) -> Path:
+        """The silo of the checkout, as the machine's own environment names it."""
+        (found,) = (self.home / "jp").glob("workspace/*")
+        return found / "conversations"
+
+    @property
+    def state(self) -> Path:
+        return self.home / "data" / "reconcile" / "jp-ab1cd"
+
+    def write(self, number: int, count: int = 3, title: str | None = None) -> Path:
+        directory = self.store / f"{number}-{title or 'talk'}"
+        return write_conversation(directory, title or "talk", events(count), mtime_ns=LONG_AGO)
+
+    def directory(self, number: int) -> Path:
+        (found,) = [path for path in self.store.rglob(f"{number}*") if path.is_dir()]
+        return found
+
+    def append(self, number: int, count: int, voice: str, mtime_ns: int) -> None:
+        append(self.directory(number), count, voice, mtime_ns)
+
+    def events(self, number: int) -> int:
+        return len(json.loads((self.directory(number) / "events.json").read_bytes()))
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        return {path: content for path, (content, _) in listing(self.store).items()}
+
+
+def make_machine(path: Path, run: Run) -> Machine:
+    """Make a machine with a checkout of one project, and JP's store of it."""
+    machine = Machine(path, make_project(path / "project", run))
+    (path / "jp" / "workspace" / "project-ab1cd" / "conversations").mkdir(parents=True)
+    return machine
+
+
+def make_bare(path: Path) -> Path:
+    subprocess.run(["git", "init", "--quiet", "--bare", str(path)], check=True)
+    return path
+
+
+def git(repository: Path, *args: str, stdin: bytes = b"") -> str:
+    done = subprocess.run(["git", "-C", str(repository), *args], input=stdin, capture_output=True, check=True)
+    return done.stdout.decode().strip()
