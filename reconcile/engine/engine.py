@@ -419,13 +419,21 @@ class Engine:
         return outcome
 
     def save(self, pass_: Pass, outcome: Outcome) -> None:
-        """Save the index after a pass for the next process; only its rows if that process needs a full scan."""
-        from reconcile.engine.saved_index import save  # here: a dry run saves nothing
+        """Save the index after a pass for the next process; only its rows if that process needs a full scan.
+
+        Of a format with fixed places, only what needs nothing: if something changes, the next process scans all.
+        """
+        from reconcile.engine.saved_index import save, save_quiet  # here: a dry run saves nothing
 
         baseline, self._baseline = self._baseline, None
-        if self.session.format.places is None and self.is_resumable:
+        places = self.session.format.places
+        if not self.is_resumable or (places is not None and places.has_derived):
+            self.save_rows()
+        elif places is None:
             plan, due = self._plan_of_everything(pass_, baseline, outcome.known_clean)
             save(self.session, self.known, plan, due, self.index, is_quiet=outcome.run is None)
+        elif outcome.run is None and pass_.plan.quiet and pass_.plan.policy.is_plain:
+            save_quiet(self.session, self.known, pass_.plan)
         else:
             self.save_rows()
 

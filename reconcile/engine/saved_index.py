@@ -23,7 +23,7 @@ from reconcile.planning.incremental.ancestry import Ancestry
 from reconcile.planning.incremental.scope import ORDINARY, SnapshotIndex
 from reconcile.planning.incremental.side_index import SideIndex
 from reconcile.planning.rules.guards import Whole
-from reconcile.state.directory import generation
+from reconcile.state.directory import Generation, generation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -116,8 +116,7 @@ def save(
     the next run needs a full scan, and nothing if the file has all of it already.
     """
     left = tuple(sorted(due))
-    all_ids = chain.from_iterable(side.conversations() for side in known.sides.values())
-    has_more = bool(session.state.lost()) or not all(map(plan.counted.__contains__, all_ids))
+    has_more = _has_more(session, known, plan)
     if (
         before is not None
         and before.is_unchanged
@@ -146,16 +145,36 @@ def save(
         dict(plan.counted),
         incomplete,
     )
-    summary = Summary(
+    summary = _summary(session, plan, mark, left, has_more=has_more)
+    session.scanner.save(summary, status if before is None else status.since(before.status))
+
+
+def save_quiet(session: Session, known: SnapshotIndex, plan: Plan) -> None:
+    """Save the index after a pass that has found nothing to do, with its answer, and without what a rescan needs."""
+    session.state.checkpoint()
+    mark = generation(session.directory)
+    incomplete = any(_incomplete(session, side) for side in known.sides.values())
+    if mark is None or incomplete or not _is_resumable(session, known, plan):
+        session.scanner.save()
+        return
+    session.scanner.save(_summary(session, plan, mark, (), has_more=_has_more(session, known, plan)))
+
+
+def _has_more(session: Session, known: SnapshotIndex, plan: Plan) -> bool:
+    all_ids = chain.from_iterable(side.conversations() for side in known.sides.values())
+    return bool(session.state.lost()) or not all(map(plan.counted.__contains__, all_ids))
+
+
+def _summary(session: Session, plan: Plan, mark: Generation, due: tuple[str, ...], *, has_more: bool) -> Summary:
+    return Summary(
         request_key(session.roots, plan.policy, session.ignore),
         mark,
         session.now_ns(),
         (session.roots.store_conversations, session.roots.workspace_conversations),
         answer_of(plan, besides=has_more),
-        left,
+        due,
         (session.scanner.stat_table(Side.STORE), session.scanner.stat_table(Side.WORKSPACE)),
     )
-    session.scanner.save(summary, status if before is None else status.since(before.status))
 
 
 def _is_resumable(session: Session, known: SnapshotIndex, plan: Plan) -> bool:

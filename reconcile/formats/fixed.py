@@ -211,6 +211,11 @@ class FixedPlaces(ABC):
         """Return None: there is no lock, unless a format overrides this."""
         return None
 
+    @property
+    def has_derived(self) -> bool:
+        """False, unless a format overrides this."""
+        return False
+
     def is_derived(self, conversation: str) -> bool:  # noqa: ARG002
         """Return False: no record is derived, unless a format overrides this."""
         return False

@@ -201,7 +201,8 @@ class IndexFile:
     def save(self, indexes: Sequence[Index], summary: Summary | None = None, status: Status | None = None) -> None:
         """Save the rows of both sides, and with them the summary and the status that a run ends with.
 
-        Without these, the next run can't go on from here. Only changes are saved where all parts are of the same file
+        Without a summary, the next run can't tell that nothing has changed, and without a status, it can't rescan only
+        changes. Only changes are saved where all parts are of the same file
         of everything, and few entries of each have changed. A failure is ignored: more is read next time.
         """
         import contextlib
@@ -209,9 +210,12 @@ class IndexFile:
         if not self._checkout:
             return
         bases, are_few = {index.base for index in indexes}, all(index.rows.is_compact(SHARE) for index in indexes)
-        if summary is not None and status is not None:
-            bases |= {status.base, *(table.base for table in summary.tables)}
-            are_few = are_few and status.is_compact(SHARE) and all(table.is_compact(SHARE) for table in summary.tables)
+        if summary is not None:
+            bases |= {table.base for table in summary.tables}
+            are_few = are_few and all(table.is_compact(SHARE) for table in summary.tables)
+        if status is not None:
+            bases.add(status.base)
+            are_few = are_few and status.is_compact(SHARE)
         (base, *others) = bases
         with contextlib.suppress(OSError):
             if base and not others and are_few:

@@ -119,6 +119,10 @@ class Places(Protocol):
     def entry(self, path: str, *, directory: bool) -> Entry:
         """Return the kind of the entry at a path below the root."""
 
+    @property
+    def has_derived(self) -> bool:
+        """Whether a workspace has data that is derived from the records, which a run keeps up to date (`mend`)."""
+
     def is_derived(self, conversation: str) -> bool:
         """Return whether a record is derived from the others: each workspace has its own then, and the store none."""
 

@@ -280,10 +280,11 @@ def test_without_hard_links_the_file_is_replaced(sides: Sides, session: Path, mo
 def test_a_file_of_the_store_that_was_changed_by_hand_is_read(sides: Sides, session: Path) -> None:
     stored = sides.store / session.name
     rewrite(stored, 0, b" ")
-    changed = stored.read_bytes()
+    changed = stored.read_bytes()[:20]
     add(session, LINE % b"one")
     sides.reconcile()
-    assert changed in carried(sides.store).values()
+    # The older one is the fork, with another id; both may be of the same tick of the clock.
+    assert any(content.startswith(changed) for content in carried(sides.store).values())
     assert any(content.endswith(LINE % b"one") for content in carried(sides.store).values())
 
 

@@ -117,6 +117,11 @@ class ClaudesidianFormat(FixedPlaces):
             case _:
                 return super().loses(conversation, before, after)
 
+    @property
+    def has_derived(self) -> bool:
+        """True: see `mend`."""
+        return True
+
     def mend(
         self, inputs: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[DerivedRepair, ...]:

@@ -146,6 +146,11 @@ class LeslieFormat(FixedPlaces):
         """Return why nothing may be written in the workspace now, in words (`LeslieTree.busy`)."""
         return inputs.busy if isinstance(inputs, LeslieTree) else ""
 
+    @property
+    def has_derived(self) -> bool:
+        """True: see `mend`."""
+        return True
+
     def mend(
         self, inputs: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[DerivedRepair, ...]:
