@@ -207,6 +207,7 @@ def test_a_removal_after_an_edit_that_has_not_arrived_yet(laptop: Machine, deskt
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 def test_many_removals_at_once_are_held(laptop: Machine, desktop: Machine) -> None:
     more = [17528833000 + n for n in range(6)]
     for number in more:
@@ -253,6 +254,7 @@ def test_only_some_conversations(laptop: Machine, bare: Path) -> None:
     assert len(laptop.sync()["sent"]) == 2
 
 
+@pytest.mark.long
 def test_three_machines(tmp_path: Path, run: Run, bare: Path, laptop: Machine, desktop: Machine) -> None:
     server = make_machine(tmp_path / "server", run)
     server.sync(str(bare))
@@ -265,6 +267,7 @@ def test_three_machines(tmp_path: Path, run: Run, bare: Path, laptop: Machine, d
     assert sum(1 for _ in laptop.store.glob("*/events.json")) == 3 + 3 + 2
 
 
+@pytest.mark.long
 def test_a_large_stream_is_sent_in_pieces(laptop: Machine, desktop: Machine, bare: Path) -> None:
     set_key(laptop.directory(A), "title", "talk", LONG_AGO)
     stream = [
