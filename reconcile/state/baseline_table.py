@@ -528,14 +528,19 @@ def copy(connection: sqlite3.Connection, source: int, target: int) -> None:
     whole = "(SELECT layout, store_identity FROM checkout WHERE id = ?)"
     connection.execute(f"UPDATE checkout SET (layout, store_identity) = {whole} WHERE id = ?", (source, target))  # noqa: S608
     for table, columns in _COPIED:
-        connection.execute(f"DELETE FROM {table} WHERE checkout = ?", (target,))  # noqa: S608 - names of our own
-        sql = f"INSERT INTO {table} (checkout, {columns}) SELECT ?, {columns} FROM {table} WHERE checkout = ?"  # noqa: S608
+        # Only rows that differ: a trigger looks for other uses of each entry that goes.
+        same = " AND ".join(f"other.{column} IS {table}.{column}" for column in columns)
+        kept = f"SELECT 1 FROM {table} AS other WHERE other.checkout = ? AND {same}"  # noqa: S608 - names of our own
+        sql = f"DELETE FROM {table} WHERE checkout = ? AND NOT EXISTS ({kept})"  # noqa: S608
+        connection.execute(sql, (target, source))
+        names = ", ".join(columns)
+        sql = f"INSERT OR IGNORE INTO {table} (checkout, {names}) SELECT ?, {names} FROM {table} WHERE checkout = ?"  # noqa: S608
         connection.execute(sql, (target, source))
 
 
 _COPIED = (
-    ("agreed", "conversation, parent, title, container, place"),
-    ("agreed_unit", "conversation, unit, digest"),
-    ("aside", "conversation, unit, kind, store, workspace"),
+    ("agreed", ("conversation", "parent", "title", "container", "place")),
+    ("agreed_unit", ("conversation", "unit", "digest")),
+    ("aside", ("conversation", "unit", "kind", "store", "workspace")),
 )
 """The tables of `copy`, with their columns; an entry of ``agreed`` comes before its units."""
