@@ -396,9 +396,8 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
         return
     if count := engine.session.lost(engine.full_scan, policy):
         which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
-        engine.session.messages.append(
-            f"this .jp is new; {which} in the previous one can be restored: reconcile recover"
-        )
+        what = "this .jp" if engine.session.roots.is_in_project else "this workspace"
+        engine.session.messages.append(f"{what} is new; {which} in the previous one can be restored: reconcile recover")
     elif not engine.session.roots.is_in_project and not engine.full_scan.baseline.agreed:
         from reconcile.adapters.claude_code.directories import find_orphans  # here: a first run looks for them
 

@@ -153,7 +153,7 @@ def restore_lost(
         if not everything:
             _name_forks(options, session, planning, None if source is None else records[0].project)
         _name_older_versions(options, planning)
-        plan = planned(chosen)
+        plan = planned(chosen := _without_other_homes(options, session, chosen))
         if walked is not None and chosen:
             plan, answered = walked(session, plan, planned), not options.is_dry
             chosen = _requested(plan)
@@ -193,6 +193,22 @@ def _named_or_all(
     wanted = [id_ for id_ in missing if not ids or id_ in named]
     chosen = tuple(coming(planning, wanted))
     return chosen, tuple(id_ for id_ in wanted if id_ not in chosen)
+
+
+def _without_other_homes(options: Options, session: Session, chosen: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the records without sessions that another project of Claude Code has: a session has one live home."""
+    if session.roots.format != "claude-code" or not chosen:
+        return chosen
+    from reconcile.adapters.claude_code.directories import homes_of
+    from reconcile.formats.claude_code.format import owner_of
+
+    projects, here = os.path.split(session.roots.workspace)
+    homes = {owner: homes_of(owner, projects) for owner in map(owner_of, chosen) if owner is not None}
+    elsewhere = {owner: others for owner, names in homes.items() if (others := [n for n in names if n != here])}
+    for owner, (name, *_) in sorted(elsewhere.items()):
+        place = short_path(os.path.join(projects, name))
+        print_message(options, f"left out: {owner} is in {place}; remove it there to restore it here")
+    return tuple(id_ for id_ in chosen if owner_of(id_) not in elsewhere)
 
 
 def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Settings, str | None]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import Run
 
+pytestmark = pytest.mark.long
+
 FIRST = 17_528_832_001
 FEW, MANY = 60, 160
 """Of both, an index saves one change alone."""

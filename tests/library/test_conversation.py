@@ -111,8 +111,10 @@ def test_jp_and_we_exclude_each_other(workspace: Workspace, jp: JpProcess) -> No
 
 def test_who_waits_gets_it_when_it_is_free(workspace: Workspace, jp: JpProcess) -> None:
     assert jp.take(FIRST)
-    threading.Timer(0.1, jp.release, [FIRST]).start()
+    timer = threading.Timer(0.1, jp.release, [FIRST])
+    timer.start()
     locked(workspace).close()
+    timer.join()
 
 
 def test_others_are_told_who_has_it(world: World, workspace: Workspace) -> None:

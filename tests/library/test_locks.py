@@ -160,8 +160,10 @@ def test_asyncio_goes_on_while_a_lock_is_waited_for(world: World, workspace: Wor
 
     with JpProcess(world.silo, world.project / ".jp") as jp:
         assert jp.take(FIRST)
-        threading.Timer(0.2, jp.release, [FIRST]).start()
+        timer = threading.Timer(0.2, jp.release, [FIRST])
+        timer.start()
         assert len(asyncio.run(story())) > 10
+        timer.join()
     assert world.event_count(FIRST) == 4
     check(world)
 

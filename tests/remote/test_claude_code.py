@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import Run
 
+pytestmark = pytest.mark.long
+
 S = "11111111-2222-4333-8444-555555555555"
 T = "11111111-2222-4333-8444-666666666666"
 

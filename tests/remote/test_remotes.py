@@ -249,17 +249,18 @@ def test_a_race_that_is_lost_begins_again(laptop: Machine, desktop: Machine, mon
             laptop.sync()
         return swap(self, expected, commit)
 
-    monkeypatch.setattr(GitEngine, "swap", late)
     desktop.append(A, 1, "c", LONG_AGO + 30 * SECOND)
-    found = desktop.sync()
+    with monkeypatch.context() as patch:
+        patch.setattr(GitEngine, "swap", late)
+        found = desktop.sync()
     assert len(found["forked"]) == 1
-    monkeypatch.undo()
     laptop.sync()
     assert not desktop.sync()["taken"]
     assert desktop.contents == laptop.contents
     assert sum(1 for _ in laptop.store.glob("*/events.json")) == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["written", "before", "after", "noted"])
 @pytest.mark.parametrize("other", [False, True], ids=["alone", "another"])
 def test_a_push_that_was_killed(

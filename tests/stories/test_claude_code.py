@@ -339,6 +339,19 @@ def test_what_was_swept_here_does_not_come_back_there(two: tuple[Sides, Sides]) 
     assert (carried(one.live), carried(other.live)) == before
 
 
+def test_a_session_that_is_live_elsewhere_is_not_restored_here(two: tuple[Sides, Sides]) -> None:
+    one, other = two
+    before = carried(other.live)
+    for args in (("recover", first(one).stem, "--yes"), ("recover", "--all", "--yes")):
+        result = other.reconcile(*args)
+        assert f"left out: {first(one).name} is in " in result.output
+        assert carried(other.live) == before
+    session = first(one)
+    sweep(session)
+    other.reconcile("recover", session.stem, "--yes")
+    assert carried(other.live).keys() == before.keys() | {session.name}
+
+
 def copy_by_hand(one: Sides, other: Sides) -> Path:
     """Copy a session into the other live directory, as users do, and run there; return the copy."""
     shutil.copy(first(one), other.live)

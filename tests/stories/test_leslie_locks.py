@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from reconcile.state.vault import Version
     from tests.conftest import Run
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

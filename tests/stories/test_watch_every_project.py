@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
+pytestmark = pytest.mark.long
+
 NEW, OLD = VERSIONS[-1], VERSIONS[0]
 
 

@@ -157,13 +157,13 @@ def locate_shared(request: Request) -> Roots:
     )
 
 
-def homes_of(session: str, projects: str) -> bool:
-    """Tell whether any project of the program has a session, by the name of its file. Raises `OSError`."""
+def homes_of(session: str, projects: str) -> list[str]:
+    """Return the directories of projects that have a session, by the name of its file. Raises `OSError`."""
     try:
-        names = os.listdir(projects)
+        names = sorted(os.listdir(projects))
     except FileNotFoundError:
-        return False
-    return any(os.path.lexists(os.path.join(projects, name, session)) for name in names)
+        return []
+    return [name for name in names if os.path.lexists(os.path.join(projects, name, session))]
 
 
 def project_at(request: Request) -> str | None:
