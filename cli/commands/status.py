@@ -10,6 +10,7 @@ import click
 from msgspec import to_builtins
 
 from reconcile.engine.versions import lost_with_store
+from reconcile.errors import ReconcileError
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import Side
@@ -102,6 +103,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             print_message(options, message)
         listed = status_lines(board, plan, busy, notices(decided, board.views), engine.empty_directories(found))
         shared = _shared(session.roots)
+        blocked_there = 0 if ids else _blocked_in_folder(options, session.roots)
         if ids:
             standing = next((each for each in listed if each.conversation == ids[0]), None)
             if standing is None:
@@ -127,15 +129,19 @@ def status(context: click.Context, conversation: str | None) -> None:
             ]
             lines_of = [to_builtins(each) for each in listed]
             document = {"format": "reconcile.status/1", "conversations": lines_of, "blocked": blocked}
-            print_document(options, document | ({"shared": sorted(shared)} if session.roots.folder else {}))
+            beside = {"shared": sorted(shared), "blocked_in_folder": blocked_there}
+            print_document(options, document | (beside if session.roots.folder else {}))
             return
         style = Style.choose(options.color)
         conflicts = _by_conversation(plan.conflicts)
         lines = [line for item in sides for line in _side_lines(item, style)]
         lines += _all_lines(listed, others, style, session.roots, conflicts, verbose=options.verbose)
         lines += _shared_lines(session.roots, shared, style)
-        lines += _next_lines(listed, plan, lost, style, options.sides, session.roots.format)
-        lines += _remote_lines(engine)
+        more = _ways_in_folder(session.roots, blocked_there)
+        lines += [
+            *_next_lines(listed, plan, lost, more, style, options.sides, session.roots.format),
+            *_remote_lines(engine),
+        ]
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
 
@@ -154,6 +160,26 @@ def _shared_lines(roots: Roots, shared: frozenset[str], style: Style) -> list[st
         return []
     which = "1 of them is" if len(shared) == 1 else f"{len(shared)} of them are"
     return wrap(f"{which} shared in {_folder(roots)}: reconcile status --format claude-shared", style.columns)
+
+
+def _blocked_in_folder(options: Options, roots: Roots) -> int:
+    """Return how much is blocked in the folder for shared sessions: a run syncs it, too."""
+    if not roots.folder or not os.path.lexists(roots.folder):
+        return 0
+    folder = options.in_format("claude-shared")
+    try:
+        with opened(folder) as engine:
+            return len(engine.completed(engine.plan(policy_of(folder, settings_of(engine.session.roots)))).held)
+    except (ReconcileError, OSError) as error:
+        print_message(options, f"{_folder(roots)}: {error}")
+        return 0
+
+
+def _ways_in_folder(roots: Roots, blocked: int) -> list[tuple[str, str]]:
+    """Return the command that shows what is blocked in the folder, and what it does."""
+    if not blocked:
+        return []
+    return [("reconcile status --format claude-shared", f"shows what is blocked in {_folder(roots)} ({blocked})")]
 
 
 def _folder(roots: Roots) -> str:
@@ -238,10 +264,17 @@ def _side_lines(item: Item, style: Style) -> list[str]:
 
 
 def _next_lines(
-    found: tuple[StatusLine, ...], plan: Plan, lost: Sequence[Lost], style: Style, sides: str, format_name: str
+    found: tuple[StatusLine, ...],
+    plan: Plan,
+    lost: Sequence[Lost],
+    there: Sequence[tuple[str, str]],
+    style: Style,
+    sides: str,
+    format_name: str,
 ) -> list[str]:
-    """Return the commands that come next, as git does."""
+    """Return the commands that come next, as git does; ``there`` are those about the folder for shared sessions."""
     ways = [*decisions(plan), *further(plan, lost, sum(entry.word == "empty" for entry in found), format_name)]
+    ways += there
     changing = {action.conversation for action in plan.actions}
     forks = {action.conversation for action in plan.actions if action.kind is Kind.FORK}  # parts of another's change
     if pending := len(changing - forks) or len(forks):

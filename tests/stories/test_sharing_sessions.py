@@ -474,6 +474,20 @@ def secret() -> str:
     return KINDS["GitHub classic token"](random.Random(26))
 
 
+def test_status_names_what_is_blocked_in_the_folder(ann: Person) -> None:
+    session = ann.play("plain")
+    ann.run()
+    ann.run("project", session.stem)
+    assert "Nothing to do." in ann.run("status").stdout
+    add(session, json.dumps({"type": "note", "text": f"TOKEN={secret()}"}).encode() + b"\n")
+    ann.run(code=4)
+    shown = ann.run("status").stdout
+    assert "reconcile status --format claude-shared" in shown
+    assert f"shows what is blocked in {FOLDER} (1)" in " ".join(shown.split())
+    assert "Nothing to do." not in shown
+    assert json.loads(ann.run("status", "--json").stdout)["blocked_in_folder"] == 1
+
+
 @pytest.mark.parametrize("how", ["text", "base64", "json in json"])
 def test_a_session_with_a_key_is_not_shared_until_that_is_allowed(ann: Person, how: str) -> None:
     key = secret()
