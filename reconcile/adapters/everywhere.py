@@ -79,9 +79,19 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
     if only in (None, FORMAT):
         targets, more = _of_live_directories(targets, request)
         left_out += more
+        if not any(target.format == FORMAT for target in targets):
+            left_out += _without_any_session(seen)
     known = {target.project for target in targets}
     told = dict.fromkeys(each for each in left_out if each.path not in known)
     return Everywhere(tuple(sorted(targets)), tuple(told), projects_directory(request))
+
+
+def _without_any_session(seen: Iterable[tuple[SeenCheckout | Unreadable, str]]) -> Iterator[LeftOut]:
+    """Yield the projects that a run has seen, where no project has a session: Claude Code's directory may be lost."""
+    for each, name in seen:
+        if name == FORMAT and not isinstance(each, Unreadable) and os.path.isdir(each.project):
+            way = f"cd {shlex.quote(each.project)} && reconcile recover"
+            yield LeftOut(each.project, f"Claude Code has no session of it; the store may have some: {way}")
 
 
 def _of_live_directories(known: set[Target], request: Request) -> tuple[set[Target], list[LeftOut]]:

@@ -58,6 +58,17 @@ def test_every_project_with_sessions_is_kept(two: tuple[Sides, Sides], run: Run)
     assert kept(*two)
 
 
+def test_if_all_sessions_are_lost_the_projects_that_had_some_are_named(two: tuple[Sides, Sides], run: Run) -> None:
+    run("--all")
+    two[0].lose()
+    result = run("--all")
+    assert (result.exit_code, result.stdout) == (0, "Nothing to do in 0 projects.\n"), result.output
+    for each in two:
+        assert f"{each.project}: Claude Code has no session of it" in result.stderr
+    run("-w", two[0].project, "recover", "--yes")
+    assert "has no session of it" not in run("--all").output, "one lost project is a sweep"
+
+
 def test_quietly_only_what_is_blocked_is_printed(two: tuple[Sides, Sides], run: Run) -> None:
     name = "00000000-0000-4000-8000-000000000000.jsonl"
     (two[0].live / name).write_text("<a new format>\n" * 9)
