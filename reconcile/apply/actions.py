@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Beginning, Digest
 
 MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+LARGE = 1 << 24
+"""Bytes from which a log in the store grows in its place: for a moment, a reader may see a part of the new lines."""
 
 
 class Prepared(Struct, frozen=True):
@@ -126,7 +128,9 @@ def _prepare_append(stage: Stage, action: Action) -> Prepared | None:
     """
     target = action.target
     before = stage.beginnings.get(target)
-    if before is None or action.removes or [write.target for write in action.writes] != [target]:
+    if before is None or before.known[0] < LARGE:
+        return None
+    if action.removes or [write.target for write in action.writes] != [target]:
         return None
     (write,) = action.writes
     expected = [expect.digest for expect in action.expect if expect.place == target]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.apply import actions
 from reconcile.apply.recorder import Recorder
 from reconcile.fs import durability, hashing
 from reconcile.fs.mutations import Root
@@ -38,6 +39,12 @@ DAY = 24 * 3600
 @pytest.fixture
 def sides(tmp_path: Path, run: Run) -> Sides:
     return Sides(tmp_path / "project", run).private()
+
+
+@pytest.fixture(autouse=True)
+def from_a_megabyte_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sessions of a megabyte grow in this process; others need sixteen."""
+    monkeypatch.setattr(actions, "LARGE", MB)
 
 
 @pytest.fixture
@@ -163,7 +170,8 @@ def test_a_session_that_changes_while_it_is_appended_is_left_to_the_next_run(
     assert sides.in_sync()
 
 
-def test_watch_appends_too(sides: Sides, session: Path) -> None:
+def test_watch_appends_too(sides: Sides) -> None:
+    session = large(sides, 17 * MB)
     stored = sides.store / session.name
     before = stored.stat().st_ino
     with Watching(sides) as watching:
@@ -464,13 +472,12 @@ def test_a_fault_at_any_step_of_an_append_loses_nothing(sides: Sides, session: P
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(bool(unusable()), reason=unusable() or "-")
 @pytest.mark.parametrize("effect", list(EFFECTS))
-def test_a_real_process_that_is_disturbed_at_any_call_loses_nothing(
-    sides: Sides, session: Path, tmp_path: Path, effect: str
-) -> None:
+def test_a_real_process_that_is_disturbed_at_any_call_loses_nothing(sides: Sides, tmp_path: Path, effect: str) -> None:
     """Every sixth call of the system that changes something in the home, in a run that appends a line.
 
     All calls were tried once, on 28 November 2026: they take seven minutes.
     """
+    session = large(sides, 17 * MB)
     stored, straced = sides.store / session.name, Straced(tmp_path / "strace.log")
     add(session, LINE % b"first")
     straced("-w", sides.project)
