@@ -425,9 +425,12 @@ def undo(context: click.Context, run: str | None) -> None:
     def adjust(policy: Policy, engine: Engine) -> Policy:
         session = engine.session
         try:
-            found = RunToUndo(find_run(session.state, run), None) if run else newest_run(session.state, session.project)
+            if run is None:
+                found = newest_run(session.state, session.project)
+            else:  # an empty text names none
+                found = RunToUndo(find_run(session.state, run), None)
         except NoRunError as error:
-            raise (None if run else _only_moved(session)) or error from error
+            raise (None if run is not None else _only_moved(session)) or error from error
         if (last := found.after) is not None:
             if not may_reach_back(options):
                 raise found.older_run_error()

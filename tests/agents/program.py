@@ -109,7 +109,7 @@ class Terminal:
         """Type a line as soon as the program shows a prompt, and enter it as soon as it shows the line."""
         self.until(lambda shown: _PROMPT in shown)
         self.press(text)
-        self.until(lambda shown: text in shown)
+        self.until(lambda shown: text.strip() in shown)  # it may redraw only what was typed
         self.press("\r")
 
     def press(self, keys: str) -> None:
