@@ -240,7 +240,7 @@ def _report(options: Options, place: RemotePlace, report: Report) -> None:
     for name, done, planned in () if options.quiet else _HEADINGS:
         words = planned if options.is_dry else done
         lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in getattr(report, name)]
-    lines += [f"held: {clean(message)}" for message in report.held]
+    lines += [f"blocked: {clean(message)}" for message in report.held]
     counts = [
         f"{len(getattr(report, name))} {word}"
         for name, word in (("sent", "sent"), ("taken", "taken"), ("removed_here", "removed here"))

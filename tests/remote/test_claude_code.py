@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats.claude_code.names import directory_name
-from tests.support.projects.machines import Machine, make_bare
+from tests.support.projects.machines import Machine, make_bare, quiet
 from tests.support.projects.world import World
 
 if TYPE_CHECKING:
@@ -68,17 +68,6 @@ def machines(tmp_path: Path, run: Run) -> tuple[Coder, Coder]:
     one.sync()
     other.sync(str(bare))
     return one, other
-
-
-def quiet(*machines: Coder) -> None:
-    for machine in machines:
-        machine.sync()
-    for machine in machines:
-        found = machine.sync()
-        assert not any(found[key] for key in ("sent", "taken", "forked", "removed_here", "removed_there", "held")), (
-            found
-        )
-    assert all(machine.contents == machines[0].contents for machine in machines)
 
 
 def test_a_new_machine_gets_the_sessions_and_recover_brings_them_home(machines: tuple[Coder, Coder]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.machines import Machine, git, make_bare, make_machine
+from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
 
 if TYPE_CHECKING:
@@ -44,18 +44,6 @@ def desktop(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> Machine:
 
 def ids(found: list[dict[str, str]]) -> list[str]:
     return [entry["id"] for entry in found]
-
-
-def quiet(*machines: Machine) -> None:
-    """Two rounds, the second of which has nothing to do anywhere; all have the same then."""
-    for machine in machines:
-        machine.sync()
-    for machine in machines:
-        found = machine.sync()
-        assert not any(found[key] for key in ("sent", "taken", "forked", "removed_here", "removed_there", "held")), (
-            found
-        )
-    assert all(machine.contents == machines[0].contents for machine in machines)
 
 
 def test_adding_a_remote_sends_nothing(laptop: Machine, bare: Path) -> None:

@@ -111,3 +111,15 @@ def make_bare(path: Path) -> Path:
 def git(repository: Path, *args: str, stdin: bytes = b"") -> str:
     done = subprocess.run(["git", "-C", str(repository), *args], input=stdin, capture_output=True, check=True)
     return done.stdout.decode().strip()
+
+
+def quiet(*machines: Any) -> None:
+    """Two rounds, the second of which has nothing to do anywhere; all have the same then."""
+    for machine in machines:
+        machine.sync()
+    for machine in machines:
+        found = machine.sync()
+        assert not any(found[key] for key in ("sent", "taken", "forked", "removed_here", "removed_there", "held")), (
+            found
+        )
+    assert all(machine.contents == machines[0].contents for machine in machines)
