@@ -119,9 +119,8 @@ def _add(options: Options, roots: Roots, state: str, store: str, url: str, name:
     files = [os.path.join(at, name) for at, _, names in os.walk(roots.store_conversations) for name in names]
     total = size(sum(os.lstat(path).st_size for path in files))
     print_message(options, f"{place.name}: {place.url}; whoever can read that repository can read what a sync sends")
-    print_message(
-        options, f"the store has {len(files)} files ({total}), private ones included; nothing of it is sent yet"
-    )
+    count = f"{len(files)} file{'' if len(files) == 1 else 's'} ({total})"
+    print_message(options, f"the store has {count}, private ones included; nothing of it is sent yet")
     return place
 
 
