@@ -233,12 +233,15 @@ def _report(options: Options, place: RemotePlace, report: Report) -> None:
     if options.json:
         lists = {name: [{"id": e.id, "title": e.title} for e in getattr(report, name)] for name, _, _ in _HEADINGS}
         document = {"format": "reconcile.sync/1", "remote": place.name, "dry_run": options.is_dry, **lists}
-        print_document(options, {**document, "held": report.held, "commit": report.commit})
+        rest = {"held": report.held, "commit": report.commit, "interrupted_push": report.interrupted_push}
+        print_document(options, {**document, **rest})
         return
     style, lines = Style.choose(options.color), list[str]()
     for name, done, planned in () if options.quiet else _HEADINGS:
         words = planned if options.is_dry else done
         lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in getattr(report, name)]
+    if report.interrupted_push is not None and not options.quiet:
+        lines.append(f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}")
     lines += [f"blocked: {clean(message)}" for message in report.held]
     counts = [
         f"{len(getattr(report, name))} {word}"

@@ -1,30 +1,26 @@
 """An engine that keeps a store in one ref of a git repository, by the program git (docs/design/remotes.md#engine).
 
-The user's own ssh, credentials and proxies count. Nothing else of the surroundings does: no hook runs, no filter, and
-no ``GIT_DIR`` of a caller. Exit codes decide; the text of git is only shown. The mirror is a cache: without it, the
+No hook runs, and no filter. Exit codes decide; the text of git is only shown. The mirror is a cache: without it, the
 next fetch gets everything again.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 from typing import TYPE_CHECKING
 
 from reconcile.fs.private_files import make_private_directory
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
+from reconcile.remote.git_process import SilentError, ask_host, run_git
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    import subprocess
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _SEEN = "refs/reconcile/seen"
 """The ref of the mirror that has the tip of the last fetch."""
 _OUT = "refs/reconcile/out"
 """The ref of the mirror that has the last commit of this machine: it keeps that from git's garbage collection."""
-_KEPT = re.compile(r"GIT_(SSH.*|ASKPASS|PROXY_.*|SSL_.*|CONFIG_NOSYSTEM|CONFIG_GLOBAL|CONFIG_SYSTEM|EXEC_PATH)")
-"""Variables of git that say how to reach a host, or where the user's configuration is."""
-_PROTOCOLS = "file:git:http:https:ssh"
 _SETTINGS = (
     f"core.hooksPath={os.devnull}",
     "core.fsmonitor=false",
@@ -39,18 +35,6 @@ _FILE = "100644"
 _ABSENT = 2
 """The exit code of ``git ls-remote --exit-code`` if no ref matches."""
 _BATCH = 500
-_NOBODY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "reconcile"), ("EMAIL", "reconcile@localhost"))
-}
-
-
-def environment() -> dict[str, str]:
-    """Return the environment of every git that talks to a remote."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _KEPT.fullmatch(name)}
-    prompt = {} if os.isatty(0) else {"GIT_TERMINAL_PROMPT": "0"}
-    return kept | prompt | _NOBODY | {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": _PROTOCOLS, "GIT_NO_REPLACE_OBJECTS": "1"}
 
 
 class GitEngine:
@@ -65,7 +49,8 @@ class GitEngine:
         self._make()
         if self._newest() is None:
             return None
-        done = self._git("fetch", "--no-tags", "--no-write-fetch-head", "--quiet", self.url, f"+{self.ref}:{_SEEN}")
+        what = ("fetch", "--no-tags", "--no-write-fetch-head", "--progress", self.url, f"+{self.ref}:{_SEEN}")
+        done = self._ask(*what)
         if done.returncode:
             raise UnreachableError(f"{self.url}: git can't fetch from it: {_said(done)}", "run it again")
         return self._required("rev-parse", "--verify", f"{_SEEN}^{{commit}}").decode().strip()
@@ -115,7 +100,10 @@ class GitEngine:
 
     def swap(self, expected: str | None, commit: str) -> Swap:
         """Push the commit, if the ref still has the expected one. A push that failed is judged by what is there."""
-        done = self._push(expected or "", f"{commit}:{self.ref}")
+        try:
+            done = self._push(expected or "", f"{commit}:{self.ref}")
+        except SilentError:
+            return Swap.UNKNOWN
         if done.returncode == 0:
             return Swap.WON
         try:
@@ -149,11 +137,12 @@ class GitEngine:
 
     def _push(self, expected: str, what: str) -> subprocess.CompletedProcess[bytes]:
         lease = f"--force-with-lease={self.ref}:{expected}"
-        return self._git("push", "--atomic", "--porcelain", "--no-verify", "--no-signed", lease, self.url, what)
+        how = ("--atomic", "--porcelain", "--progress", "--no-verify", "--no-signed")
+        return self._ask("push", *how, lease, self.url, what)
 
     def _newest(self) -> str | None:
         """Return the commit that the remote's ref names now."""
-        done = self._git("ls-remote", "--exit-code", self.url, self.ref)
+        done = self._ask("ls-remote", "--exit-code", self.url, self.ref)
         if done.returncode == _ABSENT:
             return None
         if done.returncode:
@@ -172,19 +161,17 @@ class GitEngine:
         return done.stdout
 
     def _git(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return run_git(self._with_settings(args), stdin)
+
+    def _ask(self, *args: str) -> subprocess.CompletedProcess[bytes]:
+        return ask_host(self._with_settings(args), self.url)
+
+    def _with_settings(self, args: Iterable[str]) -> list[str]:
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-        return run_git([*settings, f"--git-dir={self.mirror}", *args], stdin)
+        return [*settings, f"--git-dir={self.mirror}", *args]
 
 
 _HOSTILE = "no sync of this program writes that: look at the repository"
-
-
-def run_git(args: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run git, and return its result. Raises `RemoteError` without a git."""
-    try:
-        return subprocess.run(["git", *args], env=environment(), input=stdin, capture_output=True, check=False)  # noqa: S603, S607
-    except OSError as error:
-        raise RemoteError(f"git can't be run: {error}", "install git 2.30 or later") from None
 
 
 def _said(done: subprocess.CompletedProcess[bytes]) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.fs.private_files import make_private_directory, replace_private_file
 from reconcile.remote.engine import RemoteError
-from reconcile.remote.git_engine import GitEngine, environment, run_git
+from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git_process import ask_host, run_git
 from reconcile.state.directory import REMOTES
 
 if TYPE_CHECKING:
@@ -182,11 +183,8 @@ def _is_public(url: str) -> bool:
     web = _WEB.fullmatch(url)
     if web is None:
         return False
-    import subprocess  # here: only an address of the web is asked
-
     home = os.path.expanduser("~/.gitconfig")
     config = os.environ.get("GIT_CONFIG_GLOBAL") or (home if os.path.isfile(home) else os.devnull)
     anonymous = {"HOME": os.devnull, "GIT_CONFIG_GLOBAL": config, "GIT_ASKPASS": "false", "GIT_TERMINAL_PROMPT": "0"}
     settings = ("-c", "credential.helper=", "-c", "http.extraHeader=", "-c", "core.askPass=false")
-    command = ["git", *settings, "ls-remote", "--quiet", web["scheme"] + web["rest"]]
-    return not subprocess.run(command, env=environment() | anonymous, capture_output=True, check=False).returncode  # noqa: S603
+    return not ask_host([*settings, "ls-remote", "--quiet", web["scheme"] + web["rest"]], url, anonymous).returncode

@@ -27,7 +27,7 @@ from reconcile.model.snapshot import Partition, Side, is_archived, joined
 from reconcile.planning.context import NO_CONVERSATION, RefusedError
 from reconcile.planning.incremental.status import digests_of
 from reconcile.planning.rules.guards import is_bulk
-from reconcile.remote.engine import RemoteError, Swap
+from reconcile.remote.engine import RemoteError, Swap, UnreachableError
 from reconcile.remote.files import make_equal, read_file
 from reconcile.remote.tree import (
     FORMAT,
@@ -97,6 +97,8 @@ class Report(Struct):
     removed_there: list[Entry] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
     commit: str | None = None
+    interrupted_push: str | None = None
+    """The end of a push whose answer an earlier sync never got: "arrived" or "not arrived"."""
 
 
 class Lock(NamedTuple):
@@ -181,13 +183,14 @@ class Sync:
         ``done`` has what earlier attempts have changed in the store, and gets what this one changes there.
         """
         tip = self.engine.tip()
-        known = self._with_judged_push(tip)
+        known = self._with_judged_push(tip, done)
         start = self._start(tip, known)
         tree = read_tree(self.engine, start, self.session.format, self.store)
         if tree.format is not None and known.id not in (None, tree.format.id):
             raise _replaced()
         before = tree if start is not None and known.commit == start else self._tree_before(known.commit)
         report = Report(taken=done.taken, forked=done.forked, removed_here=done.removed_here)
+        report.interrupted_push = done.interrupted_push
         report.held += [f"{key}: {why}; it stays there" for key, why in tree.refused.items()]
         if self.session.readonly:
             self._plan_and_apply(tree, before, known, report)
@@ -203,30 +206,34 @@ class Sync:
         if commit is None or commit == tip:
             self._won(Known(tip, None, identity if tip else None, self.session.now_ns(), waiting))
             return report
-        pending = Known(known.commit, commit, identity, self.session.now_ns(), waiting)
+        pending = Known(known.commit, commit, known.id, self.session.now_ns(), waiting)
         self._note(pending)
         swap = self.engine.swap(tip, commit)
         if swap is Swap.UNKNOWN:
-            raise RemoteError(
+            raise UnreachableError(
                 "the remote gave no answer to a push: it may have it, or not", "run the sync again: it looks first"
             )
         if swap is Swap.LOST:
+            self._note(replace(pending, pending=None))
             return None
-        self._won(replace(pending, commit=commit, pending=None))
+        self._won(replace(pending, commit=commit, pending=None, id=identity))
         report.commit = commit
         return report
 
     # The commits
 
-    def _with_judged_push(self, tip: str | None) -> Known:
+    def _with_judged_push(self, tip: str | None, done: Report) -> Known:
         """Return what is known, after a push that was interrupted has been judged by what the remote has now."""
         known = known_of(self.session.state, self.name)
         if known.pending is None:
             return known
         if tip is not None and self.engine.contains(tip, known.pending):
             known = replace(known, commit=known.pending, pending=None)
+            done.interrupted_push = "arrived"
             if not self.session.readonly:
                 self._won(known)
+            return known
+        done.interrupted_push = "not arrived"
         return replace(known, pending=None)
 
     def _start(self, tip: str | None, known: Known) -> str | None:

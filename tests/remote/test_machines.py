@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
+from tests.support.projects.machines import Machine, git, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
 
 if TYPE_CHECKING:
@@ -20,42 +20,20 @@ REF = "refs/reconcile/jp-ab1cd"
 A, B, C = 17528832000, 17528832010, 17528832020
 
 
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
-    return make_bare(tmp_path / "remote.git")
-
-
-@pytest.fixture
-def laptop(tmp_path: Path, run: Run, bare: Path) -> Machine:
-    machine = make_machine(tmp_path / "laptop", run)
-    for number in (A, B, C):
-        machine.write(number)
-    machine.run("remote", "add", str(bare))
-    return machine
-
-
-@pytest.fixture
-def desktop(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> Machine:
-    laptop.sync()
-    machine = make_machine(tmp_path / "desktop", run)
-    machine.sync(str(bare))
-    return machine
-
-
 def ids(found: list[dict[str, str]]) -> list[str]:
     return [entry["id"] for entry in found]
 
 
-def test_adding_a_remote_sends_nothing(laptop: Machine, bare: Path) -> None:
+def test_adding_a_remote_sends_nothing(new_laptop: Machine, bare: Path) -> None:
     assert git(bare, "for-each-ref") == ""
-    assert "never" in laptop.run("remote").output
+    assert "never" in new_laptop.run("remote").output
 
 
-def test_a_dry_run_shows_what_would_be_sent_and_writes_nothing(laptop: Machine, bare: Path) -> None:
-    before = laptop.contents
-    assert len(laptop.sync("--dry-run")["sent"]) == 3
+def test_a_dry_run_shows_what_would_be_sent_and_writes_nothing(new_laptop: Machine, bare: Path) -> None:
+    before = new_laptop.contents
+    assert len(new_laptop.sync("--dry-run")["sent"]) == 3
     assert git(bare, "for-each-ref") == ""
-    assert laptop.contents == before
+    assert new_laptop.contents == before
 
 
 def test_a_new_machine_gets_everything_with_its_times(laptop: Machine, desktop: Machine) -> None:
@@ -237,9 +215,9 @@ def test_an_undo_travels(laptop: Machine, desktop: Machine) -> None:
     quiet(laptop, desktop)
 
 
-def test_only_some_conversations(laptop: Machine, bare: Path) -> None:
-    assert ids(laptop.sync("--only", f"jp-c{A}")["sent"]) == [f"jp-c{A}"]
-    assert len(laptop.sync()["sent"]) == 2
+def test_only_some_conversations(new_laptop: Machine, bare: Path) -> None:
+    assert ids(new_laptop.sync("--only", f"jp-c{A}")["sent"]) == [f"jp-c{A}"]
+    assert len(new_laptop.sync()["sent"]) == 2
 
 
 @pytest.mark.long
@@ -272,11 +250,11 @@ def test_a_large_stream_is_sent_in_pieces(laptop: Machine, desktop: Machine, bar
     quiet(laptop, desktop)
 
 
-def test_status_says_how_much_there_is_to_send(laptop: Machine) -> None:
-    assert "remote origin: 3 to send, never synced" in laptop.run("status").output
-    laptop.run("local", str(C))
-    laptop.sync()
-    assert "remote origin: 0 to send, last contact 20" in laptop.run("status").output
-    laptop.append(A, 1, "b", LONG_AGO + SECOND)
-    laptop.run("rm", str(B), "--yes")
-    assert "remote origin: 2 to send" in laptop.run("status").output
+def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:
+    assert "remote origin: 3 to send, never synced" in new_laptop.run("status").output
+    new_laptop.run("local", str(C))
+    new_laptop.sync()
+    assert "remote origin: 0 to send, last contact 20" in new_laptop.run("status").output
+    new_laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    new_laptop.run("rm", str(B), "--yes")
+    assert "remote origin: 2 to send" in new_laptop.run("status").output

@@ -23,27 +23,6 @@ REF = "refs/reconcile/jp-ab1cd"
 A, B, C = 17528832000, 17528832010, 17528832020
 
 
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
-    return make_bare(tmp_path / "remote.git")
-
-
-@pytest.fixture
-def laptop(tmp_path: Path, run: Run, bare: Path) -> Machine:
-    machine = make_machine(tmp_path / "laptop", run)
-    for number in (A, B, C):
-        machine.write(number)
-    machine.sync(str(bare))
-    return machine
-
-
-@pytest.fixture
-def desktop(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> Machine:
-    machine = make_machine(tmp_path / "desktop", run)
-    machine.sync(str(bare))
-    return machine
-
-
 def refused(machine: Machine, *args: str, code: int = 4) -> str:
     return machine.run(*args, code=code).output
 
@@ -260,6 +239,27 @@ def test_a_race_that_is_lost_begins_again(laptop: Machine, desktop: Machine, mon
     assert sum(1 for _ in laptop.store.glob("*/events.json")) == 4
 
 
+def test_two_machines_that_send_first_at_once(
+    new_laptop: Machine, bare: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_machine(tmp_path / "desktop", run)
+    other.write(A + 5)
+    swap, races = GitEngine.swap, iter(range(1))
+
+    def late(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if str(other.home) in self.mirror and next(races, None) is not None:
+            new_laptop.sync()
+        return swap(self, expected, commit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GitEngine, "swap", late)
+        found = other.sync(str(bare))
+    assert len(found["taken"]) == 3
+    assert found["interrupted_push"] is None
+    new_laptop.sync()
+    assert new_laptop.contents == other.contents
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("moment", ["written", "before", "after", "noted"])
 @pytest.mark.parametrize("other", [False, True], ids=["alone", "another"])
@@ -298,8 +298,9 @@ def test_no_answer_to_a_push_is_told_by_the_next_sync(laptop: Machine, monkeypat
     with monkeypatch.context() as patch:
         swap = GitEngine.swap
         patch.setattr(GitEngine, "swap", lambda *args: (swap(*args), Swap.UNKNOWN)[1])
-        assert "it may have it, or not" in refused(laptop, "sync")
+        assert "it may have it, or not" in refused(laptop, "sync", code=1)
     found = laptop.sync()
+    assert found["interrupted_push"] == "arrived"
     assert not found["sent"]
     assert not found["taken"]
 
