@@ -233,6 +233,16 @@ class FixedPlaces(ABC):
         return mtime_ns
 
     @property
+    def deletes_old(self) -> bool:
+        """False, unless a format overrides this."""
+        return False
+
+    @property
+    def noun(self) -> str:
+        """`record`, unless a format overrides this."""
+        return "record"
+
+    @property
     def way_back(self) -> str:
         """`project`, unless a format overrides this."""
         return "project"

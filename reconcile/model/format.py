@@ -163,6 +163,14 @@ class Places(Protocol):
         """Return the mtime (ns) of a file of the workspace in a store that lacks the record, at ``now_ns``."""
 
     @property
+    def deletes_old(self) -> bool:
+        """Whether records leave the workspace as a matter of course, so that one without any is no accident."""
+
+    @property
+    def noun(self) -> str:
+        """The noun for a record that belongs to no other one."""
+
+    @property
     def way_back(self) -> str:
         """The command that brings back a record that has left the workspace."""
 

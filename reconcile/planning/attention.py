@@ -19,6 +19,7 @@ from reconcile.planning.steps.placement import is_complete, is_sound
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from reconcile.model.format import Places
     from reconcile.model.snapshot import Snapshot
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.content import Verdict
@@ -291,6 +292,8 @@ def _remember(context: PlanningContext, view: View) -> None:
 
 def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
+        if context.sides.workspace_cleared and not is_for_others(view):
+            return  # `report_sides` counts all of them
         trash = view.workspace.trash
         where = f"moved to {trash[-1].place}" if trash else "deleted from the workspace"
         again = restoring(view) if is_for_others(view) else f"{restoring(view)} (all that were here: reconcile recover)"
@@ -316,13 +319,13 @@ def restoring(view: View) -> str:
 
 def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
     """Report facts about the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
+    places = context.rules.format.places
+    if places is not None and context.sides.workspace_cleared and not (places.is_for_others or context.sides.hides("")):
+        _note_cleared(context, places)
     if context.sides.workspace_emptied and not context.sides.hides(""):
-        places = context.rules.format.places
         what, ways = "conversations", ["reconcile recover", "git checkout -- .jp"]
         if places is not None:
-            what, ways = "records", ["reconcile recover"]
-        if places is not None and places.is_for_others:
-            ways = ["reconcile local ID", "reconcile project ID"]
+            what, ways = f"{places.noun}s", ["reconcile recover"]
         message = f"the workspace is empty, but had {what} at the last run; nothing is treated as deleted"
         context.held.append(_whole_side(Reason.WORKSPACE_EMPTIED, message, *ways))
     if context.sides.store_replaced:
@@ -344,6 +347,15 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
         for problem in side.problems:
             message = f"{side.side}:{problem.path or '.'}: {problem.message}; left alone until it can be read"
             context.held.append(_whole_side(Reason.UNREADABLE, message))
+
+
+def _note_cleared(context: PlanningContext, places: Places) -> None:
+    """Note that no record is left in a workspace, with the command that brings back those of the store."""
+    kept = (view.id for view in context.views.values() if view.store.main is not None and not view.local)
+    count = sum(map(places.can_fork, kept))  # without the files beside them
+    what = f"{count} {places.noun}{'' if count == 1 else 's'}"
+    message = f"no {places.noun} is left in the workspace; the store keeps {what}; restore them: reconcile recover"
+    context.note(None, Reason.REMOVED_HERE, message)
 
 
 def _note_replaced(context: PlanningContext, store: Snapshot) -> None:

@@ -14,7 +14,7 @@ from reconcile.model.past_run import PastRun
 from reconcile.model.plan import Heading, Kind
 from reconcile.model.policy import LocalRequest, Policy, ProjectRequest, RemoveRequest, UndoRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, Fault, Foreign, Side
+from reconcile.model.snapshot import METADATA, Fault, Foreign, Problem, Side
 from reconcile.model.units import Rules
 from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.decide import decide
@@ -652,6 +652,39 @@ def test_what_was_removed_here_names_the_way_back() -> None:
     del world.files[Side.WORKSPACE]["shopping.md"]
     (note,) = (note for note in world.plan().notes if note.reason is Reason.REMOVED_HERE)
     assert "reconcile recover shopping.md " in note.message
+
+
+class Deleting(Following):
+    """The same where the program deletes old records."""
+
+    deletes_old = True
+    is_for_others = False
+
+    def can_fork(self, conversation: str) -> bool:
+        return self.owner(conversation) is None
+
+
+@pytest.mark.parametrize("is_for_others", [False, True])
+def test_an_empty_workspace_whose_program_deletes_is_no_accident(*, is_for_others: bool) -> None:
+    rules = Rules(Deleting(), RULES.digest)
+    rules.format.is_for_others = is_for_others  # type: ignore[attr-defined]
+    world = in_sync({**BOTH, "other.md": b"x"}, rules)
+    world.files[Side.STORE] |= ANSWER
+    world.files[Side.WORKSPACE].clear()
+    plan = world.plan()
+    assert not plan.held
+    assert {conversation for conversation, intent in plan.intents if intent} == {"shopping.md", "other.md"}
+    told = [note.message for note in plan.notes if note.reason is Reason.REMOVED_HERE]
+    if is_for_others:
+        assert all("share it again" in each for each in told)
+    else:
+        words = "no record is left in the workspace; the store keeps 2 records; restore them: reconcile recover"
+        assert told == [words]
+    unread = replace(side(Side.WORKSPACE, {}), problems=(Problem("", "no permission"),))
+    store = side(Side.STORE, world.files[Side.STORE])
+    plan = make_plan(store, unread, world.baseline, Policy(), world.rules, NOW)
+    assert [item.reason for item in plan.held] == [Reason.UNREADABLE]
+    assert not plan.notes
 
 
 class Tidy(notes.NotesFormat):  # type: ignore[misc, name-defined]

@@ -242,12 +242,33 @@ def test_everything_that_was_swept_comes_back(whole: Sides) -> None:
     assert carried(whole.live) == before
 
 
+@pytest.mark.parametrize("how", ["the directory is empty", "the directory is gone"])
+def test_the_sweep_of_the_last_session_is_noted_once(sides: Sides, version: str, how: str) -> None:
+    sides.play(version, "continued").play(version, "subagent").reconcile()
+    before = carried(sides.live)
+    sweep(first(sides))
+    sides.reconcile()
+    sweep(fork(sides))
+    if how == "the directory is gone":
+        sides.live.rmdir()
+    status = sides.read("status")
+    assert (
+        "no session is left in the workspace; the store keeps 2 sessions; restore them: reconcile recover"
+        in (result := sides.reconcile()).output
+    )
+    assert "reconcile recover" in status
+    assert "restore it: reconcile recover" not in result.output, "one note counts all"
+    assert "no session is left" not in sides.reconcile().output
+    sides.reconcile("recover", "--all", "--yes")
+    assert carried(sides.live) == carried(sides.store) == before
+
+
 def test_a_lost_home_comes_back(whole: Sides) -> None:
     before = carried(whole.live)
     whole.lose()
-    held = whole.run("-w", whole.project)
-    assert (held.exit_code, whole.config.exists()) == (4, False), held.output
-    assert "reconcile recover" in held.output
+    noted = whole.run("-w", whole.project)
+    assert (noted.exit_code, whole.config.exists()) == (0, False), noted.output
+    assert "restore them: reconcile recover" in noted.output
     result = whole.run("recover", "--yes", "-w", whole.project)
     assert result.exit_code == 0, result.output
     assert carried(whole.live) == carried(whole.store) == before

@@ -132,6 +132,16 @@ class ClaudeCodeFormat(FixedPlaces):
         return mtime_ns if mtime_ns >= latest else latest - (latest - mtime_ns) // _SHORTENED
 
     @property
+    def deletes_old(self) -> bool:
+        """True: the program deletes sessions that were not used for a time; a colleague may withdraw a shared one."""
+        return True
+
+    @property
+    def noun(self) -> str:
+        """`session`, as the program calls it."""
+        return "session"
+
+    @property
     def way_back(self) -> str:
         """`recover`: a session that the program has deleted comes back to its one live home."""
         return "recover"

@@ -32,6 +32,8 @@ class Sides(Struct, frozen=True):
     store_emptied: bool
     store_replaced: bool
     workspace_emptied: bool
+    workspace_cleared: bool = False
+    """The workspace is as empty, but its program deletes old records itself: each of them counts as removed."""
     store_hidden: bool = False
     """The store, or a partition of it, could not be read completely: any conversation may be there."""
     store_doubtful: tuple[str, ...] = ()
@@ -108,11 +110,14 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
     hidden = hidden_directories(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
     names = [(path, path.rpartition("/")[2]) for path in links]
+    is_empty = expected and not holds_any(workspace.copies, fmt)
+    is_cleared = is_empty and fmt.places is not None and fmt.places.deletes_old
     workspace_links = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
         store_emptied=bool(baseline.agreed) and has_lost_all(store, baseline, fmt),
         store_replaced=known is not None and not is_same_directory(store.identity, known),
-        workspace_emptied=expected and not holds_any(workspace.copies, fmt),
+        workspace_emptied=is_empty and not is_cleared,
+        workspace_cleared=is_cleared,
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
         linked={conversation: path for path, name in names if (conversation := fmt.id_of(name)) is not None},

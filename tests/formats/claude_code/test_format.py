@@ -89,6 +89,7 @@ def test_a_record_is_its_file_and_has_one_home() -> None:
     assert isinstance(get_format("claude-code"), ClaudeCodeFormat)
     assert (CLAUDE.name, CLAUDE.unit_of(""), CLAUDE.lock_name(SESSION)) == ("claude-code", METADATA, None)
     assert not CLAUDE.is_shared
+    assert (CLAUDE.deletes_old, CLAUDE.noun) == (True, "session")
     logs = [CLAUDE.is_log(path) for path in (SESSION, AGENT, "agent-a.jsonl", META, RESULT, NOTE)]
     assert logs == [True, True, True, False, False, False]
 
