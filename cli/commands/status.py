@@ -43,10 +43,11 @@ from ..output.words import intent_words, state_counts, state_word
 from ..run import opened, selection, warn_of_new_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Engine
+    from reconcile.engine.session import Session
     from reconcile.engine.versions import Lost
     from reconcile.model.plan import Conflict, Item, Plan
 
@@ -135,11 +136,13 @@ def status(context: click.Context, conversation: str | None) -> None:
         style = Style.choose(options.color)
         conflicts = _by_conversation(plan.conflicts)
         lines = [line for item in sides for line in _side_lines(item, style)]
-        lines += _all_lines(listed, others, style, session.roots, conflicts, verbose=options.verbose)
-        lines += _shared_lines(session.roots, shared, style)
+        counts = Counter(entry.word for entry in listed) + Counter(others)
+        quiet = frozenset[str]() if options.verbose else _quiet_states(session)
         more = _ways_in_folder(session.roots, blocked_there)
         lines += [
-            *_next_lines(listed, plan, lost, more, style, options.sides, session.roots.format),
+            *_all_lines(listed, counts, style, session.roots, conflicts, quiet),
+            *_shared_lines(session.roots, shared, style),
+            *_next_lines(counts, plan, lost, more, style, options.sides, session.roots.format),
             *_remote_lines(engine),
         ]
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
@@ -221,17 +224,22 @@ def _values(conflicts: Iterable[Conflict], style: Style, indent: str) -> Iterato
         yield from value_lines(conflict, style.columns, indent)
 
 
+def _quiet_states(session: Session) -> frozenset[str]:
+    """Return the states of conversations that are only counted: of deleted ones, some formats have hundreds."""
+    places = session.format.places
+    return QUIET | {"removed"} if places is not None and places.deletes_old else QUIET
+
+
 def _all_lines(
     found: tuple[StatusLine, ...],
-    others: Mapping[str, int],
+    counts: Mapping[str, int],
     style: Style,
     roots: Roots,
     conflicts: Mapping[str, Sequence[Conflict]],
-    *,
-    verbose: bool,
+    quiet: Collection[str],
 ) -> list[str]:
-    """Return lines for everything that is not settled, and a count of all; ``others`` are settled, by their state."""
-    shown = [entry for entry in found if verbose or not entry.settled or entry.word not in QUIET or _has_notice(entry)]
+    """Return lines for everything that is not settled, and a count of all; ``quiet`` states are only counted."""
+    shown = [entry for entry in found if not entry.settled or entry.word not in quiet or _has_notice(entry)]
     words = [state_word(entry.word, is_public=roots.is_in_project) for entry in shown]
     ids = ["" if entry.title == entry.conversation else clean(entry.conversation) for entry in shown]
     first = max(map(width, words), default=0)
@@ -253,7 +261,6 @@ def _all_lines(
         if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry)):
             lines += [style(line, dim=True) for line in wrap(clean(entry.detail), style.columns, "    ")]
             lines += _values(conflicts.get(entry.conversation, ()), style, "      ")
-    counts = Counter(entry.word for entry in found) + Counter(others)
     end = state_counts(counts.items(), roots.noun, is_public=roots.is_in_project)
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
 
@@ -264,7 +271,7 @@ def _side_lines(item: Item, style: Style) -> list[str]:
 
 
 def _next_lines(
-    found: tuple[StatusLine, ...],
+    counts: Mapping[str, int],
     plan: Plan,
     lost: Sequence[Lost],
     there: Sequence[tuple[str, str]],
@@ -273,7 +280,7 @@ def _next_lines(
     format_name: str,
 ) -> list[str]:
     """Return the commands that come next, as git does; ``there`` are those about the folder for shared sessions."""
-    ways = [*decisions(plan), *further(plan, lost, sum(entry.word == "empty" for entry in found), format_name)]
+    ways = [*decisions(plan), *further(plan, lost, counts.get("empty", 0), format_name, counts.get("removed", 0))]
     ways += there
     changing = {action.conversation for action in plan.actions}
     forks = {action.conversation for action in plan.actions if action.kind is Kind.FORK}  # parts of another's change

@@ -48,11 +48,14 @@ def decisions(plan: Plan) -> Iterator[Way]:
         yield "reconcile --dry-run", f"shows the commands of the others ({rest})"
 
 
-def further(plan: Plan, lost: Iterable[Lost] = (), empty: int = 0, format_name: str = "") -> Iterator[Way]:
+def further(
+    plan: Plan, lost: Iterable[Lost] = (), empty: int = 0, format_name: str = "", removed: int = 0
+) -> Iterator[Way]:
     """Yield the commands beside a run and the decisions.
 
     ``lost``: what was lost with a store. ``empty``: the number of conversations with an empty directory.
-    ``format_name``: of sessions that colleagues share, one of them may have withdrawn what went.
+    ``format_name``: of sessions that colleagues share, one of them may have withdrawn what went. ``removed``: the
+    number that was removed here before; the plan has those that it notices.
     """
     if count := _count(item.conversation for item in plan.held if item.reason is Reason.INVALID):
         yield "reconcile doctor", f"shows how to repair or remove invalid files ({count})"
@@ -61,7 +64,7 @@ def further(plan: Plan, lost: Iterable[Lost] = (), empty: int = 0, format_name: 
     diverged = (item.conversation for item in plan.held if item.reason is Reason.DIVERGED_HELD)
     if count := _count((*diverged, *(conflict.conversation for conflict in plan.conflicts))):
         yield "reconcile diff ID", f"shows both versions of a conflict ({count})"
-    count = _count(note.conversation for note in plan.notes if note.reason is Reason.REMOVED_HERE)
+    count = max(removed, _count(note.conversation for note in plan.notes if note.reason is Reason.REMOVED_HERE))
     if count and format_name == "claude-shared":
         yield "reconcile local ID", f"keeps private here, too, what was withdrawn ({count})"
         yield "reconcile project ID", "or shares it again"

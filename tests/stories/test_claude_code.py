@@ -259,6 +259,11 @@ def test_the_sweep_of_the_last_session_is_noted_once(sides: Sides, version: str,
     assert "reconcile recover" in status
     assert "restore it: reconcile recover" not in result.output, "one note counts all"
     assert "no session is left" not in sides.reconcile().output
+    status = sides.read("status")
+    assert "Nothing to do" not in status
+    assert status.split("Next:")[1].split()[:2] == ["reconcile", "recover"]
+    assert "deleted from this workspace" not in status, "after a year, there are hundreds"
+    assert "deleted from this workspace" in sides.read("status", "-v")
     sides.reconcile("recover", "--all", "--yes")
     assert carried(sides.live) == carried(sides.store) == before
 

@@ -233,6 +233,20 @@ def test_status_of_an_emptied_workspace_names_recover_and_no_run(known: World) -
     assert (blocked["reason"], blocked["resolve"][0]) == ("workspace-emptied", "reconcile recover")
 
 
+def test_status_names_recover_as_long_as_something_was_removed_here(known: World) -> None:
+    """Also once a run has recorded it."""
+    new = known.workspace / "17780500000-new"
+    shutil.copytree(known.workspace / f"{FIRST}-it", new, ignore=shutil.ignore_patterns("conversations"))
+    known.reconcile()
+    shutil.rmtree(new)
+    known.reconcile()
+    for args in ((), ("-v",)):
+        status = known.reconcile("status", *args).stdout
+        assert "removed here" in status
+        assert "restores what was deleted here (1)" in status.split("Next:")[1]
+        assert "Nothing to do" not in status
+
+
 def test_without_any_record_nothing_is_published_but_by_name(known: World, run: Run) -> None:
     silo, state = known.silo, known.state
     before = listing(known.workspace)
