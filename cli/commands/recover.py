@@ -33,7 +33,7 @@ from ..context import (
     settings_of,
     with_owned,
 )
-from ..misuse import unknown_checkout
+from ..misuse import Misuse, unknown_checkout
 from ..options import IDS, command_line, options_of
 from ..output.interaction import (
     confirm,
@@ -45,12 +45,13 @@ from ..output.interaction import (
 )
 from ..output.plan_text import exit_code, report
 from ..output.text import format_time, short_path
-from ..run import apply_pass, run, save_plan
+from ..run import apply_pass, opened, run, save_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from typing import NoReturn, TypeVar
 
+    from reconcile.adapters.claude_code.directories import Orphans
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
     from reconcile.engine.session import Session
@@ -219,54 +220,76 @@ def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Setti
     settings = settings_of(roots)
     if roots.is_in_project:
         return settings, source
-    was_elsewhere = source is not None and _restore_at(options, roots, os.path.join(os.getcwd(), source))
-    if _bring_home(options, roots, settings, source) and not options.yes:
+    from reconcile.adapters.claude_code.stores import is_other_repository  # here, as below: for sessions in the home
+
+    gone = None if source is None else os.path.normpath(os.path.join(os.getcwd(), source))
+    is_foreign = gone is not None and is_other_repository(roots.project, gone, _request(options))
+    if is_foreign and gone is not None and os.path.lexists(gone):
+        raise Misuse(
+            f"--from: {short_path(gone)} is of another repository, and is there: its sessions stay with it",
+            f"go on with them there: cd {shlex.quote(gone)} && claude --resume",
+        )
+    name = "" if gone is None else f"{short_path(gone)}{' (another repository)' if is_foreign else ''}"
+    was_elsewhere, restored = (False, 0) if gone is None else _restore_at(options, roots, gone, name)
+    if _bring_home(options, roots, settings, gone, restored, name) and not options.yes:
         raise click.exceptions.Exit  # a question that follows could be answered with no, as if nothing was changed
     return settings, None if was_elsewhere else source
 
 
-def _restore_at(options: Options, roots: Roots, gone: str) -> bool:
-    """Restore what only the store of a project that is gone has, so that it can be moved.
+def _request(options: Options) -> Request:
+    """Return what the options say of the project, whose own store counts."""
+    return Request(options.workspace, None, os.getcwd(), os.environ, sys.platform)
+
+
+def _restore_at(options: Options, roots: Roots, gone: str, name: str) -> tuple[bool, int]:
+    """Restore what only the store of a project that is gone has, so that it can be moved; ``name``: for a message.
 
     `reconcile --all` has made that store, if no run has seen the project while it was there. Return whether the store
-    of the present path has no record of the project.
+    of the present path has no record of the project, and the number of sessions to restore.
     """
     from reconcile.adapters.claude_code.directories import is_known_source  # here, as below: for sessions in the home
     from reconcile.adapters.claude_code.stores import store_place
 
-    request = Request(options.workspace, None, os.getcwd(), os.environ, sys.platform)
+    request = _request(options)
     store = store_place(gone, request).path
     if os.path.lexists(gone) or not is_known_source(gone, request):
-        return False
+        return False, 0
     if not os.path.isdir(store):
-        return True  # no run has seen it, and its sessions are all there
+        return True, 0  # no run has seen it, and its sessions are all there
     if os.path.realpath(store) == os.path.realpath(roots.store):
-        return False
+        return False, 0
     own = copy.copy(options)
     own.workspace, own.store, own.format = gone, None, roots.format
-
-    def restoring(policy: Policy, engine: Engine) -> Policy:
+    with opened(own) as engine:
         saved, live = ({each.conversation for each in engine.known.sides[side].copies()} for side in Side)
-        return replace(policy, request=ProjectRequest(tuple(sorted(saved - live))))
+        places, lost = engine.session.format.places, tuple(sorted(saved - live))
+        count = len(lost) if places is None else sum(map(places.can_fork, lost))
+    if lost:
+        print_message(options, f"first restores what was deleted of {name}, then moves it here")
+        command = f"reconcile recover --from {shlex.quote(gone)}"
+        run(own, lambda: command, lambda policy, _: replace(policy, request=ProjectRequest(lost)), "Restore this?")
+    return True, count
 
-    run(own, lambda: f"reconcile recover --from {shlex.quote(gone)}", restoring, "Restore this?")
-    return True
 
+def _bring_home(
+    options: Options, roots: Roots, settings: Settings, source: str | None, restored: int, name: str
+) -> bool:
+    """Move the sessions of this project from the directories of its earlier paths; tell whether there are any.
 
-def _bring_home(options: Options, roots: Roots, settings: Settings, source: str | None) -> bool:
-    """Move the sessions of this project from the directories of its earlier paths; tell whether there are any."""
+    ``restored``: the number of sessions that a dry run would restore there first. ``name``: that of ``source``.
+    """
     from reconcile.adapters.claude_code.directories import find_orphans, move_home  # here: for sessions in the home
 
     with open_session(roots, settings, readonly=True) as session:
-        gone = [os.path.join(os.getcwd(), source)] if source is not None else list(session.gone())
+        gone = [source] if source is not None else list(session.gone())
     found = find_orphans(roots, gone)
-    if not (found.entries or found.left):
+    restored = restored if options.is_dry else 0
+    if not (found.entries or found.left or restored):
         return False
-    places = " and ".join(sorted({path.partition("/")[0] for path in (*found.entries, *found.left)}))
     if found.left:
-        print_message(options, f"{len(found.left)} stay in {places}: Claude Code has them open", trouble=True)
-    count = f"{len(found.entries)} entr{'y' if len(found.entries) == 1 else 'ies'}"
-    words = f"{count} of {places} to {os.path.basename(roots.workspace)}, as the project was there before"
+        stay = f"{len(found.left)} stay{'s' if len(found.left) == 1 else ''} at the old path"
+        print_message(options, f"{stay}: Claude Code has {'it' if len(found.left) == 1 else 'them'} open", trouble=True)
+    words = _move_words(roots, found, restored, gone, name)
     if options.is_dry or not found.entries:
         print_message(options, f"would move {words}")
         return bool(found.entries)
@@ -279,6 +302,18 @@ def _bring_home(options: Options, roots: Roots, settings: Settings, source: str 
     own.quiet, own.json = True, False
     run(own, lambda: "reconcile")  # from now on it counts as what was here, also if it is lost at once
     return True
+
+
+def _move_words(roots: Roots, found: Orphans, restored: int, gone: Sequence[str], source: str) -> str:
+    """Return what is moved, from where, and to where; ``source``: the name of the project that the user has named."""
+    count = restored + sum(name.endswith(".jsonl") for name in found.entries)
+    what = f"{count} session{'' if count == 1 else 's'}" if count else "the files beside sessions"
+    here = short_path(roots.project)
+    if source:
+        return f"{what} of {source} to {here}"
+    places = {path.partition("/")[0] for path in (*found.entries, *found.left)}
+    left = [each for each in gone if os.path.basename(roots.in_checkout(each).workspace) in places]
+    return f"{what} of {' and '.join(sorted(map(short_path, left)))} to {here}, as the project was there before"
 
 
 def _print_lost(options: Options, session: Session, world: WorldState, records: Sequence[Checkout]) -> None:

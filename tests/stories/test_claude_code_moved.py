@@ -127,7 +127,7 @@ def test_a_session_that_is_open_moves_when_it_is_closed(saved: Sides, tmp_path: 
     here = moved(saved, tmp_path / "renamed")
     file = here.open_in(os.getpid(), session)
     told = here.run("recover", "--yes", "-w", here.project).output
-    assert "Claude Code has them open" in told
+    assert "Claude Code has it open" in told
     assert (saved.live / f"{session}.jsonl").exists()
     file.unlink()
     here.run("recover", "--yes", "-w", here.project)
@@ -182,3 +182,49 @@ def test_the_files_of_one_session_are_one_removal(saved: Sides) -> None:
     assert len(carried(saved.live)) - len(before) > 3
     result = saved.run("undo", "-w", saved.project)
     assert (result.exit_code, carried(saved.live)) == (0, before), result.output
+
+
+# A directory of another repository.
+
+
+@pytest.fixture
+def other(tmp_path: Path, saved: Sides) -> Sides:
+    """Another repository, with a session of its own."""
+    sides = Sides(tmp_path / "other", saved.run)
+    sides.project.mkdir()
+    git(sides.project, "init", "--quiet")
+    git(sides.project, "commit", "--quiet", "--allow-empty", "--message", "y")
+    sides.live.mkdir(parents=True)
+    own = sides.live / "00000000-0000-4000-8000-000000000000.jsonl"
+    own.write_text(json.dumps({"type": "user", "cwd": str(sides.project)}) + "\n")
+    return sides
+
+
+@pytest.mark.parametrize("swept", [True, False], ids=["deleted", "there"])
+@pytest.mark.parametrize("seen", [True, False], ids=["a run was here", "no run was here"])
+def test_the_sessions_of_another_repository_move_if_that_is_wanted(
+    saved: Sides, other: Sides, *, swept: bool, seen: bool
+) -> None:
+    if seen:
+        other.reconcile()
+    before, own = carried(saved.live), carried(other.live)
+    shutil.rmtree(saved.project)
+    if swept:
+        shutil.rmtree(saved.live)
+    where = f"2 sessions of {saved.project} (another repository) to {other.project}"
+    dry = other.read("recover", "--from", saved.project, "--dry-run")
+    assert f"would move {where}" in dry
+    refused = other.read("recover", "--from", saved.project, code=4)
+    assert "(another repository)" in refused
+    assert carried(other.live) == own
+    assert f"moved {where}" in other.run("recover", "--from", saved.project, "--yes", "-w", other.project).output
+    other.reconcile()
+    assert carried(other.live) == carried(other.store) == own | before
+    assert other.store != saved.store
+
+
+def test_another_repository_that_is_there_keeps_its_sessions(saved: Sides, other: Sides) -> None:
+    for _ in range(2):
+        told = other.read("recover", "--from", saved.project, "--yes", code=2)
+        assert f"--from: {saved.project} is of another repository, and is there" in told
+        other.reconcile()

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from reconcile.adapters.claude_code.places import FORMAT, SHARED, home_of, inside_checkout, place_of, start_of
 from reconcile.adapters.claude_code.shared_folder import folder_of, shared_folder
-from reconcile.adapters.claude_code.stores import StorePlace, key_of, store_place
+from reconcile.adapters.claude_code.stores import StorePlace, is_other_repository, key_of, store_place
 from reconcile.adapters.roots import LocateError, Roots, refuse_any_link, store_of
 from reconcile.formats.claude_code.format import LiveSessions
 from reconcile.formats.claude_code.lines import parsed, raw_lines
@@ -114,7 +114,8 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
             "change to the project, or name it with --workspace",
         )
     place = store_place(project, request)
-    earlier = "" if source is None else store_place(request.path(source), request).path
+    former = "" if source is None else request.path(source)
+    earlier = store_place(former, request).path if former and not is_other_repository(project, former, request) else ""
     if earlier and not is_directory(place.path) and is_directory(earlier):
         place = StorePlace(earlier, store_of(FORMAT, project, request))
     if request.store is not None:

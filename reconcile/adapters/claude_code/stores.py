@@ -14,7 +14,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.adapters.claude_code.places import FORMAT
-from reconcile.adapters.roots import store_of
+from reconcile.adapters.roots import store_of, within
 from reconcile.fs.git import Git, GitError
 from reconcile.fs.git_state import checkout_top, shallow_commits
 from reconcile.fs.hashing import digest
@@ -52,6 +52,18 @@ def store_place(project: str, request: Request) -> StorePlace:
     inside = os.path.relpath(os.path.realpath(project), os.path.realpath(top))
     name = digest(os.fsencode(f"{oldest}/{inside}"))[:_LENGTH]
     return StorePlace(os.path.join(os.path.dirname(by_path), f"git-{name}"), by_path)
+
+
+def is_other_repository(project: str, source: str, request: Request) -> bool:
+    """Tell whether ``source``, which may be gone, is known to be of another repository than a project.
+
+    Each has a store by its oldest commit. Another directory of the same repository may have its own.
+    """
+    here, there = (store_place(path, request).path for path in (project, source))
+    if here == there or here == store_of(FORMAT, project, request) or there == store_of(FORMAT, source, request):
+        return False
+    top = checkout_top(project)
+    return top is None or not within(os.path.realpath(source), os.path.realpath(top))
 
 
 def key_of(store: str, format_name: str = FORMAT) -> str:
