@@ -19,7 +19,7 @@ from reconcile.fs.paths import regular_descriptor
 from reconcile.model.plan import Item, Kind, Note
 from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE, Side, joined
+from reconcile.model.snapshot import WHOLE, Place, Side, joined
 from reconcile.planning.filters import without_secrets
 from reconcile.secrets.detection import find_secrets, with_masked_secrets
 from reconcile.secrets.prefilter import Prefilter
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reconcile.fs.files import Fingerprint
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Plan, Write
-    from reconcile.model.snapshot import Copy, Digest, File, Place
+    from reconcile.model.snapshot import Copy, Digest, File
     from reconcile.secrets.detection import Finding
 
 _MOST_KEPT = 32 << 20
@@ -167,10 +167,8 @@ class _Files:
         for action in plan.actions:
             self._contents |= {write.digest: write.content for write in action.writes if write.content is not None}
 
-    def _places_of(self, conversation: str) -> Iterator[tuple[Place, File]]:
-        for copy in self._copies.get(conversation, ()):
-            for file in copy.files:
-                yield replace(copy.place, path=joined(copy.path, file.name)), file
+    def _files_of(self, conversation: str) -> Iterator[tuple[Copy, File]]:
+        return ((copy, file) for copy in self._copies.get(conversation, ()) for file in copy.files)
 
     def name_of(self, action: Action, write: Write) -> str:
         """Return the name of a written file below its conversation; empty for a record that is one file."""
@@ -184,38 +182,39 @@ class _Files:
         if write.digest in self._contents:
             return self._contents[write.digest]
         for conversation in chain((action.conversation,), self._copies):  # a fork has the files of another one
-            for place, file in self._places_of(conversation):
-                if file.digest == write.digest and (content := self._read(place, write.digest)) is not None:
+            for copy, file in self._files_of(conversation):
+                if file.digest == write.digest and (content := self._read(copy, file, write.digest)) is not None:
                     return content
         return self._site.vault.read(write.kept) if write.kept is not None else None
 
     def digests_before(self, action: Action, name: str) -> Iterator[Digest | None]:
         """Yield the digests of the workspace's versions of a file."""
-        return (digest for _, digest in self._before(action, name))
+        return (file.digest for _, file in self._before(action, name))
 
     def before(self, action: Action, name: str) -> list[bytes]:
         """Return the workspace's versions of a file, of which the events are public already."""
-        contents = (self._read(place) for place, _ in self._before(action, name))
+        contents = (self._read(copy, file) for copy, file in self._before(action, name))
         return [content for content in contents if content is not None]
 
     def of_conversation(self, conversation: str) -> Iterator[bytes]:
         """Yield the files of a conversation on both sides that can be read."""
-        for place, _ in self._places_of(conversation):
+        for copy, file in self._files_of(conversation):
             with suppress(OSError, MemoryError):
-                if (content := self._read(place)) is not None:
+                if (content := self._read(copy, file)) is not None:
                     yield content
 
-    def _before(self, action: Action, name: str) -> Iterator[tuple[Place, Digest | None]]:
+    def _before(self, action: Action, name: str) -> Iterator[tuple[Copy, File]]:
         for conversation in (action.conversation, self._source):
-            for place, file in self._places_of(conversation) if conversation is not None else ():
-                if place.side is Side.WORKSPACE and file.name == name:
-                    yield place, file.digest
+            for copy, file in self._files_of(conversation) if conversation is not None else ():
+                if copy.side is Side.WORKSPACE and file.name == name:
+                    yield copy, file
 
-    def _read(self, place: Place, digest: Digest | None = None) -> bytes | None:
+    def _read(self, copy: Copy, file: File, digest: Digest | None = None) -> bytes | None:
         """Return the bytes of a file, with this digest if one is given; None if there is no such file any more.
 
         Raises `OSError`.
         """
+        place = Place(copy.side, joined(copy.path, file.name))
         root = self._site.conversations(place.side)
         try:
             fd = regular_descriptor(os.path.join(root, place.path), os.O_RDONLY)

@@ -25,12 +25,19 @@ _BINARY: Final = 200
 """Bytes in which a zero tells that a content may be in UTF-16."""
 _ESCAPED: Final = r"\\u00[2-7]"
 """An escape of JSON for a printable ASCII character: the content must be decoded."""
-_COUNT: Final = re.compile(r"\{(\d+),\d*\}")
+_ESCAPED_SLASH: Final = r"\\/"
+_SLASH: Final = 0
+"""The number of its pattern."""
+_COUNT: Final = re.compile(r"\{(\d+),?\d*\}")
+_ENOUGH: Final = 8
+"""Repetitions that are enough for a rough look. More cost twice the time, and rule out hardly any text."""
 # A search begins once in a run of backslashes, and gives none back: the time must not grow with the run's square.
 _SLASHES: Final = re.compile(rb"(?<!\\)\\++/")
 _SPACE: Final = rb"(?:[\s\x1c-\x1f\x80-\xff]|\\++(?:[bfnrt]|u[0-9A-Fa-f]{4}))"
 _CODED: Final = re.compile(rb'"([A-Za-z0-9+/_=\\\r\n-]{16,}+)%b{0,6}+(?=\\*+")' % _SPACE)
 """A string in quotes that may be base64, in any alphabet, also in lines. White space may follow: at most six bytes."""
+_LENIENT: Final = 24
+"""Characters from which `reconcile.secrets.texts` reads base64 that is not as JP writes it."""
 _LINE_ENDS: Final = re.compile(rb"(?<!\\)\\++(?:[rn]|u000[adAD])?|[\r\n]")
 _URLSAFE: Final = bytes.maketrans(b"-_", b"+/")
 
@@ -54,11 +61,13 @@ class Prefilter:
         if database is None or len(content) >= _MOST or b"\0" in content[:_BINARY]:
             return True
         while content:
-            if b"\\/" in content:
+            seen = _seen(database, content)
+            if seen == [_SLASH]:
                 content = _SLASHES.sub(b"/", content)
-            if _matches(database, content):
+                seen = _seen(database, content)
+            if seen:
                 return True
-            content = b" ".join([b'"%b"' % _decoded(coded) for coded in _CODED.findall(content)])
+            content = b'"%b"' % b'" "'.join(coded) if (coded := _all_decoded(_CODED.findall(content))) else b""
             if b"\0" in content:  # a text in UTF-16
                 content += content.replace(b"\0", b"")
         return False
@@ -71,26 +80,30 @@ class Prefilter:
         return self._database
 
 
-def _matches(database: Database, content: bytes) -> bool:
+def _seen(database: Database, content: bytes) -> list[int]:
+    """Return the numbers of the patterns that a content has, up to the first one of a rule."""
     from hyperscan import ScanTerminated
 
-    try:
-        database.scan(content, match_event_handler=_stop)
-    except ScanTerminated:
-        return True
-    return False
+    seen: list[int] = []
+
+    def see(number: int, *_place: object) -> bool:
+        seen.append(number)
+        return number != _SLASH
+
+    with suppress(ScanTerminated):
+        database.scan(content, match_event_handler=see)
+    return seen
 
 
 def _database() -> Database | None:
     """Return the database of all rough patterns; None: this machine's processor isn't supported."""
     import hyperscan  # here: a run that publishes little doesn't need it
 
-    patterns = [_COUNT.sub(r"{\1,}", rule.rough).encode("latin-1") for rule in RULES]
-    patterns.append(_ESCAPED.encode())
+    patterns = [_ESCAPED_SLASH, _ESCAPED, *(_COUNT.sub(_enough, rule.rough) for rule in RULES)]
     database = hyperscan.Database()
     try:
         database.compile(
-            expressions=patterns,
+            expressions=[pattern.encode("latin-1") for pattern in patterns],
             ids=list(range(len(patterns))),
             elements=len(patterns),
             flags=[hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns),
@@ -100,8 +113,17 @@ def _database() -> Database | None:
     return database
 
 
-def _stop(*_match: object) -> bool:
-    return True
+def _enough(count: re.Match[str]) -> str:
+    return f"{{{min(int(count[1]), _ENOUGH)},}}"
+
+
+def _all_decoded(coded: list[bytes]) -> list[bytes]:
+    """Return the contents of those strings that are base64, with others: they only have to be looked at."""
+    coded = [each for each in coded if len(each) % 4 == 0 or len(each) >= _LENIENT]
+    try:
+        return [a2b_base64(each, strict_mode=True) for each in coded]
+    except binascii.Error:
+        return [_decoded(each) for each in coded]
 
 
 def _decoded(coded: bytes) -> bytes:
