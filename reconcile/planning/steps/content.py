@@ -210,6 +210,7 @@ def _fork_record(context: PlanningContext, view: View, loser: Unit, places: Plac
         file = File("", len(content), loser.mtime_ns, context.rules.digest(content))
         step = Step(kind=Kind.FORK, conversation=new, title=view.title, reason=Reason.DIVERGED, case=case)
         steps.append(context.builder.create(step, home, [Put(file, content=content)]))
+        context.builder.belongs(steps[0], view.id)
     node = context.present[new] = Node(Side.WORKSPACE, None, "", new)
     step = Step(kind=Kind.PROJECT, conversation=new, title=view.title, reason=Reason.DIVERGED, case=case)
     steps.append(context.builder.create(step, node, [Put(home.files[""], home)]))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconcile.fs.hashing import digest
-from reconcile.model.format import Entry
+from reconcile.model.format import Entry, TwoContinuations
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Copy, File, Partition, Side, Snapshot
 from reconcile.model.units import Rules
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
+    from reconcile.model.format import EventSelection
     from reconcile.model.plan import Plan
 
 PAGE = Path(__file__).parents[3] / "docs" / "examples" / "notes.py"
@@ -37,6 +38,35 @@ def _load() -> ModuleType:
 notes = _load()
 FORMAT = notes.NotesFormat()
 RULES = Rules(FORMAT, digest)
+
+
+class Branching(notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """The same where two versions of a note both stay, and an answer (`a.md.1.md`) belongs to its note."""
+
+    def owner(self, conversation: str) -> str | None:
+        return conversation.removesuffix(".1.md") if conversation.endswith(".1.md") else None
+
+    def merge(self, conversation: str, store: bytes, workspace: bytes) -> TwoContinuations:  # noqa: ARG002
+        return TwoContinuations()
+
+    def can_fork(self, conversation: str) -> bool:
+        return self.owner(conversation) is None
+
+    def cut_stream(self, contents: Mapping[str, bytes], part: EventSelection) -> dict[str, bytes]:
+        lines = {name: content.splitlines(keepends=True) for name, content in contents.items()}
+        if not all(lines.values()):
+            raise ValueError("no lines")
+        return {name: b"".join(found[-(part.last or 0) :]) for name, found in lines.items()}
+
+    def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
+        return content if title is None else f"{title}, from {parent}\n".encode() + content
+
+    def forked(self, conversation: str, content: bytes, new: str | None = None) -> tuple[str, bytes]:
+        source = self.owner(conversation) or conversation
+        return f"{new or 'fork'}-{source}{conversation.removeprefix(source)}", content + b"forked\n"
+
+
+BRANCHING = Rules(Branching(), digest)
 
 
 def side(which: Side, files: Mapping[str, bytes], at: int = 9, *, busy: bool = False) -> Snapshot:
