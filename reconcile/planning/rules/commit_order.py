@@ -50,11 +50,8 @@ def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: R
     """
     if rules.format.places is not None:
         return ()
-    differ = _differing(store, workspace)
-    if not differ:
-        return ()
     doubts = []
-    for view in views_of(store, workspace, baseline, rules, differ).values():
+    for view in views_of(store, workspace, baseline, rules, _differing(store, workspace)).values():
         for name in view.store.units:
             case = doubtful_case(view, name, baseline)
             if case is not None:
@@ -66,12 +63,10 @@ def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: R
 
 def split_archives(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> tuple[View, ...]:
     """Return the conversations that are archived on one side only, if nothing is recorded about that."""
-    here: dict[str, set[bool]] = {}
-    for copy in workspace.copies:
-        here.setdefault(copy.conversation, set()).add(copy.archived)
-    apart = {copy.conversation for copy in store.copies if here.get(copy.conversation, set()) - {copy.archived}}
-    if rules.format.places is not None or not apart:
+    if rules.format.places is not None:
         return ()
+    here = {(copy.conversation, copy.archived) for copy in workspace.copies}
+    apart = {copy.conversation for copy in store.copies if (copy.conversation, not copy.archived) in here}
     views = views_of(store, workspace, baseline, rules, apart).values()
     return tuple(view for view in views if view.has_split_archive and not view.local and view.lead is not Lead.NEITHER)
 

@@ -63,10 +63,8 @@ class Sides(Struct, frozen=True):
         return not (renewed or self.store_hidden or self.store_doubtful or conversation in self.linked)
 
     def believes_absence(self, store_path: str) -> bool:
-        """Tell whether a file that is absent from a store directory was removed from it."""
-        if self.store_renewed or self.store_hidden:
-            return False
-        return not (self.store_doubtful and any(path.startswith(f"{store_path}/") for path in self.store_doubtful))
+        """Tell whether a file that is absent from a directory of a known store was removed from it."""
+        return not (self.store_hidden or any(path.startswith(f"{store_path}/") for path in self.store_doubtful))
 
     def hides(self, place: str) -> bool:
         """Tell whether a workspace directory may exist although the scan has not seen it."""

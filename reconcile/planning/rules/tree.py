@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, Metadata, ParentKind, Partition
+from reconcile.model.snapshot import METADATA, Metadata, ParentKind, ParentRef, Partition
 from reconcile.model.units import units_of
 from reconcile.planning.rules.content import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from reconcile.model.snapshot import Copy, ParentRef, Snapshot
+    from reconcile.model.snapshot import Copy, Fault, Snapshot
     from reconcile.planning.rules.content import Verdict
     from reconcile.planning.rules.views import SideView, View
 
@@ -44,32 +44,23 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     to the store. An absent key in the store, or at the workspace's top level, means unchanged. A side whose metadata
     lost by a decision, or is local and stays as it is, has no vote.
     """
-    if (view.store.stale or view.workspace.stale) and not view.parent_is_known:
+    if not view.parent_is_known:
         view = _with_stated_parents(view)
     store, workspace = view.store.metadata, view.workspace.metadata
     silent = _silent(view, verdict)
     waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
     if (waits and silent is None) or (store is None and workspace is None):
         return Parentage(view.known_parent, frozen=True)
-    if store is not None and workspace is not None and store.parent == workspace.parent:
-        if store.parent.kind in _STATED:
-            return Parentage(store.parent.id)
-        if store.parent.kind is ParentKind.ABSENT and silent is None and not _roots_by_absence(view):
-            return Parentage(view.known_parent if view.parent_is_known else view.base_parent)
-    if silent is None and (store is None or workspace is None):
-        claim = _workspace_claim(view, workspace) if store is None else _stated_in_store(view, store)
-        return Parentage(claim.parent if claim.says else view.base_parent)
-    claims = (
-        (view.store, _stated_in_store(view, store)),
-        (view.workspace, _workspace_claim(view, workspace)),
-    )
-    said = [(side, claim) for side, claim in claims if claim.says and side is not silent]
-    if view.parent_is_known:
-        said = [(side, claim) for side, claim in said if claim.parent != view.base_parent]
+    claims = ((view.store, _stored_claim(view, store)), (view.workspace, _workspace_claim(view, workspace)))
+    said = [
+        (side, claim)
+        for side, claim in claims
+        if claim is not None and side is not silent and not (view.parent_is_known and claim.id == view.base_parent)
+    ]
     if not said:
         return Parentage(view.base_parent)
     _, claim = max(said, key=lambda entry: _mtime(entry[0]))  # of equal times the first, which is the store's
-    return Parentage(claim.parent)
+    return Parentage(claim.id)
 
 
 def _with_stated_parents(view: View) -> View:
@@ -85,17 +76,16 @@ def _with_stated_parents(view: View) -> View:
 def _with_stated_parent(view: View, side: SideView) -> SideView:
     if side.main is None or side.metadata is None or side.metadata.parent.kind is not ParentKind.ABSENT:
         return side
-    directories = [copy for copy in (side.main, *side.stale) if _stated_reference(copy) is not None]
+    directories = [copy for copy in (side.main, *side.stale) if _stated(copy.metadata) is not None]
     if not directories:
         return side
     units = [units_of(copy, view.rules, None)[METADATA] for copy in directories]
     newest = min(units, key=lambda unit: (-unit.mtime_ns, unit.copy.path))
-    return replace(side, units={**side.units, METADATA: newest})
+    return replace(side, units={METADATA: newest})  # the rest is not asked for
 
 
-def _stated_reference(copy: Copy) -> ParentRef | None:
-    """Return the parent that a copy's metadata states, also if it states a root; None if it states nothing."""
-    metadata = copy.metadata
+def _stated(metadata: Metadata | Fault | None) -> ParentRef | None:
+    """Return the parent that a metadata file states, also if it states a root; None if it states nothing."""
     return metadata.parent if isinstance(metadata, Metadata) and metadata.parent.kind in _STATED else None
 
 
@@ -110,32 +100,18 @@ def _silent(view: View, verdict: Verdict | None) -> SideView | None:
     return view.workspace if verdict.outcome is Outcome.TO_WORKSPACE else view.store
 
 
-class _Claim(Struct, frozen=True, gc=False):
-    """The parent that one side states; ``says`` is False if it states none."""
-
-    parent: str | None
-    says: bool
-
-
-def _stated(metadata: Metadata | None, known: str | None, *, absence: bool) -> _Claim:
-    """Return the claim of a metadata file. ``absence``: an absent key stands for the known parent, else it states
-    nothing.
-    """
-    if metadata is None or metadata.parent.kind is ParentKind.UNREADABLE:
-        return _Claim(known, says=False)
-    if metadata.parent.kind is ParentKind.ABSENT:
-        return _Claim(known, says=absence)
-    return _Claim(metadata.parent.id, says=True)
+def _stored_claim(view: View, metadata: Metadata | None) -> ParentRef | None:
+    """Return the parent that the store states; None if it states none. An absent key stands for a known parent."""
+    if metadata is not None and metadata.parent.kind is ParentKind.ABSENT and view.parent_is_known:
+        return ParentRef(ParentKind.ABSENT, view.known_parent)
+    return _stated(metadata)
 
 
-def _stated_in_store(view: View, metadata: Metadata | None) -> _Claim:
-    return _stated(metadata, view.known_parent, absence=view.parent_is_known)
-
-
-def _workspace_claim(view: View, metadata: Metadata | None) -> _Claim:
+def _workspace_claim(view: View, metadata: Metadata | None) -> ParentRef | None:
+    """Return the parent that the workspace states; None if it states none. An absent key may make a root."""
     if metadata is not None and metadata.parent.kind is ParentKind.ABSENT and _roots_by_absence(view):
-        return _Claim(None, says=True)
-    return _stated(metadata, view.base_parent, absence=False)
+        return metadata.parent
+    return _stated(metadata)
 
 
 def _roots_by_absence(view: View) -> bool:
@@ -176,7 +152,7 @@ def stated_alone(
             copies.setdefault(copy.conversation, []).append(copy)
     alone = {}
     for conversation, directories in copies.items():
-        stated = {reference.id for copy in directories if (reference := _stated_reference(copy)) is not None}
+        stated = {reference.id for copy in directories if (reference := _stated(copy.metadata)) is not None}
         if len(stated) == 1 and (len(directories) == 1 or conversation in put_back):
             alone[conversation] = stated.pop()
     for copy in workspace.copies:
@@ -215,15 +191,12 @@ class TreeIndex:
         finished: set[str] = set()
         cycles = []
         for start in ordered:
-            node = self._parent[start]
-            if node is None or node in finished:
-                finished.add(start)
-                continue
-            path: dict[str, None] = {start: None}
+            path: dict[str, None] = {}
+            node: str | None = start
             while node is not None and node not in finished and node not in path:
                 path[node] = None
                 node = self._parent[node]
-            if node is not None and node in path:
+            if node in path:
                 trail = list(path)
                 members = trail[trail.index(node) :]
                 smallest = min(members, key=self._order)

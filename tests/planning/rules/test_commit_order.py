@@ -83,6 +83,29 @@ def test_a_head_that_changed_nothing_is_none() -> None:
     assert history(LINE, "q").order(FILE, "X", "Y", at_head=True) is OLDER
 
 
+@pytest.mark.parametrize(
+    ("text", "head", "content", "since"),
+    [
+        pytest.param(LINE, "c", "Z", {"c"}, id="the-commit-that-added-it"),
+        pytest.param(LINE, "c", "X", set(), id="a-later-one-replaced-it"),
+        pytest.param(LINE, "b", "Z", set(), id="head-comes-before-it"),
+        pytest.param(BACK, "c", "X", {"c"}, id="the-one-that-restored-it"),
+        pytest.param(FORK, "a", "X", {"a"}, id="replaced-on-other-branches-alone"),
+        pytest.param("a - X, b a Y, c a Y, m b+c Y", "m", "Y", {"b", "c"}, id="each-branch-that-was-merged"),
+    ],
+)
+def test_since_when_head_has_had_a_content(text: str, head: str, content: str, since: set[str]) -> None:
+    assert history(text, head).since(FILE, content) == since
+
+
+def test_a_content_that_head_has_in_another_directory_has_replaced_nothing() -> None:
+    none: frozenset[str] = frozenset()
+    changes = [Change("a", FILE, frozenset("X"), none), Change("b", FILE, frozenset("Y"), none)]
+    beside = Commits({"b": ("a",), "a": ()}, changes, ["b"])
+    assert beside.order(FILE, "X", "Y", at_head=True) is NEWER
+    assert not beside.replaced_at_head(FILE, "X", "Y")
+
+
 @st.composite
 def lines(draw: st.DrawFn) -> list[tuple[str, tuple[int, ...], str]]:
     """Return random histories: name, parents by their number, content."""

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
-from reconcile.model.snapshot import METADATA, STREAM
+from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.rules.commit_order import doubts_of, split_archives
 from reconcile.planning.rules.views import PLACE
 from tests.support.formats.notes import RULES as FIXED
@@ -22,6 +22,7 @@ NOTED = [A, '1-a/NOTE.md 08:00 "x"']
 def asked(ours: list[str], theirs: list[str], baseline: Baseline | None = None) -> list[str]:
     found = doubts_of(stored(*ours), here(*theirs), baseline or Baseline(), RULES)
     assert all(doubt.key == ("jp-c1", doubt.workspace.name) for doubt in found)
+    assert all((doubt.store.copy.side, doubt.workspace.copy.side) == tuple(Side) for doubt in found)
     return [doubt.store.name for doubt in found]
 
 
@@ -84,6 +85,7 @@ def test_what_one_side_has_archived_and_the_other_live_is_in_doubt_until_that_is
     ):
         views = split_archives(stored(*ours), here(*theirs), Baseline(), RULES)
         assert [view.id for view in views] == found
+        assert all(view.archived_in_store is (ours == [ARCHIVED]) for view in views)
         baseline = Baseline(asides={(view.id, PLACE): view.split_record for view in views})
         assert not split_archives(stored(*ours), here(*theirs), baseline, RULES)
         assert not split_archives(

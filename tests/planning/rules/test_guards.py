@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import LOST, Baseline, Intent, IntentKind
 from reconcile.model.snapshot import Foreign, Problem, Side, Snapshot
-from reconcile.planning.rules.guards import Sides, compare_sides, hidden_directories, is_bulk
+from reconcile.planning.rules.guards import Sides, compare_sides, hidden_directories, is_bulk, whole_of
 from tests.support.scenarios.building import agreed_on, here, seen, stored
 from tests.support.scenarios.pure_level import FORMAT
 
@@ -75,6 +75,22 @@ def test_absence_on_both_sides_is_believed_where_both_were_seen(sides: Sides, an
     assert sides.may_forget("jp-c1", "1-a") is answer
 
 
+ABSENCES = {
+    "all was read": (CLEAR, True),
+    "a part of the store could not be read": (replace(CLEAR, store_hidden=True), False),
+    "something in the directory could not be read, and elsewhere": (
+        replace(CLEAR, store_doubtful=("0/x", "1-a/x", "9-z")),
+        False,
+    ),
+    "a directory whose name only begins like it could not be read": (replace(CLEAR, store_doubtful=("1-ab/x",)), True),
+}
+
+
+@pytest.mark.parametrize(("sides", "answer"), ABSENCES.values(), ids=ABSENCES)
+def test_an_absent_file_of_the_store_was_removed_where_its_directory_was_read(sides: Sides, answer: bool) -> None:
+    assert sides.believes_absence("1-a") is answer
+
+
 EMPTIED, WORKSPACE_EMPTIED = replace(CLEAR, store_emptied=True), replace(CLEAR, workspace_emptied=True)
 SIDES: dict[str, tuple[list[str], list[str], Sides]] = {
     "as before": ([ONE], [ONE], CLEAR),
@@ -116,6 +132,11 @@ def test_a_store_in_which_another_checkout_knows_something_was_not_begun_anew() 
     assert not compare_sides(stored(TWO, THREE), here(ONE), here_alone, FORMAT).store_emptied
 
 
+def test_several_that_this_checkout_alone_knows_are_enough_to_tell_a_store_that_was_begun_anew() -> None:
+    baseline = replace(agreed_on(ONE, TWO), history={})
+    assert compare_sides(stored(THREE), here(ONE, TWO), baseline, FORMAT).store_emptied
+
+
 def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
     assert compare_sides(stored(), here(), Baseline(), FORMAT) == CLEAR
 
@@ -143,6 +164,21 @@ def test_another_directory_than_last_time_is_another_store() -> None:
     assert compare_sides(stored(ONE), here(ONE), lost, FORMAT) == replace(CLEAR, store_replaced=True)
     store = seen(Side.STORE, [ONE], identity="store:1")
     assert compare_sides(store, here(ONE), agreed_on(ONE), FORMAT) == replace(CLEAR, store_replaced=True)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "replaced"),
+    [("8:2", "8:2:7", False), ("8:2:7", "8:2", True), ("8:2:7", "8:2:9", True)],
+    ids=["an old record has no generation", "a generation that is gone", "another generation"],
+)
+def test_the_directory_of_an_old_record_is_the_same_store(recorded: str, now: str, replaced: bool) -> None:
+    baseline = replace(agreed_on(ONE), store_identity=recorded)
+    assert compare_sides(seen(Side.STORE, [ONE], now), here(ONE), baseline, FORMAT).store_replaced is replaced
+
+
+def test_the_directories_of_each_side_are_counted() -> None:
+    whole = whole_of(stored(ONE, TWO), here(ONE), Baseline(), FORMAT)
+    assert [whole.directories_of(side) for side in Side] == [2, 1]
 
 
 @pytest.mark.parametrize(("path", "hidden"), [("", True), (".archive", True), (".trash", True), ("1-a", False)])

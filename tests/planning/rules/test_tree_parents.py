@@ -83,14 +83,14 @@ NESTED = "2-b/conversations/1-a"
 AGREED = BaselineEntry({}, "jp-c2", "A", "jp-c2", NESTED)
 
 
-def nested(*, in_sync: bool, path: str = NESTED) -> Parentage:
+def nested(*, in_sync: bool, path: str = NESTED, said: str = "") -> Parentage:
     """Decide for a copy without a parent below its parent's; ``in_sync``: but for that it is as agreed on."""
-    store = stored('1-a  metadata 09:00 title "A" parent 2')
+    store = stored(f'1-a  metadata 09:00 title "A" {said or SAYS["2"]}')
     digest = view_of(store, here()).store.digest(METADATA)
     assert digest is not None
     agreed = replace(AGREED, units={METADATA: digest})
     title = "A" if in_sync else "B"
-    workspace = here(f'{path}  metadata 09:30 title "{title}"', '2-b  metadata 09:00 title "B"')
+    workspace = here(f'{path}  metadata 09:30 title "{title}" {said}', '2-b  metadata 09:00 title "B"')
     return decide_parent(view_of(store, workspace, Baseline(agreed={"jp-c1": agreed})), None)
 
 
@@ -104,6 +104,10 @@ def test_an_absent_key_says_nothing_at_the_top_level() -> None:
 
 def test_an_absent_key_says_nothing_where_something_else_was_edited() -> None:
     assert nested(in_sync=False) == Parentage("jp-c2")
+
+
+def test_nonsense_in_a_nested_copy_makes_no_root() -> None:
+    assert nested(in_sync=True, said=SAYS["nonsense"]) == Parentage("jp-c2")
 
 
 def test_a_nested_copy_that_was_never_agreed_on_says_nothing() -> None:
@@ -131,6 +135,17 @@ def test_the_store_alone_speaks_where_the_workspaces_metadata_has_lost_and_is_ne
 def test_another_checkouts_knowledge_counts_where_this_one_has_none() -> None:
     view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 10:00"), Baseline(parents={"jp-c1": "jp-c3"}))
     assert decide_parent(view, None) == Parentage("jp-c3")
+
+
+def test_an_absent_key_in_the_store_stands_for_what_another_checkout_knows() -> None:
+    known = replace(memory_of("2"), parents={"jp-c1": "jp-c3"})
+    view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 10:00 parent 2"), known)
+    assert decide_parent(view, None) == Parentage("jp-c3")
+
+
+def test_what_was_carried_into_the_trash_without_a_parent_says_nothing() -> None:
+    carried = here(".trash/2-b/conversations/1-a  metadata 09:00", "2-b  metadata 09:00")
+    assert decide_parent(view_of(stored("1-a  metadata 09:00 parent 3"), carried), None) == Parentage("jp-c3")
 
 
 STATES = {
@@ -187,7 +202,9 @@ def test_a_parent_that_the_store_alone_states() -> None:
         (child.replace("parent 1", "parent null"), {}),
     ):
         assert stated_alone(stored(child), here(there), {"jp-c2"}, ()) == found
-    assert not stated_alone(stored(child), here(child), {"jp-c1"}, ())
+    assert not stated_alone(stored(child), here(), {"jp-c1"}, ()), "another one is asked about"
+    assert not stated_alone(stored(f".trash/{child}"), here(), {"jp-c2"}, ()), "the trash states nothing"
+    assert not stated_alone(stored(child.replace("parent 1", "parent null")), here(), {"jp-c2"}, ())
     assert not stated_alone(stored(child.replace(" parent 1", "")), here(), {"jp-c2"}, ())
     assert not stated_alone(stored('2-b/metadata.json 09:00 "{"'), here('2-b/metadata.json 09:00 "{"'), {"jp-c2"}, ())
 
@@ -218,6 +235,8 @@ def test_another_directory_states_the_parent_where_the_newest_lacks_it_and_none_
     assert decide_parent(view, None) == Parentage("jp-c3"), "the time is that of the directory that states it"
     view = view_of(stored(STATING, NEWER.replace('"A"', '"A" parent null')), here(), memory_of("unknown"))
     assert decide_parent(view, None) == Parentage(None), "null is stated"
+    view = view_of(stored(STATING, NEWER.replace('"A"', '"A" parent raw true')), here(), memory_of("unknown"))
+    assert decide_parent(view, None) == Parentage(None), "nonsense is no missing key"
 
 
 def test_of_a_local_conversation_the_directory_that_stays_states_the_parent_alone() -> None:
