@@ -15,7 +15,7 @@ from reconcile.planning.rules.content import Outcome, events, is_conflict, judge
 
 if TYPE_CHECKING:
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import Metadata, Stream
+    from reconcile.model.snapshot import Stream
     from reconcile.model.units import Unit
     from reconcile.planning.rules.content import Verdict
     from reconcile.planning.rules.views import View
@@ -35,10 +35,12 @@ def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None
     winner = _WINNERS.get(verdict.outcome)
     if verdict.outcome is Outcome.MERGED:
         winner, _ = judge(view, verdict.unit, policy.prefer)
-    if verdict.case is None or not is_conflict(verdict) or (winner is None and verdict.outcome is not Outcome.HELD):
+    if not is_conflict(verdict) or (winner is None and verdict.outcome is not Outcome.HELD):
         return None
+    assert verdict.case is not None  # noqa: S101 - a conflict has a case and a reason
+    assert verdict.reason is not None  # noqa: S101 - see above
     sides = {side: view.side(side).units[verdict.unit] for side in Side}
-    objects = _objects(view.store.metadata, view.workspace.metadata) if verdict.unit == METADATA else ({}, {})
+    objects = _objects(view) if verdict.unit == METADATA else ({}, {})
     keys = verdict.keys or _differing(*objects)
     values = [value_texts(key, *objects) for key in keys]
     store, workspace = sides[Side.STORE], sides[Side.WORKSPACE]
@@ -51,7 +53,7 @@ def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None
         workspace=_rival(workspace, store, tuple(value for _, value in values)),
         keys=keys,
         takes=winner,
-        reason=verdict.reason or Reason.CONFLICT,
+        reason=verdict.reason,
         forks=verdict.forks is not None,
         merges=verdict.outcome is Outcome.MERGED,
     )
@@ -68,20 +70,16 @@ def _only(stream: Stream, other: Stream) -> int:
     return (Counter(events(stream, other)) - Counter(events(other, stream))).total()
 
 
-def differing_keys(store: Metadata | None, workspace: Metadata | None) -> tuple[str, ...]:
-    """Return the keys with different values, those of the store's file first; none if a file is no JSON object."""
-    return _differing(*_objects(store, workspace))
-
-
-def _objects(store: Metadata | None, workspace: Metadata | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _objects(view: View) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return both files of metadata as JSON objects; two empty ones if a file is none."""
+    ours, theirs = view.store.metadata, view.workspace.metadata
+    assert ours is not None  # noqa: S101 - in a conflict both are valid
+    assert theirs is not None  # noqa: S101 - see above
     try:
-        values = [json.loads(side.content) for side in (store, workspace) if side is not None]
+        store, workspace = json.loads(ours.content), json.loads(theirs.content)
     except (ValueError, RecursionError):
         return {}, {}
-    if len(values) < 2 or not all(isinstance(value, dict) for value in values):
-        return {}, {}
-    return values[0], values[1]
+    return (store, workspace) if isinstance(store, dict) and isinstance(workspace, dict) else ({}, {})
 
 
 def _differing(store: dict[str, Any], workspace: dict[str, Any]) -> tuple[str, ...]:
@@ -93,13 +91,12 @@ def _differing(store: dict[str, Any], workspace: dict[str, Any]) -> tuple[str, .
 
 def value_texts(key: str, store: dict[str, Any], workspace: dict[str, Any]) -> tuple[str | None, str | None]:
     """Return the values of a key as JSON. Of long ones, what both begin with is left out."""
-    texts = [_json_text(side[key]) if key in side else None for side in (store, workspace)]
-    pairs = zip(texts[0] or "", texts[1] or "", strict=False)
-    same = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
+    texts = [_json_text(side[key]) if key in side else "" for side in (store, workspace)]
+    same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
     if same > 2 * _SAME:
-        texts = [text and f"…{text[same - _SAME :]}" for text in texts]
-    shown = [text and (text if len(text) <= _LONG else f"{text[: _LONG - 1]}…") for text in texts]
-    return shown[0], shown[1]
+        texts = [f"…{text[same - _SAME :]}" for text in texts]
+    shown = [text if len(text) <= _LONG else f"{text[: _LONG - 1]}…" for text in texts]
+    return shown[0] or None, shown[1] or None
 
 
 def _json_text(value: Any) -> str:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from importlib import import_module
+from pkgutil import walk_packages
+
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
+from reconcile import model, planning
 from reconcile.model.baseline import (
     AsideKind,
     AsideRecord,
@@ -17,6 +23,43 @@ from reconcile.model.baseline import (
 from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import METADATA, STREAM
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored
+
+COLLECTED = {"Changes", "PlanningContext"}
+"""The values that a run fills bit by bit."""
+MANY = {
+    "model.plan": {"Action", "Heading", "Precondition", "Rival", "Write"},
+    "model.snapshot": {"Beginning", "Copy", "Event", "Fault", "File", "Metadata", "ParentRef", "Place", "Stream"}
+    | {"Unreadable"},
+    "model.units": {"Unit"},
+    "planning.builder": {"Put", "Step"},
+    "planning.rules.content": {"Verdict"},
+    "planning.rules.presence": {"Presence"},
+    "planning.rules.tree": {"Parentage", "_Claim"},
+    "planning.rules.views": {"SideView", "View"},
+    "planning.simulate": {"FileState"},
+}
+"""The values of which there is one for each file, event, step or conversation."""
+VALUES = [
+    value
+    for package in (model, planning)
+    for module in walk_packages(package.__path__, f"{package.__name__}.")
+    for value in vars(import_module(module.name)).values()
+    if inspect.isclass(value) and issubclass(value, Struct) and value.__module__ == module.name
+]
+
+
+def test_no_value_changes_once_it_is_made() -> None:
+    """So that a plan can be compared, and kept, whatever is made of its parts."""
+    assert {value.__name__ for value in VALUES if not value.__struct_config__.frozen} == COLLECTED
+
+
+def test_the_garbage_collector_need_not_look_at_the_values_of_which_there_are_many() -> None:
+    found: dict[str, set[str]] = {}
+    for value in VALUES:
+        if not value.__struct_config__.gc:
+            found.setdefault(value.__module__.removeprefix("reconcile."), set()).add(value.__name__)
+    assert found == MANY
+
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B, C, D = (A.replace("1-a", f"{number}-x") for number in (2, 3, 4))

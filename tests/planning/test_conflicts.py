@@ -10,13 +10,12 @@ from reconcile.model.options import Diverged, OnConflict, Prefer
 from reconcile.model.plan import Conflict, Rival
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, Metadata, ParentKind, ParentRef, Side
+from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.conflicts import (
     blocked,
     commands,
     described,
     differences,
-    differing_keys,
     newer_side,
     restore_command,
     restore_of,
@@ -25,6 +24,8 @@ from reconcile.planning.conflicts import (
     to_be_taken,
     value_texts,
 )
+from reconcile.planning.planner import make_plan
+from tests.support.formats import notes
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 from tests.support.scenarios.line_reader import DAY_NS
 
@@ -133,6 +134,18 @@ def test_an_edit_on_one_side_and_edits_that_go_together_are_none(store: str, wor
     assert conflicts(store, workspace) == []
 
 
+def test_another_end_on_one_side_alone_is_none() -> None:
+    """A run notes that the text before it was replaced."""
+    assert conflicts(A, A.replace("stream 09:00 [1 2]", "stream 09:40 [1 3]")) == []
+
+
+def test_a_private_conversation_that_stays_as_it_is_has_none() -> None:
+    """The store's version is newer, and a run writes nothing to a private conversation of the workspace."""
+    private, store = (each.replace(' labels="x"', " local") for each in (A, CONTINUED_STORE.replace("09:30", "09:50")))
+    workspace = CONTINUED_WORKSPACE.replace(' labels="x"', " local")
+    assert conflicts(store, workspace, baseline=agreed_on(private)) == []
+
+
 # Words.
 
 
@@ -181,6 +194,10 @@ def test_a_key_that_is_absent_on_both_sides_is_no_difference() -> None:
     assert differences(conflict) == [("b", "(absent)", "2"), ("c", "1", "(absent)")]
 
 
+def test_a_key_whose_values_a_saved_plan_lacks_is_not_shown() -> None:
+    assert differences(of_metadata(keys=("colour", "labels"))) == [("colour", '"blue"', '"green"')]
+
+
 @pytest.mark.parametrize(
     ("store", "workspace", "shown"),
     [
@@ -197,9 +214,14 @@ def test_two_times_are_told_apart(store: int, workspace: int, shown: tuple[str, 
     assert described(conflict) == f"metadata (colour): store 1970-01-01 {first}; workspace 1970-01-01 {second}"
 
 
+def test_times_of_today_are_told_apart_by_no_more_digits_than_it_takes() -> None:
+    conflict = of_metadata(store=Rival(HALF_PAST_NS), workspace=Rival(HALF_PAST_NS + 10**6))
+    assert described(conflict).endswith("store 2025-01-02 09:30:00.000Z; workspace 2025-01-02 09:30:00.001Z")
+
+
 def test_a_fraction_has_the_digits_of_the_time() -> None:
     assert time_text(12_345, 6) == "1970-01-01 00:00:00.000012Z"
-    assert time_text(1_700_000_000_123_456_789, 3) == "2023-11-14 22:13:20.123Z"
+    assert time_text(1_700_000_001_123_456_789, 9) == "2023-11-14 22:13:21.123456789Z"
 
 
 def test_the_command_that_restores_a_version() -> None:
@@ -225,19 +247,14 @@ def test_a_value_of_200_characters_is_whole() -> None:
     assert value_texts("k", {"k": "a" * 199}, {"k": 1}) == (f'"{"a" * 198}…', "1")
 
 
-def metadata(content: bytes) -> Metadata:
-    return Metadata(title=None, parent=ParentRef(ParentKind.ABSENT), local=False, content=content)
-
-
-@pytest.mark.parametrize("content", [b"{", b"[1]", b"1", b"[" * 100_000])
-def test_a_file_that_is_no_object_has_no_keys(content: bytes) -> None:
-    whole = metadata(b'{"title": "A"}')
-    assert differing_keys(metadata(content), whole) == differing_keys(whole, metadata(content)) == ()
-
-
-def test_a_key_that_only_one_side_has_differs() -> None:
-    ours, theirs = metadata(b'{"title": "A", "user": null}'), metadata(b'{"tag": 1, "title": "A"}')
-    assert differing_keys(ours, theirs) == ("user", "tag")
+@pytest.mark.parametrize(
+    ("store", "workspace"),
+    [(b"bread", b"milk"), (b"[1]", b'{"a": 1}'), (b'{"a": 1}', b"1"), (b"[" * 100_000, b'{"a": 1}')],
+)
+def test_a_file_that_is_no_object_has_no_keys(store: bytes, workspace: bytes) -> None:
+    ours, theirs = notes.side(Side.STORE, {"a.md": store}), notes.side(Side.WORKSPACE, {"a.md": workspace})
+    (found,) = make_plan(ours, theirs, Baseline(), Policy(), notes.RULES, 0).conflicts
+    assert (found.unit, found.keys, found.store.values, found.workspace.values) == (METADATA, (), (), ())
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from reconcile.planning.incremental.status import is_clean, state_of
 from reconcile.planning.rules.guards import Sides, holds_any, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
@@ -144,38 +144,28 @@ class SnapshotIndex:
             state = "in-sync" if is_known else state_of(kept, here, baseline, policy, self._rules)
             if state is None or conversation in dirty:
                 continue
-            parent = self._parent_by(kept)
-            if self._is_circular(conversation, parent):
+            above = self._above(kept[0])
+            if self._is_circular(above):
                 continue
-            if all(self._is_placed(kept[0], copy, parent, policy) for copy in here):
+            container = above.conversation if above is not None and policy.layout is not Layout.FLAT else None
+            if all(copy.container == container for copy in here):
                 states[conversation] = state
         return states
 
-    def _is_circular(self, conversation: str, parent: str | None) -> bool:
-        """Tell whether a conversation is its own ancestor by the store's metadata; ``parent`` is above it."""
-        if parent is None:
-            return False
-        above: str | None = parent
-        seen = {conversation}
-        while above is not None and above not in seen:
-            seen.add(above)
-            above = self._parent_by(self.sides[Side.STORE].of(above))
+    def _is_circular(self, above: Copy | None) -> bool:
+        """Tell whether a copy of the store or one of its ancestors is its own ancestor, by the store's metadata."""
+        seen: set[str] = set()
+        while above is not None and above.conversation not in seen:
+            seen.add(above.conversation)
+            above = self._above(above)
         return above is not None
 
-    @staticmethod
-    def _is_placed(kept: Copy, here: Copy, parent: str | None, policy: Policy) -> bool:
-        """Tell whether a directory of the workspace is at the place that the layout defines."""
-        flat = policy.layout is Layout.FLAT or kept.archived
-        return here.container == (None if flat else parent)
-
-    def _parent_by(self, copies: Sequence[Copy]) -> str | None:
-        """Return the live parent of a live conversation by the store's metadata; ``copies`` are the store's."""
-        metadata = copies[0].metadata if len(copies) == 1 else None
-        parent = metadata.parent.id if isinstance(metadata, Metadata) else None
-        if parent is None or copies[0].archived:
+    def _above(self, copy: Copy) -> Copy | None:
+        """Return the store's copy of the live parent of a live conversation; ``copy`` is the store's, too."""
+        if copy.archived or not isinstance(copy.metadata, Metadata) or copy.metadata.parent.id is None:
             return None
-        above = self.sides[Side.STORE].of(parent)
-        return parent if len(above) == 1 and not above[0].archived else None
+        above = self.sides[Side.STORE].of(copy.metadata.parent.id)
+        return above[0] if len(above) == 1 and not above[0].archived else None
 
     def part(self, changed: Collection[str], load: LoadBaseline, *, parents: Collection[str] = ()) -> Part:
         """Return the part that a change of these conversations concerns: their closure.
@@ -231,8 +221,9 @@ class SnapshotIndex:
 
     def _awaits_rename(self, copy: Copy, baseline: Baseline) -> bool:
         """Tell whether a killed run has left a directory with the name of an earlier title."""
-        if (copy.side, copy.conversation) not in baseline.renames or not isinstance(copy.metadata, Metadata):
+        if (copy.side, copy.conversation) not in baseline.renames:
             return False
+        assert isinstance(copy.metadata, Metadata)  # noqa: S101 - the caller asks if it is clean
         return copy.dirname != self._rules.format.dirname(copy.conversation, copy.metadata.title)
 
     def _is_in_place(self, conversation: str, baseline: Baseline) -> bool:

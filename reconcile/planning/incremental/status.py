@@ -65,7 +65,7 @@ def classify(kept: Sequence[Copy], here: Sequence[Copy], baseline: Baseline, rul
     state = _state_of(kept[0], other, baseline, rules)
     if state is not None:
         return Status(Verdict.CLEAN, state)
-    if other is not None and rules.format.places is None and adoption(kept[0], other, baseline, rules) is not None:
+    if other is not None and adoption(kept[0], other, baseline, rules) is not None:
         return Status(Verdict.ADOPT, "in-sync")
     return _DIRTY
 
@@ -112,7 +112,7 @@ def adoption(copy: Copy, other: Copy, baseline: Baseline, rules: Rules) -> Basel
 
 
 def is_sound(copy: Copy) -> bool:
-    """Tell whether a copy is live, not local, and has both managed units, without a fault."""
+    """Tell whether a copy is live, not local, and has both managed units, without a fault: no record has a stream."""
     metadata = copy.metadata
     return (
         isinstance(metadata, Metadata)
@@ -150,10 +150,11 @@ def _state_of(copy: Copy, other: Copy | None, baseline: Baseline, rules: Rules) 
     assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
     if metadata.parent.kind is ParentKind.UNREADABLE or not states(metadata, known):
         return None
-    if other is None or agreed is None:
+    if other is None:
         if baseline.is_of_remote:  # a remote has every conversation
             return None
         return _state_alone(copy.archived, metadata.title, agreed, intent)
+    assert agreed is not None  # noqa: S101 - see above
     return "in-sync" if _agrees(copy, other, agreed, known, rules) else None
 
 
@@ -201,7 +202,7 @@ def digests_of(copy: Copy, rules: Rules) -> dict[str, str | None]:
     """Return the digest of each unit, by the raw bytes of its files."""
     fmt = rules.format
     metadata, names = fmt.metadata_file, fmt.stream_files
-    units: dict[str, str | None] = {STREAM: None} if names else {}
+    units: dict[str, str | None] = {}
     stream = {}
     for file in copy.files:
         name = file.name
@@ -258,8 +259,7 @@ def dirty_part(
     kept, here = by_conversation(store), by_conversation(workspace)
     everything = kept.keys() | here.keys() | baseline.agreed.keys()
     derived = [record for record in here if places.is_derived(record)] if places is not None else []
-    # A derived record needs no copy in the store. With several directories it is never clean.
-    counted = dict.fromkeys((record for record in derived if len(here[record]) == 1), "derived")
+    counted = dict.fromkeys(derived, "derived")  # it needs no copy in the store
     clean = len(counted)
     for conversation, copies in kept.items():
         status = classify(copies, here.get(conversation, ()), baseline, rules)
@@ -323,7 +323,7 @@ def _counted_state(status: Status, here: Sequence[Copy], policy: Policy) -> str 
 def _has_side_changes(store: Snapshot, baseline: Baseline, policy: Policy, rules: Rules) -> bool:
     """Tell whether the baseline of a side as a whole changes: its layout, its store, or that the store is lost."""
     # Other checkouts may still expect the content of a lost store, even if this one has no baseline of it.
-    is_lost = not baseline.agreed and baseline.history and has_lost_all(store, baseline, rules.format)
+    is_lost = baseline.history and has_lost_all(store, baseline, rules.format)
     return bool(is_lost or baseline.layout != policy.layout.value or baseline.store_identity != store.identity)
 
 

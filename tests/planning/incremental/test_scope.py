@@ -18,7 +18,7 @@ from reconcile.model.baseline import (
     WorldState,
 )
 from reconcile.model.format import EventSelection
-from reconcile.model.options import Layout, Prefer, Take
+from reconcile.model.options import Layout, Missing, Prefer, Take
 from reconcile.model.past_run import LaterChanges, PastRun
 from reconcile.model.policy import (
     ForkRequest,
@@ -44,6 +44,8 @@ from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, s
 from tests.support.scenarios.pure_level import FORMAT, RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from reconcile.model.snapshot import Copy, Snapshot
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -79,7 +81,11 @@ def part_of(known: SnapshotIndex, baseline: Baseline, *numbers: int) -> frozense
 
 def in_place(known: SnapshotIndex, baseline: Baseline, *numbers: int, parents: tuple[int, ...] = ()) -> object:
     part = known.part_in_place(ids(*numbers), lambda wanted: restricted(baseline, wanted), parents=ids(*parents))
-    return part and part.conversations
+    if part is None:
+        return None
+    assert {copy.conversation for copy in part.world.store.copies} <= part.conversations
+    assert part.whole.taken is known
+    return part.conversations
 
 
 @pytest.mark.parametrize(
@@ -135,6 +141,32 @@ def test_nothing_is_planned_in_place_that_may_move(
     assert in_place(known, baseline, 5) is None
     assert in_place(known, baseline, 3) == ids(1, 2, 3)
     assert in_place(known, baseline, 3, parents=(5,)) is None
+
+
+def test_a_new_parent_belongs_to_what_is_planned_in_place(baseline: Baseline) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED), baseline)
+    (adopted,) = stored(E.replace('"E"', '"E" parent 4')).copies
+    known.sides[Side.STORE].put(adopted)
+    assert in_place(known, baseline, 5) == ids(1, 4, 5)
+
+
+def test_below_what_only_the_store_has_a_plan_is_in_place(baseline: Baseline) -> None:
+    alone = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
+    assert in_place(known_of(stored(*FLAT, alone), here(*NESTED), baseline), baseline, 5, parents=(9,)) == ids(5, 9)
+
+
+def test_the_baseline_of_what_has_changed_is_loaded_once(baseline: Baseline) -> None:
+    """Of more, the baseline of all of it."""
+    known = known_of(stored(*FLAT), here(*NESTED), baseline)
+    loaded: list[frozenset[str]] = []
+
+    def load(wanted: Collection[str]) -> Baseline:
+        loaded.append(frozenset(wanted))
+        return restricted(baseline, wanted)
+
+    assert known.part(ids(5), load).world.baseline.agreed.keys() == ids(5)
+    assert loaded.count(ids(5)) == 1
+    assert known.part(ids(2), load).world.baseline.agreed.keys() == ids(1, 2, 3)
 
 
 def test_nothing_is_planned_in_place_that_was_never_in_sync(baseline: Baseline) -> None:
@@ -262,6 +294,16 @@ def test_what_is_in_the_trash_is_not_there() -> None:
     assert not side.is_outside_trash("jp-c1")
 
 
+def test_only_a_path_that_is_neither_archived_nor_in_the_trash_is_live() -> None:
+    side = SideIndex.of_snapshot(here(*NESTED[:2], f".archive/{D}", f".trash/{E}", f".archive-not/{C}"))
+    assert sorted(side.live_paths) == ["1-a", "1-a/conversations/2-b"]
+    assert [side.paths_of(f"jp-c{number}") for number in (2, 4, 9)] == [
+        ("1-a/conversations/2-b",),
+        (".archive/4-d",),
+        (),
+    ]
+
+
 def test_what_lies_within_and_what_is_nobodys() -> None:
     side = SideIndex.of_snapshot(
         here(*NESTED, f".archive/{E.replace('5', '6')}", '1-a/conversations/other/x  09:00 "x"', 'top  09:00 "x"')
@@ -386,9 +428,10 @@ def test_the_sides_of_a_part_and_how_many_directories_there_are(baseline: Baseli
     known = known_of(stored(*FLAT), here(*NESTED[:4]), baseline)
     look = known.world_of(ids(1), baseline)
     assert (look.store.side, look.workspace.side) == (Side.STORE, Side.WORKSPACE)
-    assert known.whole.directories == 4
+    assert (known.whole.directories, known.whole.stored) == (4, 5)
     known.sides[Side.WORKSPACE].drop("1-a/conversations/4-d")
-    assert known.whole.directories == 3
+    known.sides[Side.STORE].drop("5-e")
+    assert (known.whole.directories, known.whole.stored) == (3, 4)
 
 
 def test_a_side_is_known_in_order() -> None:
@@ -467,6 +510,9 @@ def test_an_earlier_run_concerns_its_conversations_and_those_that_its_paths_pass
     (action,) = [each for each in moved.actions if each.target.path == "1-a/conversations/2-b"]
     past = PastRun("run", (replace(action, touches=("jp-c7",)),))
     assert concerned_by_run(past, FORMAT) == ids(1, 2, 7)
+    (copied,) = plan_of(stored(A, B), here(*NESTED[:3]), agreed_on(*NESTED[:2])).actions
+    assert concerned_by_run(PastRun("run", (copied,)), FORMAT) == ids(1, 2, 3)
+    assert concerned_by_run(PastRun("run", (replace(copied, source=None),)), FORMAT) == ids(3)
     entry = BaselineEntry({}, "jp-c4", "A", "jp-c5", "x")
     record = ConversationRecord(agreed=entry, parent="jp-c3")
     remembered = PastRun("run", (), remembered={"jp-c2": record, "jp-c6": ConversationRecord()})
@@ -515,14 +561,15 @@ def test_what_only_the_store_has_is_clean_with_its_state(baseline: Baseline) -> 
     alone = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
     index = known_of(stored(*FLAT, alone), here(*NESTED), baseline)
     assert index.clean_states(["jp-c9"], baseline, Policy()) == {"jp-c9": "available"}
+    assert index.clean_states(["jp-c9"], baseline, Policy(missing=Missing.REPROJECT)) == {}
 
 
 def test_a_circle_of_parents_is_not_clean() -> None:
-    """Nor is what hangs below it; a root and its child are."""
+    """Nor is what hangs below it."""
     circle = (A.replace('"A"', '"A" parent 3'), B, C, D, E)
-    assert clean(circle, circle, agreed_on(*circle), layout=Layout.FLAT).keys() <= ids(5)
-    own = (E.replace('"E"', '"E" parent 5'), A)
-    assert clean(own, own, agreed_on(*own)).keys() == ids(1)
+    assert clean(circle, circle, agreed_on(*circle), layout=Layout.FLAT).keys() == ids(5)
+    own = (A.replace('"A"', '"A" parent 1'), E)
+    assert clean(own, own, agreed_on(*own)).keys() == ids(5)
 
 
 @pytest.mark.parametrize("gone", ['.archive/1-a  metadata 09:00 title "A"  stream 09:00 [1]', ""])
@@ -532,6 +579,11 @@ def test_the_child_of_a_parent_that_is_not_live_is_a_root(gone: str) -> None:
     assert clean(store, (B,), known)["jp-c2"] == "in-sync"
     nested = (f"1-a/conversations/{B}",)
     assert "jp-c2" not in clean(store, nested, agreed_on(A, *nested))
+
+
+def test_below_metadata_that_nobody_can_read_a_child_is_in_its_place(baseline: Baseline) -> None:
+    broken = (A.partition("metadata")[0] + "stream 09:00 [1]", '1-a/metadata.json  09:00 "{"', *FLAT[1:])
+    assert clean(broken, NESTED, baseline).keys() == ids(2, 3, 4, 5)
 
 
 def test_an_archived_one_has_its_place_whatever_its_parent_is() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconcile.model.plan import Item, Note, Plan
+from reconcile.model.plan import Conflict, Item, Note, Plan, Rival
 from reconcile.model.reasons import Reason
 from reconcile.planning.incremental.scope import completed
 
@@ -15,10 +15,25 @@ def note(conversation: str | None, message: str = "before") -> Note:
     return Note(conversation=conversation, reason=Reason.FOREIGN, message=message)
 
 
+def conflict(conversation: str, case: int = 5) -> Conflict:
+    versions = Rival(0), Rival(1)
+    return Conflict(
+        conversation=conversation,
+        title=None,
+        unit="stream",
+        case=case,
+        store=versions[0],
+        workspace=versions[1],
+        takes=None,
+        reason=Reason.DIVERGED_HELD,
+    )
+
+
 BEFORE = Plan(
     layout="nested",
     held=(item("1"), item("2"), item("3")),
     aside=(item("4"),),
+    conflicts=(conflict("1"), conflict("2")),
     notes=(note("2"), note(None)),
     counted={"1": "in-sync", "2": "in-sync", "3": "local", "4": "in-sync"},
 )
@@ -34,6 +49,8 @@ def test_what_is_said_again_stays_where_it_was_said() -> None:
         ("5", "now"),
     ]
     assert plan.aside == BEFORE.aside
+    again = completed(Plan(layout="nested", conflicts=(conflict("2", 15),)), {"2"}, BEFORE)
+    assert again.conflicts == (conflict("1"), conflict("2", 15))
 
 
 def test_what_concerns_a_side_was_said_of_everything() -> None:

@@ -104,6 +104,16 @@ def test_another_layout_is_remembered_though_everything_lies_as_it_wants() -> No
     assert not is_quiet(stored(THREE), here(THREE), agreed_on(THREE), Policy(layout=Layout.FLAT))
 
 
+def test_a_store_that_is_not_known_yet_is_remembered() -> None:
+    assert not is_quiet(stored(*STORE), here(*NESTED), replace(KNOWN, store_identity=None))
+
+
+def test_the_loss_of_a_store_that_only_other_checkouts_know_is_remembered() -> None:
+    nothing = replace(KNOWN, agreed={}, parents={}, history={})
+    assert is_quiet(stored(), here(), nothing)
+    assert not is_quiet(stored(), here(), replace(nothing, history=KNOWN.history))
+
+
 def test_a_child_beside_a_parent_that_has_come_back_is_not_quiet() -> None:
     """However many others are in their places."""
     baseline = agreed_on(TWO, THREE)

@@ -5,12 +5,22 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, PendingRequest, Verb
+from reconcile.model.baseline import (
+    AsideKind,
+    AsideRecord,
+    Baseline,
+    BaselineEntry,
+    Intent,
+    IntentKind,
+    PendingRequest,
+    Verb,
+)
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Side, Snapshot
 from reconcile.planning.incremental.status import DirtyPart, dirty_part
 from reconcile.planning.planner import plan_by_rules
+from tests.support.formats import notes
 from tests.support.scenarios.building import NOW_NS, agreed_on, doubtful_sides, here, plan_of, seen, stored, unreadable
 from tests.support.scenarios.pure_level import FORMAT, RULES
 
@@ -113,6 +123,27 @@ def test_half_of_all_at_rest_is_enough() -> None:
 
 def test_the_agreed_count_among_all() -> None:
     assert rest(stored(ONE), here(ONE), agreed_on(ONE, FOUR, SIX)) is None
+
+
+RECORDS = {"a.md": b"a", "b.md": b"b", "INDEX": b"a: a\nb: b\n"}
+AGREED = replace(
+    Baseline(),
+    agreed={
+        name: BaselineEntry({METADATA: RULES.digest(RECORDS[name])}, None, None, None, name)
+        for name in ("a.md", "b.md")
+    },
+)
+
+
+def test_of_records_with_derived_data_nothing_or_everything_is_planned() -> None:
+    """A derived record is clean without the store's copy, and has no place there."""
+    kept = notes.side(Side.STORE, {name: content for name, content in RECORDS.items() if name != "INDEX"})
+    found = dirty_part(kept, notes.side(Side.WORKSPACE, RECORDS), AGREED, Policy(), notes.RULES)
+    assert found is not None
+    assert found.counted == {"a.md": "in-sync", "b.md": "in-sync", "INDEX": "derived"}
+    assert found.places.keys() == {"a.md", "b.md"}
+    edited_one = notes.side(Side.WORKSPACE, {**RECORDS, "a.md": b"A"})
+    assert dirty_part(kept, edited_one, AGREED, Policy(), notes.RULES) is None
 
 
 DOUBTS: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy]] = {
