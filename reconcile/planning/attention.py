@@ -122,8 +122,6 @@ def _link_in_place(context: PlanningContext, view: View) -> str | None:
 
     The scan doesn't see a conversation there.
     """
-    if not context.sides.linked and not context.sides.workspace_links:
-        return None
     path = context.sides.linked.get(view.id)
     place = f"store:{path}" if path is not None and view.store.main is None else None
     if view.workspace.main is None and view.agreed is not None:
@@ -208,9 +206,9 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
         return
     if verdict.reason is Reason.CONFLICT_HELD:
         conflict = conflict_of(view, verdict, context.policy)
-        message = blocked(conflict) if conflict is not None else verdict.reason.words
+        assert conflict is not None  # noqa: S101 - see the reason
         take += [f"reconcile resolve {view.id} --take both"] if verdict.unit == STREAM else []
-        context.hold(view, verdict.unit, Reason.CONFLICT_HELD, message, *take)
+        context.hold(view, verdict.unit, Reason.CONFLICT_HELD, blocked(conflict), *take)
         return
     if verdict.reason in (Reason.CONTRADICTING, Reason.LOSING):
         context.hold(view, verdict.unit, verdict.reason, verdict.words, *take)
@@ -283,11 +281,9 @@ def _remember(context: PlanningContext, view: View) -> None:
             _note_intent(context, view, presence.intent)
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         context.intents[view.id] = Intent(IntentKind.LOCAL)
-    if view.id not in context.reviewed:
-        return
-    for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
-        if key in context.baseline.asides and key[1] not in context.verdicts.get(view.id, {}):
-            context.asides[key] = None
+    for unit in (METADATA, STREAM):
+        if (view.id, unit) in context.baseline.asides and unit not in context.verdicts.get(view.id, {}):
+            context.asides[view.id, unit] = None
 
 
 def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:
@@ -319,10 +315,10 @@ def restoring(view: View) -> str:
 
 def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
     """Report facts about the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
-    places = context.rules.format.places
-    if places is not None and context.sides.workspace_cleared and not (places.is_for_others or context.sides.hides("")):
+    places, unknown = context.rules.format.places, "" in context.sides.workspace_hidden
+    if places is not None and context.sides.workspace_cleared and not (places.is_for_others or unknown):
         _note_cleared(context, places)
-    if context.sides.workspace_emptied and not context.sides.hides(""):
+    if context.sides.workspace_emptied and not unknown:
         what, ways = "conversations", ["reconcile recover", "git checkout -- .jp"]
         if places is not None:
             what, ways = f"{places.noun}s", ["reconcile recover"]

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Baseline, Intent, IntentKind
-from reconcile.model.options import Diverged, Take
+from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Baseline, BaselineEntry, Intent, IntentKind
+from reconcile.model.options import Diverged, OnConflict, Take
 from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Problem, Side, Snapshot
+from reconcile.model.units import Rules
+from reconcile.planning.planner import make_plan
+from reconcile.planning.rules.views import PLACE
+from tests.support.formats import notes as records
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored, view_of
 
 if TYPE_CHECKING:
@@ -101,7 +105,10 @@ def test_a_link_in_the_stores_place_of_a_conversation() -> None:
 
     (message,) = of(workspace=[A])
     assert message.startswith("store:1-a: a symbolic link replaced the directory; ")
-    assert of(A.replace("1-a", "1-b", 1), workspace=[A]) == []
+    edited = A.replace("[1]", "[1 2]")
+    assert of(edited.replace("1-a", "1-b", 1), workspace=[A]) == []
+    (message,) = of(workspace=[])
+    assert message.startswith("store:1-a: ")
 
 
 def test_a_link_in_the_workspace_concerns_whom_it_hides() -> None:
@@ -110,7 +117,9 @@ def test_a_link_in_the_workspace_concerns_whom_it_hides() -> None:
         return [message.partition(":")[0] for _, _, message, _ in said(plan_of(stored(A, Z), side, KNOWN).held)]
 
     assert of() == ["workspace"]
-    assert of(A.replace("1-a", "1-b", 1)) == []
+    assert of(A.replace("1-a", "1-b", 1).replace("[1]", "[1 2]")) == []
+    archived = plan_of(stored(A.replace("1-a", ".archive/1-a"), Z), replace(here(Z), foreign=(LINK,)), agreed_on(Z))
+    assert said(archived.held) == []
 
 
 NOT_WHOLE: dict[str, tuple[list[str], list[Said]]] = {
@@ -172,11 +181,126 @@ def test_what_diverged_and_is_to_be_asked_about() -> None:
     assert (unit, reason, ways) == (STREAM, Reason.DIVERGED_HELD, (TAKE_STORE, TAKE_WORKSPACE, both))
 
 
+def test_what_both_have_edited_and_is_to_be_asked_about() -> None:
+    """Of two streams, both can be kept."""
+    ways, hold = (TAKE_STORE, TAKE_WORKSPACE), Policy(conflict=OnConflict.HOLD)
+    retitled = plan([A.replace('"A"', '"B"')], [A.replace('"A"', '"C"')], policy=hold)
+    times = "store 2025-01-02 09:00:00Z; workspace 2025-01-02 09:00:00Z"
+    assert said(retitled.held) == [(METADATA, Reason.CONFLICT_HELD, f"both sides changed title: {times}", ways)]
+    ((unit, reason, message, offered),) = said(
+        plan([A.replace("[1]", "[1 2]")], [A.replace("[1]", "[1 3]")], policy=hold).held
+    )
+    assert (unit, reason, offered) == (STREAM, Reason.CONFLICT_HELD, (*ways, "reconcile resolve jp-c1 --take both"))
+    assert message.startswith("both sides changed it: store 2025")
+
+
+BOTH_DIFFER: dict[str, tuple[list[str], list[str], Baseline, str]] = {
+    "the same key": (
+        [A.replace('"A"', '"B"')],
+        [A.replace('"A"', '"C"')],
+        KNOWN,
+        "metadata (title): both sides changed it; the store's is taken (same time; the store wins)",
+    ),
+    "metadata without a common version": (
+        [A.replace('"A"', '"B"')],
+        [A],
+        agreed_on(Z),
+        "metadata: both sides differ; the store's is taken (same time; the store wins)",
+    ),
+    "another end on one side alone": ([A], [A.replace("[1]", "[2]")], KNOWN, "events: both sides differ"),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "baseline", "words"), BOTH_DIFFER.values(), ids=BOTH_DIFFER)
+def test_what_differs_is_noted_with_the_version_that_is_taken(
+    store: list[str], workspace: list[str], baseline: Baseline, words: str
+) -> None:
+    assert notes(plan(store, workspace, baseline)) == [("jp-c1", Reason.CONFLICT, words)]
+
+
+def test_another_base_configuration_is_noted_with_the_way_back() -> None:
+    ours, theirs = A.replace("[1]", "[1] b1"), A.replace("[1]", "[1] b2")
+    ((_, reason, message),) = notes(plan([ours], [theirs], agreed_on(ours, Z)))
+    words = f"events: {Reason.BASE_REPLACED.words}; the store's version is saved, and `reconcile undo` restores it"
+    assert (reason, message) == (Reason.BASE_REPLACED, words)
+
+
 def test_what_nobody_can_read_is_taken_from_the_other_side_where_that_is_sound() -> None:
     broken = '1-a/events.json  09:00 "["'
     assert [each[3] for each in said(plan([A], [A, broken]).held)] == [(TAKE_STORE,)]
     assert [each[3] for each in said(plan([A, broken], [A]).held)] == [(TAKE_WORKSPACE,)]
     assert [each[3] for each in said(plan([A, broken], [A, broken]).held)] == [(), ()]
+
+
+def test_a_private_one_gets_nothing_from_the_store() -> None:
+    """So that its broken file is put in quarantine."""
+    private, broken = A.replace('"A"', '"A" local'), '1-a/events.json  09:00 "["'
+    quarantine = "reconcile doctor --quarantine jp-c1"
+    assert [each[3] for each in said(plan([private], [private, broken], agreed_on(private, Z)).held)] == [(quarantine,)]
+    assert [each[3] for each in said(plan([private, broken], [private], agreed_on(private, Z)).held)] == [
+        (TAKE_WORKSPACE,)
+    ]
+
+
+def test_what_only_the_store_has_broken_is_told_whatever_is_asked() -> None:
+    broken, quarantine = [A, '1-a/events.json  09:00 "["'], "reconcile doctor --quarantine jp-c1"
+    asked = Policy(decisions={"jp-c1": Take.WORKSPACE})
+    for policy in (Policy(), asked):
+        ((unit, reason, _, ways),) = said(plan(broken, [], agreed_on(Z), policy).held)
+        assert (unit, reason, ways) == (STREAM, Reason.INVALID, (quarantine,))
+
+
+def test_a_local_one_that_is_held_as_a_whole_is_not_set_aside() -> None:
+    """Another one that is held, or one unit that is, changes nothing."""
+    local = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    twice = [A, A.replace("1-a", "1-b", 1)]
+    asked = Policy(decisions={"jp-c1": Take.STORE})
+    assert [each[1] for each in said(plan([], twice, local).aside)] == [Reason.LOCAL_PRESENT]
+    held = plan([], twice, local, asked)
+    assert ([each[1] for each in said(held.held)], said(held.aside)) == ([Reason.UNSETTLED], [])
+    other, link = '0-o  metadata 09:00 title "O"  stream 09:00 [1]', (Foreign("0-o", "a symbolic link", link=True),)
+    known = replace(agreed_on(A, other, Z), intents=local.intents)
+    beside = plan_of(stored(A, other, Z), replace(here(A, Z), foreign=link), known)
+    assert [(item.conversation, item.unit) for item in beside.held] == [("jp-c0", WHOLE)]
+    assert [each[1] for each in said(beside.aside)] == [Reason.LOCAL_PRESENT]
+    moved = Policy(request=SetParentRequest("jp-c1", "jp-c9"), conflict=OnConflict.HOLD)
+    waits = plan([A.replace('"A"', '"B"')], [A.replace('"A"', '"C"')], local, moved)
+    assert [each[:2] for each in said(waits.held)] == [(METADATA, Reason.UNSETTLED), (METADATA, Reason.CONFLICT_HELD)]
+    assert [each[1] for each in said(waits.aside)] == [Reason.LOCAL_PRESENT]
+
+
+@pytest.mark.parametrize("archived_here", [False, True])
+def test_what_is_archived_on_one_side_by_a_commit_is_set_aside(archived_here: bool) -> None:
+    archived = A.replace("1-a", ".archive/1-a")
+    sides = ([A], [archived]) if archived_here else ([archived], [A])
+    record = view_of(stored(*sides[0]), here(*sides[1])).split_record
+    ((unit, reason, message, ways),) = said(plan(*sides, replace(KNOWN, asides={("jp-c1", PLACE): record})).aside)
+    first, second = ("archived", "live") if archived_here else ("live", "archived")
+    assert message == f"{first} here by a commit, but {second} in the store; both are left alone"
+    assert (unit, reason, ways) == (WHOLE, Reason.DISPLACED, (TAKE_STORE, TAKE_WORKSPACE))
+
+
+class ForOthers(records.notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """A format whose workspace colleagues share."""
+
+    is_for_others = True
+
+
+def test_what_colleagues_may_have_withdrawn_is_not_brought_back_with_all_others() -> None:
+    rules, files = Rules(ForOthers(), records.RULES.digest), {"a.md": b"a", "b.md": b"b"}
+    agreed = {
+        name: BaselineEntry({METADATA: rules.digest(content)}, None, None, None, name)
+        for name, content in files.items()
+    }
+    store, workspace = records.side(Side.STORE, files), records.side(Side.WORKSPACE, {"a.md": b"a"})
+    baseline = Baseline(agreed=agreed)
+    (removed,) = make_plan(store, workspace, baseline, Policy(), rules, 0).notes
+    ways = "keep it private: reconcile local b.md; share it again: reconcile project b.md"
+    assert removed.message == f"deleted from the workspace, still in the store; {ways}"
+    (own,) = make_plan(store, workspace, baseline, Policy(), records.RULES, 0).notes
+    assert own.message.endswith("; restore it: reconcile project b.md (all that were here: reconcile recover)")
+    (held,) = make_plan(store, records.side(Side.WORKSPACE, {}), baseline, Policy(), records.RULES, 0).held
+    assert held.resolve == ("reconcile recover",)
 
 
 def test_what_is_missing_says_which_side_has_none() -> None:
@@ -199,6 +323,9 @@ def test_a_parent_that_the_run_corrects_is_not_noted() -> None:
     assert notes(plan([corrected], [strange], agreed_on(strange, Z))) == []
     policy = Policy(request=SetParentRequest("jp-c1", None))
     assert plan_of(stored(strange, Z), here(strange, Z), agreed_on(strange, Z), policy).notes == ()
+    blocked = [strange.replace("[1]", "[1 2]")], [strange.replace("[1]", "[1 3]")]
+    held = plan(*blocked, agreed_on(strange, Z), replace(policy, diverged=Diverged.HOLD))
+    assert [reason for _, reason, _ in notes(held)] == [Reason.PARENT_UNREADABLE]
 
 
 def test_what_is_in_the_trash_more_than_once_is_said_to_be_where_it_came_last() -> None:
