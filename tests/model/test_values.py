@@ -34,7 +34,7 @@ MANY = {
     "planning.builder": {"Put", "Step"},
     "planning.rules.content": {"Verdict"},
     "planning.rules.presence": {"Presence"},
-    "planning.rules.tree": {"Parentage", "_Claim"},
+    "planning.rules.tree": {"Parentage"},
     "planning.rules.views": {"SideView", "View"},
     "planning.simulate": {"FileState"},
 }
