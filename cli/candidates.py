@@ -19,7 +19,7 @@ from reconcile.model.snapshot import Metadata
 from reconcile.state.directory import state_directory
 
 from .context import find_roots, formats_here, open_session, settings_of
-from .output.text import clean, format_time
+from .output.text import clean, format_time, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -72,14 +72,14 @@ def _ids(options: Options, text: str) -> Iterator[CompletionItem]:
         for id_ in sorted(fitting, reverse=True)[:_MOST]:
             title, name = titles[id_]
             value = id_ if id_.startswith(text) else name
-            yield CompletionItem(value, help=clean(title or ""))
+            yield CompletionItem(value, help=visible(title or ""))
         return
     wanted, counts = text.casefold(), Counter(title for title, _ in titles.values())
     begun = [id_ for id_, (title, _) in titles.items() if title and title.casefold().startswith(wanted)]
     for id_ in sorted(begun, reverse=True)[:_MOST]:
         title = titles[id_][0] or ""
         shown = title.isprintable() and counts[title] == 1
-        yield CompletionItem(title if shown else id_, help=id_ if shown else clean(title))
+        yield CompletionItem(title if shown else id_, help=id_ if shown else visible(title))
 
 
 def _titles(roots: Roots) -> dict[str, tuple[str | None, str]]:

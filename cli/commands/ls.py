@@ -20,7 +20,7 @@ from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.screen import show_paged
 from ..output.tables import Column, table
-from ..output.text import MAX_COLUMNS, Style, clean, format_time, shorten, show, size
+from ..output.text import MAX_COLUMNS, Style, clean, format_time, shorten, show, size, visible
 from ..output.words import state_word
 from ..run import opened, selected, top_of
 
@@ -213,14 +213,14 @@ def _thread_cells(row: ThreadRow) -> tuple[str, ...]:
         row.branch + _title(row.title),
         clean(row.thread),
         clean(row.status or ""),
-        shorten(clean(row.objective_title or row.objective or ""), OBJECTIVE),
+        shorten(visible(row.objective_title or row.objective or ""), OBJECTIVE),
         clean(", ".join(row.references)),
         clean(_depends(row)),
     )
 
 
 def _title(title: str | None) -> str:
-    return shorten(clean(title or UNTITLED), MAX_COLUMNS)
+    return shorten(visible(title or UNTITLED), MAX_COLUMNS)
 
 
 def _depends(row: ThreadRow) -> str:
@@ -254,7 +254,7 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
 
 def _record_cells(row: RecordRow) -> tuple[str, ...]:
     last = format_time(int(row.last_ms) * 1_000_000) if 0 < row.last_ms < _FAR_MS else ""
-    return (shorten(clean(row.title or ""), MAX_COLUMNS), clean(row.record), row.holds, last, row.where)
+    return (shorten(visible(row.title or ""), MAX_COLUMNS), clean(row.record), row.holds, last, row.where)
 
 
 def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoReturn:

@@ -32,7 +32,7 @@ from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.interaction import print_message, waiting_callback
 from ..output.tables import Column, table
-from ..output.text import Style, clean, format_time, show, size, title_and_id
+from ..output.text import Style, clean, format_time, show, size, title_and_id, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,7 +242,7 @@ def _report(options: Options, place: RemotePlace, report: Report) -> None:
         lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in getattr(report, name)]
     if report.interrupted_push is not None and not options.quiet:
         lines.append(f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}")
-    lines += [f"blocked: {clean(message)}" for message in report.held]
+    lines += [f"blocked: {visible(message)}" for message in report.held]
     counts = [
         f"{len(getattr(report, name))} {word}"
         for name, word in (("sent", "sent"), ("taken", "taken"), ("removed_here", "removed here"))

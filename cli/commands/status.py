@@ -37,6 +37,7 @@ from ..output.text import (
     pad,
     shorten,
     title_and_id,
+    visible,
     width,
 )
 from ..output.words import intent_words, state_counts, state_word
@@ -248,7 +249,7 @@ def _all_lines(
     room = style.columns - first - 2 if is_below and style.columns is not None else room
     levels = MAX_INDENT if style.columns is None else max(0, (room - LEAST_TITLE) // 2)
     titles = [
-        shorten(indented(entry.depth, clean(entry.title or "(no title)"), levels), max(room, 1)) for entry in shown
+        shorten(indented(entry.depth, visible(entry.title or "(no title)"), levels), max(room, 1)) for entry in shown
     ]
     second = max(map(width, titles), default=0)
     lines = []
@@ -259,7 +260,7 @@ def _all_lines(
         else:
             lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
         if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry)):
-            lines += [style(line, dim=True) for line in wrap(clean(entry.detail), style.columns, "    ")]
+            lines += [style(line, dim=True) for line in wrap(visible(entry.detail), style.columns, "    ")]
             lines += _values(conflicts.get(entry.conversation, ()), style, "      ")
     end = state_counts(counts.items(), roots.noun, is_public=roots.is_in_project)
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
@@ -267,7 +268,7 @@ def _all_lines(
 
 def _side_lines(item: Item, style: Style) -> list[str]:
     """Return the lines of what is blocked on a whole side."""
-    return [style(line, "yellow") for line in wrap(clean(item.message), style.columns, "blocked  ", " " * 9)]
+    return [style(line, "yellow") for line in wrap(visible(item.message), style.columns, "blocked  ", " " * 9)]
 
 
 def _next_lines(
@@ -310,7 +311,7 @@ def _show_one(
     removed_by, is_public = details["removed_by"], roots.is_in_project
     intent = f"removed here by run {removed_by}" if removed_by else intent_words(details["intent"], is_public=is_public)
     word = state_word(standing.word, is_public=is_public)
-    standing_words = f"{word}: {clean(standing.detail)}" if standing.detail else word
+    standing_words = f"{word}: {visible(standing.detail)}" if standing.detail else word
     rows = [
         ("state", standing_words),
         ("intent", intent),

@@ -16,7 +16,7 @@ from ..options import command_line, options_of, parse_age
 from ..output.documents import print_document
 from ..output.interaction import confirm_or_exit, waiting_callback
 from ..output.screen import show_paged, wrap
-from ..output.text import Style, clean, format_time, size
+from ..output.text import Style, clean, format_time, size, visible
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
@@ -112,7 +112,7 @@ def _report(
         name = _name(version) if version is not None else "(of no run)"
         title = titles.get(version.conversation) if version is not None and version.conversation else None
         start = f"{holding.digest[:16]}  {size(holding.size):>9}  {format_time(holding.newest_ns)}"
-        lines += wrap(f"{start}  {clean(f'{name}  {title}' if title else name)}", style.columns, "  ", "      ")
+        lines += wrap(f"{start}  {visible(f'{name}  {title}' if title else name)}", style.columns, "  ", "      ")
     if len(chosen) > len(shown):
         lines.append(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
     words = "would be deleted from the vault for good" if planned else "in the vault"

@@ -30,7 +30,7 @@ from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
 from ..output.summary import verb
-from ..output.text import Style, clean, pad, short_path, shorten, width
+from ..output.text import Style, clean, pad, short_path, shorten, visible, width
 from ..output.words import VERB_COLUMNS, reason_words
 from ..run import announce_new_store, begun, open_engine
 from ..scope.projects import home_request, options_for, refuse_beside
@@ -399,7 +399,7 @@ class _TextLines:
         name = self._title(item.title) + "  " if item.conversation else ""
         colored, message, columns = (
             self._style(words, _COLORS[event.kind]),
-            clean(item_text(item)),
+            visible(item_text(item)),
             self._style.columns,
         )
         if columns is None or _AT + width(name) + VERB_COLUMNS + 2 + width(message) + width(way) <= columns:
@@ -411,7 +411,7 @@ class _TextLines:
         return "\n".join(lines)
 
     def _title(self, title: str | None) -> str:
-        return self._style(pad(shorten(clean(title), TITLE // 2) if title else "(no title)", TITLE // 2), bold=True)
+        return self._style(pad(shorten(visible(title), TITLE // 2) if title else "(no title)", TITLE // 2), bold=True)
 
     def _status_line(self) -> str:
         statuses = self._statuses.values()

@@ -11,7 +11,7 @@ from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import commands, described, differences, restore_command, restore_of, taken
 
 from .screen import command_lines, wrap
-from .text import MAX_COLUMNS, clean, shorten, shorten_value, width
+from .text import MAX_COLUMNS, clean, shorten, shorten_value, visible, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -78,7 +78,7 @@ def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterato
         name = shorten(clean(key), 40)
         fixed = f"{indent}{name}:  (store) /  (workspace)"
         room = max((MAX_COLUMNS if columns is None else columns) - width(fixed), 2 * LEAST_VALUE)
-        store, workspace = map(clean, values)
+        store, workspace = map(visible, values)
         store = shorten_value(store, max(room // 2, room - width(workspace)))
         yield f"{indent}{name}: {store} (store) / {shorten_value(workspace, room - width(store))} (workspace)"
     if len(found) > SHOWN:

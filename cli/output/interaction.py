@@ -21,7 +21,7 @@ from reconcile.signals import Interrupt
 
 from .errors import ExitCode, nothing_else
 from .screen import wrap
-from .text import clean, short_path, shorten, terminal_columns
+from .text import clean, short_path, shorten, terminal_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -162,7 +162,7 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
             if confirm(f"\n{wrapped_question(f'{named(item)}: {item.message}')}\n  {question}"):
                 with_secrets[item.conversation] = frozenset(item.secrets)
         elif item.reason is Reason.ANCESTORS_ABSENT:
-            private.append(clean(item.title or str(item.conversation)))
+            private.append(visible(item.title or str(item.conversation)))
         elif item.conversation is not None and (takes := _takes(item)):
             click.echo(f"\n{wrapped_question(f'{named(item)}: {item.message}')}")
             offered = ", ".join(words for take, words in _OFFERED.items() if take in takes)
@@ -193,7 +193,7 @@ def named(subject: Item | Conflict) -> str:
 
 def wrapped_question(text: str) -> str:
     """Return the text of a question as lines that fit the terminal, with room for the choices."""
-    return "\n".join(wrap(clean(text), terminal_columns() - len(" [y/N]: y") - 2))
+    return "\n".join(wrap(visible(text), terminal_columns() - len(" [y/N]: y") - 2))
 
 
 def _takes(item: Item) -> list[str]:
@@ -217,7 +217,7 @@ def print_message(options: Options, message: str, *, trouble: bool = False) -> N
 
 def _wrapped(message: str) -> str:
     """Return a message as lines that fit the terminal of standard error, if it has one."""
-    text = clean(message)
+    text = visible(message)
     return "\n".join(wrap(text, terminal_columns(), "", "  ")) if sys.stderr.isatty() else text
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.model.reasons import Reason
 
 from .screen import command_lines, wrap
-from .text import clean, shorten
+from .text import shorten, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ def decisions(plan: Plan) -> Iterator[Way]:
             yield item.resolve[0], f"settles this: {item.reason.words}"
     blocked = list(_blocked(plan))
     for item in blocked[:NAMED]:
-        name = shorten(clean(item.title or str(item.conversation)), 40)
+        name = shorten(visible(item.title or str(item.conversation)), 40)
         *others, last = item.resolve[:2]
         yield from ((way, "or") for way in others)
         yield last, f"settles {name}"
@@ -71,7 +71,7 @@ def further(
     elif count:
         yield "reconcile recover", f"restores what was deleted here ({count})"
     restorable = [(each.command, each.title or each.conversation) for each in lost if each.command]
-    yield from ((command, f"restores {shorten(clean(name), 40)}") for command, name in restorable[:NAMED])
+    yield from ((command, f"restores {shorten(visible(name), 40)}") for command, name in restorable[:NAMED])
     if empty:
         yield "reconcile doctor", f"shows what to do about empty directories ({empty})"
 

@@ -24,7 +24,7 @@ from .errors import ExitCode
 from .interaction import is_interactive, print_message
 from .screen import command_lines, show_paged, wrap
 from .summary import result_lines, summary, verb
-from .text import MAX_INDENT, Style, clean, heading, pad, short_path, shorten, show, size, width
+from .text import MAX_INDENT, Style, clean, heading, pad, short_path, shorten, show, size, visible, width
 from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word, reason_words
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class PlanText:
     def _heading(self, conversation: str, title: str | None, before: str = "", *, bold: bool = True) -> Iterator[str]:
         """Yield a title and an id: in one line, or in two where the id leaves no room."""
         style, columns = self._style, self._style.columns
-        name = clean(title) if title else "(no title)"
+        name = visible(title) if title else "(no title)"
         shown_id = "" if title == conversation else clean(conversation)
         if conversation in self._without_id:
             shown_id = NEW
@@ -285,7 +285,7 @@ class PlanText:
                 yield from self._heading(item.conversation, item.title, "  ")
             else:
                 yield from (self._style(line, bold=True) for line in wrap(item.reason.words, columns, "  "))
-            yield from wrap(clean(item_text(item)), columns, "    ")
+            yield from wrap(visible(item_text(item)), columns, "    ")
             if item.reason is Reason.CONFLICT_HELD:
                 yield from self._values(item)
             for command in item.resolve:
@@ -315,7 +315,7 @@ class PlanText:
             yield self._style("notes:", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
             who = f"{clean(note.conversation)}: " if note.conversation else ""
-            yield from wrap(f"{who}{clean(note.message)}", self._style.columns, "  ", "    ")
+            yield from wrap(f"{who}{visible(note.message)}", self._style.columns, "  ", "    ")
         if len(notes) > SHOWN and not self._verbose:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
         if notes:

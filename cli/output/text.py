@@ -20,6 +20,8 @@ MAX_COLUMNS = 200
 """Columns of texts that are shown in full unless they are absurdly long."""
 MAX_INDENT = 16
 """Levels of a tree that are shown by indentation."""
+_SHORTEST_SECRET = 16
+"""Characters of the shortest secret that is recognized without an assignment before it."""
 DEFAULT_COLUMNS = 80
 """The width of a terminal that doesn't tell."""
 
@@ -27,8 +29,25 @@ DEFAULT_COLUMNS = 80
 def title_and_id(title: str | None, conversation: str, style: Style) -> str:
     """Return a conversation's title with its id, or only one of them if they are the same."""
     room = MAX_COLUMNS if style.columns is None else max(1, style.columns - len(conversation) - 2)
-    shown = style(shorten(clean(title or "(no title)"), room), bold=True)
+    shown = style(shorten(visible(title or "(no title)"), room), bold=True)
     return shown if title == conversation else f"{shown}  {clean(conversation)}"
+
+
+def visible(text: str) -> str:
+    """Return a title, or another short text of a conversation, for the screen: cleaned, with its secrets masked."""
+    return clean(masked(text))
+
+
+def masked(text: str) -> str:
+    """Return a text of one line with each secret in it masked: the screen may be shared, or copied into a report.
+
+    The check is loaded only for a text that can have a secret: an assignment, a URL, or a long word.
+    """
+    if "=" not in text and ":" not in text and all(len(word) < _SHORTEST_SECRET for word in text.split()):
+        return text
+    from reconcile.secrets.detection import with_masked_secrets
+
+    return with_masked_secrets(text)
 
 
 def clean(text: str) -> str:

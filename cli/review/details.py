@@ -19,7 +19,7 @@ from reconcile.planning.conflicts import differences, newer_side, time_text
 
 from ..output.plan_text import detail, item_text
 from ..output.summary import verb
-from ..output.text import pad
+from ..output.text import masked, pad
 from ..output.words import VERB_COLUMNS, reason_words
 from . import lines
 from .lines import beside, wrapped
@@ -100,7 +100,7 @@ class _Details:
         """Yield the title, what is to be decided, the values that differ, the choices, and the steps."""
         subject = self._subject
         id_ = "" if subject.conversation == subject.name else subject.conversation
-        yield from self._wrapped((subject.name, lines.TITLE), (f"  {id_}" if id_ else "", lines.DIM))
+        yield from self._wrapped((masked(subject.name), lines.TITLE), (f"  {id_}" if id_ else "", lines.DIM))
         yield ()
         for conflict in self._conflicts:
             yield from self._conflict(conflict, reading)

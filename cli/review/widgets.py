@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ..output.text import clean, shorten, width
+from ..output.text import shorten, visible, width
 from . import lines
 from .rows import ASKED, BLOCKED
 from .subjects import Status
@@ -107,7 +107,7 @@ class TreeView(_Pane):
             fold = "+" if row.subject in tree.folded else "-"
         before = f"{'>' if number == self.cursor else ' '}{mark}{'  ' * min(row.depth, _LEVELS)}{fold}"
         room = columns - len(before) - width(word) - 1
-        name = shorten(clean(tree.name(row)), max(room, 1))
+        name = shorten(visible(tree.name(row)), max(room, 1))
         style = lines.PLAIN
         if mark in (ASKED, BLOCKED):
             style = lines.ASKED

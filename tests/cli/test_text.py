@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
 import sys
 import unicodedata
 
@@ -9,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconcile.secrets.detection import with_masked_secrets
 from tests.cli.modules import module
+from tests.support.planted import KINDS
 
 style = module("output.text")
 
@@ -33,6 +37,25 @@ SHOWN = {
     "nothing yet": ("\u0378", "\\u0378"),
     "tags": ("\U000e0041", "\\ue0041"),
 }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_title_with_a_secret_is_masked(kind: str) -> None:
+    """Also where only the first look, which loads nothing, could have missed it."""
+    chance = random.Random(kind)
+    for _ in range(20):
+        secret = KINDS[kind](chance).splitlines()[0]
+        text = f"try {secret} here"
+        assert style.masked(text) == with_masked_secrets(text)
+        assert style.visible(text) == style.clean(style.masked(text))
+
+
+def test_the_check_for_secrets_is_loaded_for_a_suspicious_title_only() -> None:
+    shows = "from reconcile_cli.output.text import visible; visible({!r})"
+    code = f"import sys; {shows}; print('reconcile.secrets' in sys.modules)"
+    for text, is_loaded in (("Fix the tests of the parser", "False"), ("the key AKIAIOSFODNN7QXAMPLB", "True")):
+        ran = subprocess.run([sys.executable, "-c", code.format(text)], capture_output=True, check=True, text=True)
+        assert ran.stdout.strip() == is_loaded
 
 
 @pytest.mark.parametrize(("text", "shown"), SHOWN.values(), ids=SHOWN)

@@ -523,3 +523,20 @@ def test_a_saved_choice_of_a_held_conversation_is_no_more_spoken_of_when_it_is_c
     done = story.reconcile("resolve", f"jp-c{PRIVATE}", "--allow-secrets").stdout
     assert "1 published" in done
     assert "waits since" not in done
+
+
+def test_a_secret_in_a_title_is_masked_on_the_screen(story: World) -> None:
+    """JSON has it, for programs; `show` has the conversation as it is."""
+    set_key(stored(story, PRIVATE), "title", f"Use {secret()} {'and more ' * 9}", LONG_AGO + 100 * SECOND)
+    options = ("--workspace", story.project)
+    status = ("status", f"jp-c{PRIVATE}")
+    for args in (("ls",), ("ls", "--tree"), ("status", "-v"), status, ("recover", "--all", "--dry-run")):
+        result = story.run(*args, *options)
+        assert f"Use {secret()[:4]}… (40 characters)" in result.output, args
+        assert secret()[:5] not in result.output, args
+    for columns in (40, 60, 80):
+        code, screen = at_terminal("ls", *options, columns=columns)
+        assert (code, secret()[:5] in screen, "Use gho_…" in screen) == (0, False, True), screen
+    assert secret() in story.run("ls", "--json", *options).output
+    assert secret() in story.run("show", f"jp-c{PRIVATE}", *options).output
+    assert secret()[:5] not in story.run("local", secret()[:9], *options).output
