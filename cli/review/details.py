@@ -124,7 +124,7 @@ class _Details:
         times = dict(zip(Side, _times(conflict.store.mtime_ns, conflict.workspace.mtime_ns), strict=True))
         for side in Side:
             rival = conflict.rival(side)
-            words = [times[side]]
+            words = [f"file changed {times[side]}" if rival.last else times[side]]
             words += ["newer"] if side is newer and not is_tie else []
             if rival.events is not None:
                 own = rival.events if rival.only is None else rival.only

@@ -145,7 +145,8 @@ def _version(rival: Rival, digits: int) -> str:
     last = f", last {rival.last[:19]}" if rival.last else ""
     only = f", {rival.only} only on this side" if rival.only is not None else ""
     count = "" if rival.events is None else f" ({rival.events} event{'' if rival.events == 1 else 's'}{only}{last})"
-    return f"{time_text(rival.mtime_ns, digits)}{count}"
+    changed = "file changed " if rival.last else ""  # which of two times decides
+    return f"{changed}{time_text(rival.mtime_ns, digits)}{count}"
 
 
 def taken(conflict: Conflict) -> str:
@@ -172,7 +173,9 @@ def _why(conflict: Conflict) -> str:
         return conflict.reason.words
     if conflict.takes is not newer_side(conflict):
         return f"--prefer {conflict.takes}"
-    return "same time; the store wins" if conflict.store.mtime_ns == conflict.workspace.mtime_ns else "newer"
+    if conflict.store.mtime_ns == conflict.workspace.mtime_ns:
+        return "same time; the store wins"
+    return "its file is newer" if conflict.store.last or conflict.workspace.last else "newer"
 
 
 def newer_side(conflict: Conflict) -> Side:

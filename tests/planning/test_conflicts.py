@@ -161,13 +161,13 @@ def test_the_words_for_metadata() -> None:
 def test_the_words_for_events() -> None:
     (found,) = conflicts(CONTINUED_STORE, CONTINUED_WORKSPACE)
     versions = (
-        "store 2025-01-02 09:30:00Z (3 events, 1 only on this side, last 2025-01-01 00:03:00); "
-        "workspace 2025-01-02 09:40:00Z (4 events, 2 only on this side, last 2025-01-01 00:05:00)"
+        "store file changed 2025-01-02 09:30:00Z (3 events, 1 only on this side, last 2025-01-01 00:03:00); "
+        "workspace file changed 2025-01-02 09:40:00Z (4 events, 2 only on this side, last 2025-01-01 00:05:00)"
     )
     assert described(found) == f"events: {versions}"
     assert blocked(found) == f"both sides changed it: {versions}"
     assert differences(found) == []
-    assert taken(found) == "the workspace's is taken (newer); the store's becomes a child"
+    assert taken(found) == "the workspace's is taken (its file is newer); the store's becomes a child"
     one = replace(found, store=Rival(HALF_PAST_NS, 1), workspace=Rival(HALF_PAST_NS, 0))
     assert described(one) == "events: store 2025-01-02 09:30:00Z (1 event); workspace 2025-01-02 09:30:00Z (0 events)"
 

@@ -112,7 +112,9 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert (conflict["unit"], conflict["takes"], conflict["reason"]) == ("stream", "store", "diverged")
     assert (conflict["store"]["only"], conflict["workspace"]["only"]) == (2, 1)
     assert (conflict["store"]["events"], conflict["workspace"]["events"], conflict["forks"]) == (5, 4, True)
-    assert "store 2020-09-13 12:26:42Z (5 events, 2 only on this side, last 2026-01-01T11:41:00);" in said(world, "-n")
+    text = said(world, "-n")
+    assert "store file changed 2020-09-13 12:26:42Z (5 events, 2 only on this side, last 2026-01-01T11:41:00);" in text
+    assert "the store's is taken (its file is newer)" in text
     shown = said(world, "status")
     assert "the workspace's becomes a child" in shown
     assert "1 conflict." in shown
