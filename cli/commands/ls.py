@@ -86,7 +86,7 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
         _list_threads(context, tree=tree, other=archived or root is not None)
     if here == "claudesidian" and html is None:
         _list_records(context, other=tree or archived or root is not None)
-    if html is None and fixed_format(options) == "claude-code":
+    if html is None and fixed_format(options) in ("claude-code", "claude-shared"):
         _list_sessions(context, tree=tree, other=archived or root is not None)
     if html is not None:
         if not tree or archived or root == "" or options.json:
@@ -123,10 +123,9 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
 
 
 def _json(row: object) -> dict[str, object]:
-    """Return a row without its drawing."""
+    """Return a row without what is for people only."""
     document: dict[str, object] = to_builtins(row)
-    document.pop("branch", None)
-    return document
+    return {name: value for name, value in document.items() if name not in ("branch", "short")}
 
 
 def _with_state(row: Row, states: Mapping[str, str]) -> dict[str, object]:
@@ -268,7 +267,8 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
     if other or unfit:
         raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {unfit or '--root'}")
     roots = find_roots(options)
-    days, _, _ = expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)
+    is_shared = roots.format == "claude-shared"  # no program deletes them there
+    days = None if is_shared else expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)[0]
     directory = state_directory(roots.key, os.environ, sys.platform)
     _, indexes = IndexFile(directory, roots.workspace_identity).load_indexes()
     titles = {path: row.title for index in indexes for path, row in index.rows.items() if row.title}
@@ -280,16 +280,16 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
         Column("Size", right=True, drops=True),
         Column("Last activity", drops=True),
         Column("Where"),
-        Column("Deleted in", drops=True),
+        *(() if is_shared else (Column("Deleted in", drops=True),)),
     )
-    _print(context, "sessions", rows, columns, _session_cells)
+    _print(context, "sessions", rows, columns, lambda row: _session_cells(row)[: len(columns)])
 
 
 def _session_cells(row: SessionRow) -> tuple[str, ...]:
     left = "" if row.days_left is None else f"{row.days_left} day{'' if row.days_left == 1 else 's'}"
     return (
         row.branch + _title(row.title),
-        clean(row.record.rpartition("/")[2].removesuffix(".jsonl")),
+        clean(row.short),
         "" if row.git_branch in (None, _NO_BRANCH) else clean(row.git_branch),
         size(row.bytes),
         format_time(row.activity_ns),

@@ -124,8 +124,8 @@ class _Details:
         times = dict(zip(Side, _times(conflict.store.mtime_ns, conflict.workspace.mtime_ns), strict=True))
         for side in Side:
             rival = conflict.rival(side)
-            words = [f"file changed {times[side]}" if rival.last else times[side]]
-            words += ["newer"] if side is newer and not is_tie else []
+            words = [times[side]]
+            words += ["newer file" if rival.last else "newer"] if side is newer and not is_tie else []
             if rival.events is not None:
                 own = rival.events if rival.only is None else rival.only
                 words.append(f"{own} {'' if rival.only is None else 'own '}event{'' if own == 1 else 's'}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _DAY_NS = 86_400 * 10**9
 _LINES = ".jsonl"
+_SHORTEST = 8
+"""Characters of an id that are shown at least."""
 _ENDS = (1 << 14, 1 << 18)
 """Bytes that are read at each end of a file: at first, and if they don't have enough."""
 _NO_ENDS = Ends(None, "", "", "", ())
@@ -42,11 +45,13 @@ class SessionRow(Struct, frozen=True):
     ``bytes`` and ``last_ns`` are the size and the mtime of its file, ``activity_ns`` the time of its last line, or the
     mtime. ``parent`` is the session that it was forked from, or whose subagent it is; it is known in the tree only.
     ``days_left``: days after which the program deletes it; None if it is not in the workspace, or for a subagent.
-    ``shared``: the repository's folder for shared sessions has it, too.
+    ``shared``: the repository's folder for shared sessions has it, too. ``short``: the beginning of its id that no
+    other record has, for people.
     """
 
     branch: str
     record: str
+    short: str
     title: str | None
     bytes: int
     last_ns: int
@@ -69,12 +74,12 @@ class _File(Struct, frozen=True):
 
 
 def list_sessions(
-    roots: Roots, ignore: tuple[str, ...], days: int, now_ns: int, titles: Mapping[str, str], *, tree: bool
+    roots: Roots, ignore: tuple[str, ...], days: int | None, now_ns: int, titles: Mapping[str, str], *, tree: bool
 ) -> tuple[SessionRow, ...]:
     """Return the sessions of both sides, last used first; with ``tree``, below each its subagents and its forks.
 
-    ``days`` are those after which the program deletes a session. ``titles`` are those that the last run has read in
-    whole sessions. Raises `OSError` if a directory can't be listed, or a file can't be read.
+    ``days`` are those after which the program deletes a session; None: never. ``titles`` are those that the last run
+    has read in whole sessions. Raises `OSError` if a directory can't be listed, or a file can't be read.
     """
     places = ClaudeCodeFormat(ignore)
     files = _files(roots, places)
@@ -91,13 +96,14 @@ def list_sessions(
     above = {record: owner for record in shown if (owner := places.owner(record)) is not None}
     if tree:
         above |= _forks(files, {record: ends[record].first for record in shown if record not in above})
-    rows = {}
+    rows, short = {}, _short_ids(files)
     for record in shown:
         file, facts, is_session = files[record], ends[record], owner_of(record) == record
-        left = max(0, days - (now_ns - file.mtime_ns) // _DAY_NS)
+        left = None if days is None else max(0, days - (now_ns - file.mtime_ns) // _DAY_NS)
         rows[record] = SessionRow(
             "",
             record,
+            short.get(record, record.rpartition("/")[2].removesuffix(_LINES)),
             _title(facts, file, titles.get(record)),
             file.size,
             file.mtime_ns,
@@ -110,6 +116,26 @@ def list_sessions(
             bool(roots.folder) and os.path.isfile(os.path.join(roots.folder, record)),
         )
     return tuple(_arranged(rows))
+
+
+def _short_ids(records: Iterable[str]) -> dict[str, str]:
+    """Return by session the shortest beginning of its id, of at least 8 characters, that fits no other record.
+
+    A command takes the beginning of a record's path, or of its last part. One that fits a session and the files beside
+    it stands for the session.
+    """
+    names = [(record, owner_of(record) or record) for record in records]
+    names += [(record.rpartition("/")[2], session) for record, session in names if "/" in record]
+    names.sort()
+    sessions = {session: _SHORTEST for _, session in names if owner_of(session) == session}
+    for (name, one), (following, other) in pairwise(names):
+        if one != other:
+            alike = takewhile(lambda pair: pair[0] == pair[1], zip(name, following, strict=False))
+            needed = sum(1 for _ in alike) + 1
+            for record, own in ((name, one), (following, other)):
+                if own in sessions and record.startswith(own.removesuffix(_LINES)):
+                    sessions[own] = max(sessions[own], needed)
+    return {session: session[:length].removesuffix(_LINES) for session, length in sessions.items()}
 
 
 def _files(roots: Roots, places: Places) -> dict[str, _File]:

@@ -547,7 +547,7 @@ def test_reading(whole: Sides) -> None:
     for path in carried(whole.live):
         assert whole.read("show", path)
     listed = whole.read("ls")
-    assert all(path.stem in listed for path in (session, first(whole)))
+    assert all(path.stem[:8] in listed for path in (session, first(whole)))
     matches = json.loads(whole.read("find", "--json", "reply 3"))
     assert session.name in json.dumps(matches)
     assert first(whole).name not in json.dumps(matches)
@@ -806,6 +806,23 @@ def test_forks_and_subagents_are_below_their_session(whole: Sides) -> None:
     sessions = {first(whole).name: None, program.name: first(whole).name, new.name: program.name}
     assert parents == agents | sessions
     assert {row["parent"] for row in listed(whole)} == {None}
+
+
+def test_a_listing_has_the_shortest_ids_that_commands_take(whole: Sides) -> None:
+    """At least eight characters; a file beside a session can begin as the id of another one, too."""
+    session = first(whole)
+    alike = session.with_stem(f"{session.stem[:9]}{'1' if session.stem[9] == '0' else '0'}{session.stem[10:]}")
+    shutil.copy(session, alike)
+    beside = fork(whole).with_suffix("") / "tool-results" / f"{session.stem[:12]}x.txt"
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    beside.write_text("a long result")
+    whole.reconcile()
+    shown = set(whole.read("ls").split())
+    short = {path.stem: path.stem[:length] for path, length in ((session, 13), (alike, 10), (fork(whole), 8))}
+    assert shown >= set(short.values())
+    for stem, text in short.items():
+        assert f"- id: {stem}.jsonl" in whole.read("show", text)
+        assert len(text) == 8 or "ambiguous" in whole.read("show", text[:-1], code=2)
 
 
 def test_a_listing_has_the_branch_and_the_last_activity(whole: Sides) -> None:

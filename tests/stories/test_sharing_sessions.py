@@ -200,6 +200,11 @@ def test_a_listing_names_what_is_shared(ann: Person) -> None:
     rows = json.loads(ann.run("ls", "--json").stdout)["sessions"]
     assert {row["record"]: row["shared"] for row in rows} == {one.name: True, other.name: False}
     assert ann.run("ls").stdout.count("both, shared") == 1
+    heads, *lines = ann.run("ls", "--format", "claude-shared").stdout.splitlines()
+    assert heads.split() == ["Title", "Id", "Branch", "Size", "Last", "activity", "Where"]
+    places = {line.split()[-1]: line for line in lines}
+    assert one.stem[:8] in places["both"]
+    assert other.stem[:8] in places["store"]
 
 
 def test_status_tells_which_sessions_are_shared(ann: Person) -> None:
