@@ -449,10 +449,11 @@ def _entry_of(view: View, workspace: Copy, parent: str | None, run: _Run, change
     # An extra that was removed from the workspace belongs to the store alone: no run copies it back.
     before_it = _units_before(view)
     lasts = run.rules.format.places is not None
+    stays = lasts or run.baseline.is_of_remote  # without its entry, it would be sent again
     # A duplicate that has to stay has the removed extra still: without its entry, the next run would take it for new.
     doubled = {name for copy in view.workspace.stale for name in units_of(copy, run.rules, None)}
     here = in_workspace.keys() | doubled
-    there = {n for n in before_it if n in here or (n in in_store and (lasts or not n.startswith(EXTRA)))}
+    there = {n for n in before_it if n in here or (n in in_store and (stays or not n.startswith(EXTRA)))}
     there = there & in_store.keys() if run.renewed else there
     units = {name: digest for name, digest in before_it.items() if name in there}
     for name, unit in in_workspace.items():

@@ -109,6 +109,12 @@ def _with_removals(plan: Plan, touching: set[str]) -> set[str]:
     return touching | {a.id for a in plan.actions if a.conversation in going and a.reason in _REQUESTED}
 
 
+def without_workspace(plan: Plan) -> Plan:
+    """Leave out the changes of the workspace, and every step that needs them: a later run does them."""
+    touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
+    return _without(plan, _with_removals(plan, touching))[0]
+
+
 def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     """Hold the changes of files that a program has locked or is working with, and every step that needs them."""
     places = rules.format.places

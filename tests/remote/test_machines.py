@@ -130,6 +130,36 @@ def test_a_new_title_and_an_archived_conversation_travel(laptop: Machine, deskto
     quiet(laptop, desktop)
 
 
+def test_other_files_of_a_conversation_travel(new_laptop: Machine, tmp_path: Path, run: Run, bare: Path) -> None:
+    (new_laptop.directory(A) / "notes.txt").write_text("one")
+    new_laptop.sync()
+    desktop = make_machine(tmp_path / "desktop", run)
+    desktop.sync(str(bare))
+    assert (desktop.directory(A) / "notes.txt").read_text() == "one"
+    (new_laptop.directory(A) / "more.txt").write_text("two")
+    (desktop.directory(A) / "notes.txt").write_text("one, edited")
+    new_laptop.sync()
+    quiet(desktop, new_laptop, desktop)
+    assert (new_laptop.directory(A) / "notes.txt").read_text() == "one, edited"
+    assert (desktop.directory(A) / "more.txt").read_text() == "two"
+
+
+def test_another_file_that_was_removed_stays_on_other_machines(laptop: Machine, desktop: Machine) -> None:
+    for name in ("one.txt", "two.txt"):
+        (laptop.directory(A) / name).write_text("one")
+    quiet(laptop, desktop)
+    for name in ("one.txt", "two.txt"):
+        (laptop.directory(A) / name).unlink()
+    laptop.sync()
+    (desktop.directory(A) / "two.txt").write_text("edited since")
+    for machine in (desktop, laptop, desktop, laptop):
+        machine.sync()
+    assert (desktop.directory(A) / "one.txt").exists()
+    assert not (laptop.directory(A) / "one.txt").exists()
+    assert (laptop.directory(A) / "two.txt").read_text() == "edited since"
+    assert not laptop.sync()["sent"]
+
+
 def test_an_archived_conversation_reaches_a_new_machine(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> None:
     (laptop.store / ".archive").mkdir()
     laptop.directory(B).rename(laptop.store / ".archive" / laptop.directory(B).name)
@@ -258,3 +288,59 @@ def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:
     new_laptop.append(A, 1, "b", LONG_AGO + SECOND)
     new_laptop.run("rm", str(B), "--yes")
     assert "remote origin: 2 to send" in new_laptop.run("status").output
+
+
+# The halves of a sync
+
+
+def test_a_pull_takes_and_sends_nothing(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
+    laptop.run("rm", str(C), "--yes")
+    laptop.sync()
+    desktop.append(A, 1, "c", LONG_AGO + 120 * SECOND)
+    desktop.append(B, 1, "c", LONG_AGO + 120 * SECOND)
+    desktop.run("local", str(B))
+    tip = git(bare, "rev-parse", REF)
+    assert not desktop.half("pull", "-n")["sent"]
+    found = desktop.half("pull")
+    assert not found["sent"]
+    assert (len(found["forked"]), len(found["removed_here"])) == (1, 1)
+    assert git(bare, "rev-parse", REF) == tip
+    again = desktop.half("pull")
+    assert not any(again[key] for key in ("sent", "taken", "forked", "removed_here", "held"))
+    sent = ids(desktop.half("push")["sent"])
+    assert f"jp-c{B}" in sent
+    laptop.sync()
+    assert "local: not copied" in laptop.run("status", str(B)).output
+    assert sum(1 for _ in laptop.store.glob("*/events.json")) == 3
+    quiet(laptop, desktop)
+
+
+def test_a_push_is_refused_while_the_remote_has_something_new(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
+    assert ids(laptop.half("push")["sent"]) == [f"jp-c{A}"]
+    desktop.append(B, 1, "c", LONG_AGO + 120 * SECOND)
+    before = desktop.contents
+    said = desktop.run("push", code=4).output
+    assert "the remote has something new, and a push takes nothing" in said
+    assert "reconcile pull" in said
+    assert desktop.contents == before
+    desktop.half("pull")
+    assert ids(desktop.half("push")["sent"]) == [f"jp-c{B}"]
+    laptop.half("pull")
+    quiet(laptop, desktop)
+
+
+def test_a_new_machine_can_begin_with_a_pull(laptop: Machine, tmp_path: Path, run: Run, bare: Path) -> None:
+    machine = make_machine(tmp_path / "desktop", run)
+    machine.write(B + 1)
+    machine.half("pull", str(bare))
+    assert laptop.contents.items() <= machine.contents.items()
+    assert ids(machine.half("push")["sent"]) == [f"jp-c{B + 1}"]
+    quiet(laptop, machine)
+
+
+def test_a_push_can_fill_an_empty_remote(new_laptop: Machine, bare: Path) -> None:
+    new_laptop.half("pull")
+    assert len(new_laptop.half("push")["sent"]) == 3
+    assert not new_laptop.sync()["sent"]

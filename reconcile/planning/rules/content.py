@@ -303,7 +303,7 @@ def _decided(view: View, name: str, baseline: Baseline, policy: Policy) -> Verdi
     if store == workspace or view.store.raw(name) == view.workspace.raw(name):
         return Verdict(name, case, Outcome.NOTHING)
     if store is None or workspace is None:
-        return _lone_extra(view, name, case)
+        return _lone_extra(view, name, case, baseline)
     take = policy.decisions.get(view.id)
     if take is not None:
         return _taken(view, name, case, take)
@@ -456,11 +456,13 @@ def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None
     return Verdict(name, case, Outcome.HELD, Reason.INVALID, faulty=faulty)
 
 
-def _lone_extra(view: View, name: str, case: int) -> Verdict:
+def _lone_extra(view: View, name: str, case: int, baseline: Baseline) -> Verdict:
     """Decide an extra that one side lacks: additions are copied to the store, removals stay where they were made."""
     if view.workspace.digest(name) is None:
-        if view.format.places is not None and case == 3:
+        if (view.format.places is not None or baseline.is_of_remote) and case == 3:
             return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.SHARED)
+        if baseline.is_of_remote and case == 12:
+            return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.EDIT_WINS)
         return Verdict(name, case, Outcome.NOTHING)
     if case == 7:
         return Verdict(name, case, Outcome.DROP, Reason.REMOVED_IN_STORE)

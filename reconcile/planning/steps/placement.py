@@ -279,7 +279,9 @@ def _project(context: PlanningContext, view: View, presence: Presence, partition
         case=presence.case,
         events=events_of(view.store),
     )
-    extras = {unit.removeprefix(EXTRA) for unit in view.agreed.units} if view.agreed is not None else set()
+    published = view.agreed.units if view.agreed is not None else {}
+    units = view.store.units if context.baseline.is_of_remote else published
+    extras = {unit.removeprefix(EXTRA) for unit in units}
     _make(context, view, step, context.container_of(view.id), extras, partition)
 
 

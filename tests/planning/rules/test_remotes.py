@@ -88,3 +88,22 @@ def test_a_record_of_a_checkout_says_nothing_here() -> None:
     aside = AsideRecord(AsideKind.KEPT, "other", "digests")
     baseline = replace(of_remote(ONE, BESIDE), asides={("jp-c1", STREAM): aside})
     assert plan_of(stored(ONE, BESIDE), here(ONE, BESIDE), baseline).actions == ()
+
+
+NOTE = '1-a/notes.txt 09:00 "n"'
+
+
+@pytest.mark.parametrize("agreed", [(BESIDE,), (ONE, BESIDE)], ids=["new", "known"])
+def test_other_files_are_sent(agreed: tuple[str, ...]) -> None:
+    (action,) = plan_of(stored(ONE, NOTE, BESIDE), here(*agreed), of_remote(*agreed)).actions
+    assert any(write.target.path.endswith("notes.txt") for write in action.writes)
+
+
+def test_another_file_that_was_removed_there_stays() -> None:
+    assert plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), of_remote(ONE, NOTE, BESIDE)).actions == ()
+
+
+def test_another_file_that_was_removed_there_and_edited_here_is_sent() -> None:
+    edited = '1-a/notes.txt 09:10 "other"'
+    (action,) = plan_of(stored(ONE, edited, BESIDE), here(ONE, BESIDE), of_remote(ONE, NOTE, BESIDE)).actions
+    assert action.reason is Reason.EDIT_WINS

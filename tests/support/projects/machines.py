@@ -63,7 +63,11 @@ class Machine(Struct, frozen=True):
         return result
 
     def sync(self, *args: str, code: int = 0) -> dict[str, Any]:
-        found = json.loads(self.run("sync", "--json", *args, code=code).stdout)
+        return self.half("sync", *args, code=code)
+
+    def half(self, command: str, *args: str, code: int = 0) -> dict[str, Any]:
+        """Sync, pull or push."""
+        found = json.loads(self.run(command, "--json", *args, code=code).stdout)
         assert isinstance(found, dict)
         return found
 
