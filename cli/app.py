@@ -39,6 +39,8 @@ GROUPS = {
         "apply": Entry("apply", "Carry out a saved plan."),
         "watch": Entry("watch", "Sync both sides while you work."),
         "sync": Entry("remote", "Sync the store with a remote that your machines share."),
+        "pull": Entry("remote", "Take into the store what a remote has, and send nothing."),
+        "push": Entry("remote", "Send what the store has to a remote, and take nothing."),
     },
     "Look": {
         "ls": Entry("ls", "List conversations, or draw their tree."),

@@ -40,11 +40,15 @@ def make_equal(side: str, tree: Tree, engine: RemoteEngine, fmt: Format, now_ns:
         os.unlink(os.path.join(side, path))
     missing = [path for path, (record, name) in wanted.items() if there.get(path) != record.files[name].digest]
     for paths in (missing[at : at + _AT_ONCE] for at in range(0, len(missing), _AT_ONCE)):
-        slots = {path: slots_of(*wanted[path], fmt) for path in paths}
+        slots = {path: slots_of(*wanted[path], fmt, tree.coding) for path in paths}
         contents = dict(engine.read(tree.names[slot] for path in paths for slot in slots[path]))
         for path in paths:
             record, name = wanted[path]
-            content = b"".join(contents[tree.names[slot]] for slot in slots[path])
+            try:
+                content = b"".join(tree.coding.open(contents[tree.names[slot]]) for slot in slots[path])
+            except ValueError as error:
+                refused[record.id] = f"{name or record.name}: {error}"
+                continue
             if digest(content) != record.files[name].digest:
                 refused[record.id] = f"{name or record.name}: its content is not the one that its record names"
                 continue

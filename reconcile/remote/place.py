@@ -15,6 +15,7 @@ from reconcile.fs.private_files import make_private_directory, replace_private_f
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.git_process import ask_host, run_git
+from reconcile.remote.sealing import Keys
 from reconcile.state.directory import REMOTES
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class RemotePlace(NamedTuple):
     url: str
     ref: str
     directory: str
+    encrypt: bool = False
 
     @property
     def mirror(self) -> str:
@@ -49,6 +51,12 @@ class RemotePlace(NamedTuple):
     def engine(self) -> GitEngine:
         """The engine of the address."""
         return GitEngine(self.url, self.ref, self.mirror)
+
+    @property
+    def keys(self) -> Keys:
+        """The key of this machine, which lies beside the states of all stores."""
+        states = os.path.dirname(os.path.dirname(os.path.dirname(self.directory)))
+        return Keys(states, is_wanted=self.encrypt)
 
 
 def store_name(roots: Roots) -> str:
@@ -78,7 +86,9 @@ def remotes(state: str, store: str) -> list[RemotePlace]:
         directory = os.path.join(above, name)
         if os.path.isfile(os.path.join(directory, _FILE)):
             with open(os.path.join(directory, _FILE), encoding="utf-8") as file:
-                found.append(RemotePlace(name, json.load(file)["url"], f"refs/reconcile/{store}", directory))
+                known = json.load(file)
+            encrypt = known.get("encrypt", False)
+            found.append(RemotePlace(name, known["url"], f"refs/reconcile/{store}", directory, encrypt))
     return found
 
 
@@ -100,7 +110,7 @@ def chosen(state: str, store: str, text: str | None) -> RemotePlace:
     )
 
 
-def new_place(state: str, store: str, url: str, name: str | None) -> RemotePlace:
+def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bool = False) -> RemotePlace:
     """Return a remote that is not recorded yet.
 
     Raises:
@@ -112,7 +122,7 @@ def new_place(state: str, store: str, url: str, name: str | None) -> RemotePlace
         raise RemoteError(f"{name!r} can't be the name of a remote", "use letters, digits, - and _")
     if name in _names(known):
         raise RemoteError(f"a remote is called {name} already", "choose another one: --name NAME")
-    return RemotePlace(name, url, f"refs/reconcile/{store}", os.path.join(state, REMOTES, name))
+    return RemotePlace(name, url, f"refs/reconcile/{store}", os.path.join(state, REMOTES, name), encrypt)
 
 
 def _names(known: list[RemotePlace]) -> set[str]:
@@ -122,7 +132,7 @@ def _names(known: list[RemotePlace]) -> set[str]:
 def record(place: RemotePlace) -> None:
     """Record a remote."""
     make_private_directory(place.directory)
-    content = json.dumps({"url": place.url}, indent=2).encode() + b"\n"
+    content = json.dumps({"url": place.url, "encrypt": place.encrypt}, indent=2).encode() + b"\n"
     replace_private_file(os.path.join(place.directory, _FILE), content)
 
 

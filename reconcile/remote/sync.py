@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -25,29 +26,30 @@ from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, RemoveRequest
 from reconcile.model.snapshot import Partition, Side, is_archived, joined
 from reconcile.planning.context import NO_CONVERSATION, RefusedError
+from reconcile.planning.filters import without_workspace
 from reconcile.planning.incremental.status import digests_of
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
 from reconcile.remote.files import make_equal, read_file
+from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
     FORMAT,
-    VERSION,
-    FormatFile,
     Record,
     Tombstone,
+    Tree,
     directory_of,
     encoded,
-    key_of,
+    format_file,
     pieces,
     read_tree,
     record_of,
-    slot_of,
+    slots_of,
     tombstone_of,
 )
 from reconcile.state.schema import REMOTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Copy
     from reconcile.remote.engine import RemoteEngine
     from reconcile.remote.place import RemotePlace
-    from reconcile.remote.tree import Tree
+    from reconcile.remote.sealing import Keys
     from reconcile.state.database import State
 
 ATTEMPTS = 5
@@ -66,11 +68,21 @@ _PAUSE_S = 0.2
 _WON, _WORKING = f"{REMOTE}won", f"{REMOTE}working"
 
 
+class Half(Enum):
+    """The part of a sync that is wanted."""
+
+    BOTH = auto()
+    PULL = auto()
+    """Take what is new on the remote, and send nothing."""
+    PUSH = auto()
+    """Send, unless the remote has something new."""
+
+
 class Known(Struct, frozen=True):
     """The knowledge of this machine about a remote.
 
     ``commit`` is that of the baseline, ``pending`` one whose push began. ``waiting`` are the conversations that another
-    machine has removed, and that are still in the store.
+    machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote.
     """
 
     commit: str | None = None
@@ -78,6 +90,7 @@ class Known(Struct, frozen=True):
     id: str | None = None
     contact_ns: int = 0
     waiting: tuple[str, ...] = ()
+    key: str | None = None
 
 
 class Entry(NamedTuple):
@@ -155,10 +168,19 @@ class Sync:
     """The syncs of one store with one remote. ``policy`` has the user's settings and limits."""
 
     def __init__(
-        self, session: Session, name: str, engine: RemoteEngine, store: str, policy: Policy, lock: Lock
+        self,
+        session: Session,
+        name: str,
+        engine: RemoteEngine,
+        store: str,
+        policy: Policy,
+        lock: Lock,
+        keys: Keys,
+        half: Half = Half.BOTH,
     ) -> None:
         """Prepare; the session is that of `open_session`."""
         self.session, self.engine, self.name, self.store, self.lock = session, engine, name, store, lock
+        self.keys, self.half = keys, half
         self.policy = replace(policy, layout=Layout.FLAT, missing=Missing.REPROJECT)
         self.side = session.site.conversations(Side.WORKSPACE)
 
@@ -185,10 +207,10 @@ class Sync:
         tip = self.engine.tip()
         known = self._with_judged_push(tip, done)
         start = self._start(tip, known)
-        tree = read_tree(self.engine, start, self.session.format, self.store)
-        if tree.format is not None and known.id not in (None, tree.format.id):
-            raise _replaced()
-        before = tree if start is not None and known.commit == start else self._tree_before(known.commit)
+        tree = checked_tree(read_tree(self.engine, start, self.session.format, self.store, self.keys), known, self.keys)
+        if self.half is Half.PUSH and start != known.commit:
+            raise RemoteError("the remote has something new, and a push takes nothing", "reconcile pull")
+        before = tree if start is not None and known.commit == start else self._tree_before(known.commit, tree)
         report = Report(taken=done.taken, forked=done.forked, removed_here=done.removed_here)
         report.interrupted_push = done.interrupted_push
         report.held += [f"{key}: {why}; it stays there" for key, why in tree.refused.items()]
@@ -198,15 +220,17 @@ class Sync:
         with self.session.exclusively(self.lock.command, self.lock.timeout, self.lock.waiting):
             self.session.state.copy_baseline(self._number(_WON), self.session.site.number)
             tree, world, waiting = self._plan_and_apply(tree, before, known, report)
-            edits, removes = self._edits(tree, before, world, report)
+            edits, removes = ({}, []) if self.half is Half.PULL else self._edits(tree, before, world, report)
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
-            edits[FORMAT] = encoded(FormatFile(VERSION, self.store, identity))
+            edits[FORMAT] = format_file(self.store, identity, tree.coding)
+        key = tree.coding.public if isinstance(tree.coding, Sealed) else None
         commit = self.engine.write(start, edits, removes) if edits or removes else start
-        if commit is None or commit == tip:
-            self._won(Known(tip, None, identity if tip else None, self.session.now_ns(), waiting))
+        if commit is None or commit == tip or self.half is Half.PULL:
+            is_new = commit is None
+            self._won(Known(commit, None, None if is_new else identity, self.session.now_ns(), waiting, key))
             return report
-        pending = Known(known.commit, commit, known.id, self.session.now_ns(), waiting)
+        pending = Known(known.commit, commit, known.id, self.session.now_ns(), waiting, known.key)
         self._note(pending)
         swap = self.engine.swap(tip, commit)
         if swap is Swap.UNKNOWN:
@@ -216,7 +240,7 @@ class Sync:
         if swap is Swap.LOST:
             self._note(replace(pending, pending=None))
             return None
-        self._won(replace(pending, commit=commit, pending=None, id=identity))
+        self._won(replace(pending, commit=commit, pending=None, id=identity, key=key))
         report.commit = commit
         return report
 
@@ -245,11 +269,13 @@ class Sync:
             return base
         raise _replaced()
 
-    def _tree_before(self, commit: str | None) -> Tree:
+    def _tree_before(self, commit: str | None, present: Tree) -> Tree:
+        coding, fmt = present.coding, self.session.format
+        secrets = (coding.bundle.secret, *coding.bundle.earlier) if isinstance(coding, Sealed) else ()
         try:
-            return read_tree(self.engine, commit, self.session.format, self.store)
+            return read_tree(self.engine, commit, fmt, self.store, self.keys, *secrets)
         except RemoteError:  # the mirror was deleted, and the remote has another history
-            return read_tree(self.engine, None, self.session.format, self.store)
+            return Tree()
 
     def _number(self, identity: str) -> int:
         number = self.session.state.checkout(self.session.project, identity, self.session.now_ns())
@@ -280,14 +306,15 @@ class Sync:
         if damaged:
             report.held += [f"{key}: {why}; it stays there" for key, why in damaged.items()]
             kept = {key: record for key, record in tree.records.items() if key not in damaged}
-            refused = {**tree.refused, **{key_of(conversation): why for conversation, why in damaged.items()}}
+            refused = {**tree.refused, **{tree.coding.key(conversation): why for conversation, why in damaged.items()}}
             tree = replace(tree, records=kept, refused=refused)
         engine = Engine(self.session)
         engine.begin()
         buried = self._buried(tree, before, known.waiting, engine.world)
         waiting = self._remove(engine, buried, report)
         pass_ = engine.plan(self._without(buried if self.session.readonly else waiting, engine))
-        plan = replace(pass_.plan, intents=(*pass_.plan.intents, *self._private(tree, before, pass_.world.baseline)))
+        chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
+        plan = replace(chosen, intents=(*pass_.plan.intents, *self._private(tree, before, pass_.world.baseline)))
         if plan.intents:
             plan = replace(plan, quiet=False)
         results = self._apply(engine, replace(pass_, plan=plan))
@@ -387,35 +414,69 @@ class Sync:
             old, was = tree.records.get(key), before.records.get(key)
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
             new = record_of(copy, times, local=_local_now(old, was, here=_is_private(world.baseline, key)))
-            if new is None or new.is_same(old) or key_of(key) in tree.refused:
+            if new is None or new.is_same(old) or tree.coding.key(key) in tree.refused:
                 continue
-            self._write(new, old, copy, edits, removes)
+            self._write(tree, new, copy, edits, removes)
             report.sent.append(Entry(key, getattr(copy.metadata, "title", None)))
             if key in tree.tombstones:
-                removes.append(tombstone_of(key))
+                removes.append(tombstone_of(key, tree.coding))
         for key, old in tree.records.items():
             if key not in present:
-                removes.append(directory_of(key))
+                removes.append(directory_of(key, tree.coding))
                 digests = {name: file.digest for name, file in old.files.items()}
-                edits[tombstone_of(key)] = encoded(Tombstone(key, digests, self.session.now_ns()))
+                stone = Tombstone(key, digests, self.session.now_ns())
+                edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(stone))
                 report.removed_there.append(Entry(key, old.name))
         return edits, removes
 
-    def _write(self, new: Record, old: Record | None, copy: Copy, edits: dict[str, bytes], removes: list[str]) -> None:
+    def _write(self, tree: Tree, new: Record, copy: Copy, edits: dict[str, bytes], removes: list[str]) -> None:
         """Add the files of a conversation that have changed, and its record."""
-        fmt, top = self.session.format, directory_of(new.id)
-        old_files: Mapping[str, object] = {} if old is None else old.files
+        fmt, coding, old = self.session.format, tree.coding, tree.records.get(new.id)
+        before = set[str]() if old is None else {slot for n in old.files for slot in slots_of(old, n, fmt, coding)}
+        after = set[str]()
         for name, file in new.files.items():
+            slots = slots_of(new, name, fmt, coding)
+            after.update(slots)
             known = None if old is None else old.files.get(name)
             if known is not None and known.digest == file.digest:
                 continue
-            slot = f"{top}/{slot_of(name, fmt)}"
-            if known is not None:
-                removes.append(slot)  # it may become pieces, or have fewer of them
-            parts = pieces(slot, read_file(self.side, joined(copy.path, name)))
-            edits.update(parts)
-        removes += [f"{top}/{slot_of(name, fmt)}" for name in old_files if name not in new.files]
-        edits[f"{top}/r"] = encoded(new)
+            for slot, part in pieces(slots, read_file(self.side, joined(copy.path, name)), coding):
+                if coding.repeats or slot not in before or not self._has(tree, slot, part):
+                    edits[slot] = coding.seal(part)
+        removes += sorted(before - after)
+        edits[f"{directory_of(new.id, coding)}/r"] = coding.seal(encoded(new))
+
+    def _has(self, tree: Tree, slot: str, part: bytes) -> bool:
+        """Tell whether the remote has this very piece: encrypted again, it would have other bytes, and be sent."""
+        ((_, content),) = self.engine.read([tree.names[slot]])
+        try:
+            return tree.coding.open(content) == part
+        except ValueError:
+            return False
+
+
+def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:
+    """Return the tree of a remote that this machine may write to: it is the same one, and encrypted as before.
+
+    Raises:
+        RemoteError: it is not.
+    """
+    if tree.format is None:
+        return replace(tree, coding=keys.new()) if keys.is_wanted else tree
+    if known.id not in (None, tree.format.id):
+        raise _replaced()
+    if isinstance(tree.coding, Sealed):
+        if known.key is not None and not tree.coding.continues(known.key):
+            raise RemoteError(
+                "the remote has another key than the one that this machine has seen, and no holder of that has made it",
+                "if you have made the remote again: reconcile remote remove NAME, then add it",
+            )
+    elif keys.is_wanted or known.key is not None:
+        raise RemoteError(
+            "the remote is not encrypted, and this machine knows it as an encrypted one: nothing is sent to it",
+            "use an empty repository, or `reconcile remote remove NAME`, then add it without --encrypt",
+        )
+    return tree
 
 
 def _local_now(record: Record | None, before: Record | None, *, here: bool) -> bool:

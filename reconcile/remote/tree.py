@@ -12,23 +12,22 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct, field
 
-from reconcile.fs.hashing import digest
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import ARCHIVE, Partition, joined
+from reconcile.remote.coding import PLAIN, Coding
 from reconcile.remote.engine import RemoteError
+from reconcile.remote.sealing import Sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Digest
     from reconcile.remote.engine import RemoteEngine
+    from reconcile.remote.sealing import Keys
 
-VERSION = 1
 FORMAT = "format"
-PIECE = 1 << 20
-"""Bytes of a piece: an append to a larger file sends its last piece only."""
-_PLAIN = re.compile(r"[0-9A-Za-z_-]{1,80}")
+_VERSION, _ENCRYPTED = 1, 2
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST = 255
 """Bytes of a name that every file system takes."""
@@ -36,12 +35,16 @@ _MOST = 1 << 20
 """Bytes of a record that is read."""
 
 
-class FormatFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The file ``format``. ``id`` is random: it tells a remote from another one at the same address."""
+class FormatFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The file ``format``. ``id`` is random: it tells a remote from another one at the same address.
+
+    ``bundle`` has the keys of an encrypted remote, for the machines that may read it.
+    """
 
     version: int
     store: str
     id: str
+    bundle: str | None = None
 
 
 class FileRecord(Struct, frozen=True):
@@ -94,21 +97,23 @@ class Tree(Struct, frozen=True):
     tombstones: Mapping[str, Tombstone] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     """By key."""
+    coding: Coding = PLAIN
 
 
-def key_of(conversation: str) -> str:
-    """Return the name of a conversation in the tree."""
-    return conversation if _PLAIN.fullmatch(conversation) else digest(conversation.encode(errors="surrogateescape"))
+def format_file(store: str, identity: str, coding: Coding) -> bytes:
+    """Return the file ``format`` of a remote."""
+    bundle = coding.wrapped() if isinstance(coding, Sealed) else None
+    return encoded(FormatFile(_VERSION if bundle is None else _ENCRYPTED, store, identity, bundle))
 
 
-def directory_of(conversation: str) -> str:
+def directory_of(conversation: str, coding: Coding) -> str:
     """Return the directory of a conversation; the last digits of ids differ most, so they come first."""
-    return f"c/{_fanned(key_of(conversation))}"
+    return f"c/{_fanned(coding.key(conversation))}"
 
 
-def tombstone_of(conversation: str) -> str:
+def tombstone_of(conversation: str, coding: Coding) -> str:
     """Return the path of a tombstone."""
-    return f"t/{_fanned(key_of(conversation))}"
+    return f"t/{_fanned(coding.key(conversation))}"
 
 
 def _fanned(key: str) -> str:
@@ -116,8 +121,7 @@ def _fanned(key: str) -> str:
     return f"{last[-2:]}/{last[-4:-2]}/{key}"
 
 
-def slot_of(name: str, fmt: Format) -> str:
-    """Return the short name of a file in the tree."""
+def _short(name: str, fmt: Format) -> str:
     if name == "" or (fmt.stream_files and name == fmt.stream_files[-1]):
         return "e"
     if name == fmt.metadata_file:
@@ -125,19 +129,17 @@ def slot_of(name: str, fmt: Format) -> str:
     return "b" if name in fmt.stream_files else f"x/{name}"
 
 
-def pieces(slot: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a slot: one, or pieces of a large one."""
-    if len(content) <= PIECE:
-        yield slot, content
-        return
-    for at in range(0, len(content), PIECE):
-        yield f"{slot}/{at // PIECE}", content[at : at + PIECE]
+def pieces(slots: Sequence[str], content: bytes, coding: Coding) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a content's slots: one, or pieces of a large one."""
+    for number, slot in enumerate(slots):
+        yield slot, content[number * coding.piece : (number + 1) * coding.piece]
 
 
-def slots_of(record: Record, name: str, fmt: Format) -> list[str]:
+def slots_of(record: Record, name: str, fmt: Format, coding: Coding) -> list[str]:
     """Return the paths of a file's pieces."""
-    size, top = record.files[name].size, f"{directory_of(record.id)}/{slot_of(name, fmt)}"
-    return [top] if size <= PIECE else [f"{top}/{number}" for number in range(-(-size // PIECE))]
+    top = f"{directory_of(record.id, coding)}/{coding.slot(record.id, _short(name, fmt))}"
+    size = record.files[name].size
+    return [top] if size <= coding.piece else [f"{top}/{number}" for number in range(-(-size // coding.piece))]
 
 
 def record_of(copy: Copy, times: Mapping[str, tuple[Digest | None, int]], *, local: bool) -> Record | None:
@@ -157,47 +159,60 @@ def encoded(value: Struct) -> bytes:
     return msgspec.json.encode(value, order="sorted") + b"\n"
 
 
-def read_tree(engine: RemoteEngine, commit: str | None, fmt: Format, store: str) -> Tree:
+def read_tree(engine: RemoteEngine, commit: str | None, fmt: Format, store: str, keys: Keys, *secrets: str) -> Tree:
     """Read the records of a commit. What is no record of this format is refused, and stays as it is.
 
+    ``secrets`` may open the bundle of the remote, too.
+
     Raises:
-        RemoteError: the tree is that of another store, or of a newer program, or no tree of this program.
+        RemoteError: the tree is that of another store, or of a newer program, or no tree of this program. Or this
+            machine has no key for it.
     """
-    if commit is None:
+    found = read_format(engine, commit, store)
+    if commit is None or found is None:
         return Tree()
     names = engine.tree(commit)
-    if FORMAT not in names:
-        raise RemoteError("the remote's ref has no file `format`, so no sync has made it", "use an empty repository")
     ends = {path: name for path, name in names.items() if path.startswith("t/") or path.endswith("/r")}
-    read = dict(engine.read([names[FORMAT], *ends.values()]))
-    found = _format(read[names[FORMAT]], store)
+    coding: Coding = PLAIN if found.bundle is None else keys.opened(found.bundle, *secrets)
+    read = dict(engine.read(ends.values()))
     records, tombstones, refused = dict[str, Record](), dict[str, Tombstone](), dict[str, str]()
     for path, name in ends.items():
         key = path.removesuffix("/r").rpartition("/")[2]
         try:
             if path.startswith("t/"):
-                tombstone = msgspec.json.decode(read[name], type=Tombstone)
-                if tombstone_of(tombstone.id) == path:
+                tombstone = msgspec.json.decode(coding.open(read[name]), type=Tombstone)
+                if tombstone_of(tombstone.id, coding) == path:
                     tombstones[tombstone.id] = tombstone
             elif path.startswith("c/") and path.count("/") == len(("aa", "bb", "key", "r")):
-                record = _checked(read[name], path, names, fmt)
+                record = _checked(coding.open(read[name]), path, names, fmt, coding)
                 records[record.id] = record
         except (msgspec.DecodeError, ValueError) as error:
             refused[key] = str(error)
     taken: dict[str, str] = {}
     for record in list(records.values()):
         if taken.setdefault(record.path, record.id) != record.id:
-            refused[key_of(record.id)] = f"another conversation has the directory {record.path!r}"
+            refused[coding.key(record.id)] = f"another conversation has the directory {record.path!r}"
             del records[record.id]
-    return Tree(found, names, records, tombstones, refused)
+    return Tree(found, names, records, tombstones, refused, coding)
+
+
+def read_format(engine: RemoteEngine, commit: str | None, store: str) -> FormatFile | None:
+    """Return the file ``format`` of a commit. Raises `RemoteError` as `read_tree`."""
+    if commit is None:
+        return None
+    names = engine.tree(commit)
+    if FORMAT not in names:
+        raise RemoteError("the remote's ref has no file `format`, so no sync has made it", "use an empty repository")
+    return _format(dict(engine.read([names[FORMAT]]))[names[FORMAT]], store)
 
 
 def _format(content: bytes, store: str) -> FormatFile:
     try:
         version = msgspec.json.decode(content, type=dict[str, object]).get("version")
-        if version != VERSION:
+        if version not in (_VERSION, _ENCRYPTED):
             raise RemoteError(
-                f"the remote has version {version} (this program knows {VERSION})", "update reconcile on this machine"
+                f"the remote has version {version} (this program knows {_ENCRYPTED})",
+                "update reconcile on this machine",
             )
         found = msgspec.json.decode(content, type=FormatFile)
     except msgspec.DecodeError as error:
@@ -207,18 +222,20 @@ def _format(content: bytes, store: str) -> FormatFile:
     return found
 
 
-def _checked(content: bytes, path: str, names: Mapping[str, str], fmt: Format) -> Record:
+def _checked(content: bytes, path: str, names: Mapping[str, str], fmt: Format, coding: Coding) -> Record:
     """Return a record that names only files that a sync of this format writes. Raises `ValueError`."""
     if len(content) > _MOST:
         raise ValueError("its record is too large")
     record = msgspec.json.decode(content, type=Record)
-    if f"{directory_of(record.id)}/r" != path:
+    if f"{directory_of(record.id, coding)}/r" != path:
         raise ValueError("its record has another id")
     if not _is_named(record, fmt) or not all(_is_file(record, name, fmt) for name in record.files):
         raise ValueError("its record names a file that is none of a conversation")
-    if any(file.size > PIECE * len(names) for file in record.files.values()):
+    if any(file.size > coding.piece * len(names) for file in record.files.values()):
         raise ValueError("its record names a file that is larger than all that the remote has")
-    if not record.files or any(slot not in names for name in record.files for slot in slots_of(record, name, fmt)):
+    if not record.files or any(
+        slot not in names for name in record.files for slot in slots_of(record, name, fmt, coding)
+    ):
         raise ValueError("a file of its record is missing")
     return record
 

@@ -112,7 +112,7 @@ def sync(machine: Machine, host: Host) -> Report:
         place = RemotePlace("memory", "memory", "", str(state / "remotes" / "memory"))
         with open_session(roots, place, str(state), place.tree, ignore=(), dry=False) as session:
             lock = Lock("a test", 0, lambda _who: None)
-            return Sync(session, "memory", MemoryEngine(host), "jp-ab1cd", Policy(), lock).run()
+            return Sync(session, "memory", MemoryEngine(host), "jp-ab1cd", Policy(), lock, place.keys).run()
 
 
 def test_two_machines_without_git(tmp_path: Path, run: Run) -> None:

@@ -113,7 +113,7 @@ def test_another_remote_at_the_address_is_held(
 
 
 def test_a_newer_format_is_refused(laptop: Machine, bare: Path) -> None:
-    rewrite(bare, {"format": json.dumps({"version": 2, "store": "jp-ab1cd", "id": "x"}).encode()})
+    rewrite(bare, {"format": json.dumps({"version": 3, "store": "jp-ab1cd", "id": "x"}).encode()})
     assert "update reconcile" in refused(laptop, "sync")
 
 

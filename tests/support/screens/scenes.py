@@ -30,6 +30,8 @@ STORIES: tuple[Story, ...] = (
         "maintain/service": (Shot("service --help"),),
         "maintain/remote": (Shot("remote --help"),),
         "daily/sync": (Shot("sync --help"),),
+        "daily/pull": (Shot("pull --help"),),
+        "daily/push": (Shot("push --help"),),
         "for-git/merge-driver": (Shot("merge-driver --help"),),
         "for-git/textconv": (Shot("textconv --help"),),
         "recover/undo": (Shot("undo", "y\n"),),

@@ -1,0 +1,108 @@
+"""One sync with a remote, or a half of it, and the report about it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from reconcile.fs.locks import run_lock
+from reconcile.model.names import CHILDREN
+from reconcile.remote.place import chosen
+from reconcile.remote.sync import Lock, Sync, open_session
+
+from ..context import policy_of, settings_of
+from ..misuse import Misuse
+from ..output.documents import print_document
+from ..output.errors import ExitCode
+from ..output.interaction import print_message, waiting_callback
+from ..output.text import Style, show, title_and_id, visible
+from .actions import add, shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reconcile.remote.place import RemotePlace
+    from reconcile.remote.sync import Half, Report
+
+    from ..arguments import Options
+    from .actions import Shared
+
+_HEADINGS = (
+    ("sent", "sent", "to send"),
+    ("taken", "taken", "to take"),
+    ("forked", "continued on both sides; the other continuation is now", "continued on both sides, to be forked:"),
+    ("removed_here", "removed here, as on another machine", "to remove here, as on another machine"),
+    ("removed_there", "removed there, as here", "to remove there, as here"),
+)
+
+
+def run_sync(options: Options, command: str, url: str | None, half: Half) -> int:
+    """Sync with the remote of this name or address, report it, and return the exit code."""
+    shared = shared_store(options)
+    settings = settings_of(shared.roots)
+    place = _place(options, shared, url)
+    with ExitStack() as stack:
+        tree = place.tree
+        if options.is_dry:
+            tree = stack.enter_context(tempfile.TemporaryDirectory(prefix="reconcile-"))
+        else:
+            stack.enter_context(run_lock(place.directory, command=command, timeout=settings.lock_timeout))
+        os.makedirs(os.path.join(tree, CHILDREN if shared.roots.inner else ""), mode=0o700, exist_ok=True)
+        session = open_session(shared.roots, place, shared.state, tree, ignore=settings.ignore, dry=options.is_dry)
+        stack.callback(session.close)
+        policy = policy_of(options, settings, {"only": _ids(options, session.format.parse_id), "below": frozenset()})
+        lock = Lock(command, settings.lock_timeout, waiting_callback(options))
+        report = Sync(session, place.name, place.engine, shared.store, policy, lock, place.keys, half).run()
+        for message in session.messages:
+            print_message(options, message)
+    _report(options, place, report)
+    return ExitCode.HELD if report.held else ExitCode.DONE
+
+
+def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
+    """Return the remote with this name or address. A new address is added first, but for a dry run."""
+    known, state, store = shared.remotes, shared.state, shared.store
+    is_new = url is not None and url not in [text for place in known for text in (place.name, place.url)]
+    if url is None or not is_new or os.path.abspath(url) in [place.url for place in known]:
+        return chosen(state, store, os.path.abspath(url) if is_new and url is not None else url)
+    if options.is_dry:
+        raise Misuse(f"{url} is not known yet, and a dry run adds nothing", f"add it: reconcile remote add {url}")
+    return add(options, shared, url, None)
+
+
+def _ids(options: Options, parse_id: Callable[[str], str | None]) -> frozenset[str]:
+    ids = set[str]()
+    for text in options.only:
+        if (found := parse_id(text)) is None:
+            raise Misuse(f"{text!r} is no id", "`reconcile ls` lists the conversations with their ids")
+        ids.add(found)
+    return frozenset(ids)
+
+
+def _report(options: Options, place: RemotePlace, report: Report) -> None:
+    if options.json:
+        lists = {name: [{"id": e.id, "title": e.title} for e in getattr(report, name)] for name, _, _ in _HEADINGS}
+        document = {"format": "reconcile.sync/1", "remote": place.name, "dry_run": options.is_dry, **lists}
+        rest = {"held": report.held, "commit": report.commit, "interrupted_push": report.interrupted_push}
+        print_document(options, {**document, **rest})
+        return
+    style, lines = Style.choose(options.color), list[str]()
+    for name, done, planned in () if options.quiet else _HEADINGS:
+        words = planned if options.is_dry else done
+        lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in getattr(report, name)]
+    if report.interrupted_push is not None and not options.quiet:
+        lines.append(f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}")
+    lines += [f"blocked: {visible(message)}" for message in report.held]
+    counts = [
+        f"{len(getattr(report, name))} {word}"
+        for name, word in (("sent", "sent"), ("taken", "taken"), ("removed_here", "removed here"))
+        if getattr(report, name)
+    ]
+    if not options.quiet:
+        ending = (
+            "a dry run: nothing is changed" if options.is_dry else ", ".join(counts) or "nothing to send or to take"
+        )
+        lines += [*([""] if lines else []), f"{place.name}: {ending}."]
+    show(lines)

@@ -1,0 +1,284 @@
+"""Encrypted remotes: nothing readable is sent, and only machines with a key read, and write."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.remote.sealing import Bundle, Keys, Sealed, identity_of
+from tests.support.projects.machines import git, make_bare, make_machine, quiet
+from tests.support.projects.world import LONG_AGO, SECOND
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+    from tests.support.projects.machines import Machine
+
+REF = "refs/reconcile/jp-ab1cd"
+A, B = 17528832000, 17528832010
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    return make_bare(tmp_path / "remote.git")
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, run: Run, bare: Path) -> Machine:
+    machine = make_machine(tmp_path / "laptop", run)
+    machine.write(A, title="secret-title")
+    machine.write(B, count=5)
+    (machine.directory(A) / "notes-of-mine.txt").write_text("an extra file")
+    machine.run("remote", "add", "--encrypt", str(bare))
+    machine.sync()
+    return machine
+
+
+def key_of(machine: Machine) -> str:
+    found = re.search(r"public key: (\S+)", (machine.state.parent / "age-key.txt").read_text())
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> Machine:
+    machine = make_machine(tmp_path / "desktop", run)
+    said = machine.run("sync", str(bare), code=4).output
+    assert "no key of this machine opens it" in said
+    assert f"reconcile remote key add {key_of(machine)}" in said
+    laptop.run("remote", "key", "add", key_of(machine))
+    machine.sync()
+    return machine
+
+
+def objects(bare: Path) -> dict[str, tuple[str, bytes]]:
+    """All objects of a repository, reachable or not, by name: kind and content."""
+    listed = git(bare, "cat-file", "--batch-all-objects", "--batch-check").splitlines()
+    found = {}
+    for name, kind, _ in (line.split() for line in listed):
+        done = subprocess.run(["git", "-C", str(bare), "cat-file", kind, name], capture_output=True, check=True)
+        found[name] = kind, done.stdout
+    return found
+
+
+def test_nothing_readable_is_sent(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    laptop.append(A, 2, "q", LONG_AGO + SECOND)
+    laptop.run("rm", str(B), "--yes")
+    laptop.run("local", str(A))
+    laptop.sync()
+    desktop.sync()
+    known = "secret-title talk message assistant notes-of-mine extra events metadata timestamp chat jp-c AGE-SECRET"
+    words = [*known.split(), str(A), str(B), key_of(laptop), key_of(desktop), "laptop", "desktop"]
+    names = {line.split()[2]: line.split()[3] for line in git(bare, "ls-tree", "-r", REF).splitlines()}
+    for name, (_, content) in objects(bare).items():
+        found = [word for word in words if word.encode() in content]
+        assert found == [], (names.get(name), content[:200])
+        if names.get(name) == "format":
+            assert set(json.loads(content)) == {"version", "store", "id", "bundle"}
+    paths = git(bare, "ls-tree", "-r", "-t", "--name-only", REF).splitlines()
+    assert all(re.fullmatch(r"format|[ct](/[0-9a-f]+)*(/r|/\d+)?", path) for path in paths)
+
+
+def test_a_machine_with_a_key_takes_everything(laptop: Machine, desktop: Machine) -> None:
+    assert desktop.contents == laptop.contents
+    quiet(laptop, desktop)
+    laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
+    desktop.append(A, 1, "c", LONG_AGO + 120 * SECOND)
+    laptop.sync()
+    assert len(desktop.sync()["forked"]) == 1
+    quiet(laptop, desktop)
+
+
+def test_removals_and_private_conversations_travel(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("rm", str(B), "--yes")
+    laptop.run("local", str(A))
+    laptop.sync()
+    assert len(desktop.sync()["removed_here"]) == 1
+    assert "local: not copied" in desktop.run("status", str(A)).output
+    quiet(laptop, desktop)
+
+
+def test_one_shared_key_serves_as_well(laptop: Machine, tmp_path: Path, run: Run, bare: Path) -> None:
+    other = make_machine(tmp_path / "other", run)
+    other.state.parent.mkdir(parents=True)
+    (other.state.parent / "age-key.txt").write_bytes((laptop.state.parent / "age-key.txt").read_bytes())
+    other.sync(str(bare))
+    quiet(laptop, other)
+
+
+def test_adding_tells_what_stays_visible(tmp_path: Path, run: Run) -> None:
+    machine = make_machine(tmp_path / "new", run)
+    said = machine.run("remote", "add", "--encrypt", str(make_bare(tmp_path / "r.git"))).output
+    assert "sees the number of files, their sizes, the times of syncs, and the name jp-ab1cd" in said
+    assert "keep a copy of it" in said
+    path = machine.state.parent / "age-key.txt"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(machine.run("remote", "--json").stdout)["remotes"][0]["encrypted"]
+
+
+@pytest.mark.parametrize("change", ["another", "broken", "gone"])
+def test_a_wrong_key_is_refused_before_any_write(laptop: Machine, desktop: Machine, bare: Path, change: str) -> None:
+    desktop.append(A, 2, "b", LONG_AGO + SECOND)
+    path = desktop.state.parent / "age-key.txt"
+    if change == "gone":
+        path.unlink()
+    else:
+        other = Keys(str(desktop.home / "elsewhere"), is_wanted=False)
+        other.make()
+        path.write_text((desktop.home / "elsewhere" / "age-key.txt").read_text() if change == "another" else "hello")
+    before, tip, state = desktop.contents, git(bare, "rev-parse", REF), sorted(desktop.state.rglob("*"))
+    for command in (("sync",), ("sync", "-n"), ("pull",), ("push",)):
+        assert len(desktop.run(*command, code=4).output.splitlines()) == 2
+    assert desktop.contents == before
+    assert git(bare, "rev-parse", REF) == tip
+    assert sorted(desktop.state.rglob("*")) == state
+    assert path.exists() == (change != "gone")
+
+
+def test_a_plain_remote_in_the_place_of_an_encrypted_one_gets_nothing(
+    laptop: Machine, desktop: Machine, bare: Path
+) -> None:
+    identity = json.loads(git(bare, "show", f"{REF}:format"))["id"]
+    replace_format(bare, {"version": 1, "store": "jp-ab1cd", "id": identity})
+    tip = git(bare, "rev-parse", REF)
+    for machine in (laptop, desktop):
+        machine.append(A, 1, "b", LONG_AGO + SECOND)
+        assert "nothing is sent to it" in machine.run("sync", code=4).output
+    assert git(bare, "rev-parse", REF) == tip
+
+
+def test_a_key_of_a_stranger_gets_nothing(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    """Whoever can write to the repository may know the public keys, and make a bundle for them."""
+    stranger = Keys(str(laptop.home / "stranger"), is_wanted=True)
+    stranger.make()
+    made = stranger.new().with_recipients([*stranger.publics, key_of(laptop), key_of(desktop)])
+    old = json.loads(git(bare, "show", f"{REF}:format"))
+    replace_format(bare, old | {"bundle": made.wrapped()})
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    tip = git(bare, "rev-parse", REF)
+    for machine in (laptop, desktop):
+        for command in (("sync",), ("remote", "key"), ("remote", "key", "rotate")):
+            assert "another key" in machine.run(*command, code=4).output
+    assert git(bare, "rev-parse", REF) == tip
+
+
+def replace_format(bare: Path, content: dict[str, object]) -> None:
+    text = json.dumps(content)
+    stream = f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nfrom {REF}^0\nM 100644 inline format\n"
+    git(bare, "fast-import", "--quiet", "--force", stdin=f"{stream}data {len(text)}\n{text}\n".encode())
+
+
+def test_a_remote_is_encrypted_from_its_first_sync_or_never(
+    laptop: Machine, desktop: Machine, tmp_path: Path, run: Run
+) -> None:
+    plain = make_bare(tmp_path / "plain.git")
+    laptop.run("remote", "add", "--name", "plain", str(plain))
+    laptop.sync("plain")
+    assert "not encrypted" in desktop.run("remote", "add", "--encrypt", str(plain), code=4).output
+    assert desktop.run("remote").output.count("plain.git") == 0
+    assert "the remote is not encrypted" in laptop.run("remote", "key", "--name", "plain", code=4).output
+
+
+def test_another_machine_that_sent_first_and_plainly_gets_nothing(tmp_path: Path, run: Run) -> None:
+    bare = make_bare(tmp_path / "r.git")
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    one.write(A)
+    one.run("remote", "add", "--encrypt", str(bare))
+    other.write(B)
+    other.sync(str(bare))
+    tip = git(bare, "rev-parse", REF)
+    assert "nothing is sent to it" in one.run("sync", code=4).output
+    assert git(bare, "rev-parse", REF) == tip
+
+
+def test_a_key_is_shown_added_and_removed(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    shown = json.loads(laptop.run("remote", "key", "--json").stdout)
+    assert shown["key"] == key_of(laptop)
+    assert shown["recipients"] == [key_of(laptop), key_of(desktop)]
+    assert "would not be able" in laptop.run("remote", "key", "remove", key_of(laptop), code=4).output
+    before = {line.split()[2] for line in git(bare, "ls-tree", "-r", REF).splitlines()}
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    assert "its history is not" in laptop.run("remote", "key", "remove", key_of(desktop)).output
+    assert before.isdisjoint({line.split()[2] for line in git(bare, "ls-tree", "-r", REF).splitlines()})
+    assert "no key of this machine opens it" in desktop.run("sync", code=4).output
+    laptop.sync()
+    laptop.run("remote", "key", "add", key_of(desktop))
+    desktop.sync()
+    quiet(laptop, desktop)
+    assert desktop.events(A) == 4
+
+
+def test_a_rotation_travels(laptop: Machine, desktop: Machine) -> None:
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.run("rm", str(B), "--yes")
+    laptop.sync()
+    for _ in range(2):
+        laptop.run("remote", "key", "rotate")
+    found = desktop.sync()
+    assert (len(found["sent"]), len(found["removed_here"])) == (1, 1)
+    laptop.run("remote", "key", "rotate")
+    quiet(laptop, desktop)
+    assert laptop.events(A) == 4
+
+
+@pytest.mark.parametrize("words", [("add",), ("add", "a", "b"), ("rotate", "x"), ("what",)], ids=" ".join)
+def test_wrong_words_after_key(laptop: Machine, words: tuple[str, ...]) -> None:
+    assert "use: reconcile remote key" in laptop.run("remote", "key", *words, code=2).output
+
+
+@pytest.mark.parametrize("key", ["age1xyz", "ssh-ed25519 AAAA", "AGE-SECRET-KEY-1XX"])
+def test_a_text_that_is_no_key_is_refused(laptop: Machine, key: str) -> None:
+    assert "is no public key of age" in laptop.run("remote", "key", "add", key, code=4).output
+
+
+def test_a_damaged_content_is_left_out(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    (path,) = [
+        line.split()[3]
+        for line in git(bare, "ls-tree", "-r", REF).splitlines()
+        if line.endswith("/r") and b"talk" in opened(laptop, bare, line.split()[2])
+    ]
+    stream = f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nfrom {REF}^0\nM 100644 inline {path}\ndata 3\nabc\n"
+    git(bare, "fast-import", "--quiet", "--force", stdin=stream.encode())
+    found = desktop.sync(code=4)
+    assert "can't be decrypted" in found["held"][0]
+    assert not found["removed_here"]
+
+
+def opened(machine: Machine, bare: Path, name: str) -> bytes:
+    keys = Keys(str(machine.state.parent), is_wanted=True)
+    coding = keys.opened(json.loads(git(bare, "show", f"{REF}:format"))["bundle"])
+    return coding.open(objects(bare)[name][1])
+
+
+@pytest.mark.long
+def test_an_append_to_a_large_stream_sends_its_end_only(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    stream = [
+        {"timestamp": f"2026-01-01T00:{n // 60:02}:{n % 60:02}Z", "type": "chat_request", "content": "x" * 1000}
+        for n in range(500)
+    ]
+    (laptop.directory(A) / "events.json").write_text(json.dumps(stream))
+    laptop.append(A, 1, "b", LONG_AGO + 30 * SECOND)
+    quiet(laptop, desktop)
+    before = set(objects(bare))
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.sync()
+    new = [content for name, (kind, content) in objects(bare).items() if name not in before and kind == "blob"]
+    assert len(new) <= 4  # the last two pieces, the metadata perhaps, the record
+    quiet(laptop, desktop)
+    (laptop.directory(A) / "events.json").write_text(json.dumps(stream[:10]))
+    quiet(laptop, desktop)
+
+
+def test_what_is_larger_than_a_sync_writes_is_refused() -> None:
+    keys = Bundle(str(identity_of(None)), "00" * 32, ())
+    coding = Sealed(keys)
+    assert coding.open(coding.seal(b"x" * 1000)) == b"x" * 1000
+    with pytest.raises(ValueError, match="larger"):
+        coding.open(coding.seal(b"0" * (3 << 20)))
+    with pytest.raises(ValueError, match="decrypted"):
+        coding.open(b"x")
