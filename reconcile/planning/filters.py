@@ -105,7 +105,7 @@ def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
 
 def _with_removals(plan: Plan, touching: set[str]) -> set[str]:
     """Return these actions with the rest of their requested removals: those are done on both sides, or on none."""
-    going = {action.conversation for action in plan.actions if action.id in touching and action.reason in _REQUESTED}
+    going = {action.conversation for action in plan.actions if action.id in touching}
     return touching | {a.id for a in plan.actions if a.conversation in going and a.reason in _REQUESTED}
 
 
@@ -119,8 +119,7 @@ def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     """Hold the changes of files that a program has locked or is working with, and every step that needs them."""
     places = rules.format.places
     inputs = workspace.derived_inputs
-    busy = places.busy(inputs) if places is not None else ""
-    if places is None or not busy:
+    if places is None or not (busy := places.busy(inputs)):
         return plan
     touching = {
         action.id
@@ -143,9 +142,8 @@ def without_secrets(plan: Plan, secrets: Sequence[Item]) -> Plan:
     """
     found = {item.conversation for item in secrets}
     touching = {action.id for action in plan.actions if action.conversation in found and _publishes(action)}
-    left, refused = _without(plan, touching)
-    waiting = {action.conversation for action in plan.actions if action.id in refused} - found
-    held = [replace(item, message=f"{item.message}{_that_wait(plan, item, waiting)}") for item in secrets]
+    left, _ = _without(plan, touching)
+    held = [replace(item, message=f"{item.message}{_that_wait(plan, item, found)}") for item in secrets]
     masked = {item.conversation: item.title for item in secrets}
     outline = tuple(replace(heading, title=masked.get(heading.conversation, heading.title)) for heading in left.outline)
     return replace(left, held=(*plan.held, *held), outline=outline)
@@ -153,15 +151,15 @@ def without_secrets(plan: Plan, secrets: Sequence[Item]) -> Plan:
 
 def _publishes(action: Action) -> bool:
     """Tell whether an action writes content into the workspace; a directory's new name has the title, too."""
-    renames = action.kind is Kind.MOVE and action.reason is Reason.TITLE_CHANGED
+    renames = action.reason is Reason.TITLE_CHANGED
     return action.target.side is Side.WORKSPACE and (bool(action.writes) or renames)
 
 
-def _that_wait(plan: Plan, item: Item, waiting: Collection[str]) -> str:
-    """Return how many of the waiting conversations need a step of an item's conversation, as the end of a message."""
-    own = {action.id for action in plan.actions if action.conversation == item.conversation}
+def _that_wait(plan: Plan, item: Item, found: Collection[str | None]) -> str:
+    """Return how many other conversations wait for what an item holds, as the end of its message."""
+    own = {action.id for action in plan.actions if action.conversation == item.conversation and _publishes(action)}
     behind = withheld(plan.actions, own)
-    others = {action.conversation for action in plan.actions if action.id in behind} & set(waiting)
+    others = {action.conversation for action in plan.actions if action.id in behind}.difference(found)
     if not others:
         return ""
     return f"; {len(others)} other conversation{'s wait' if len(others) > 1 else ' waits'} for it"

@@ -6,14 +6,26 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb
-from reconcile.model.options import Take
+from reconcile.model.options import OnConflict, Take
 from reconcile.model.plan import Action, Item, Kind, Plan
 from reconcile.model.policy import Children, GcRequest, LocalRequest, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
-from reconcile.planning.filters import selected, without_git, without_moving, without_secrets
+from reconcile.model.units import Rules
+from reconcile.planning.filters import (
+    bulk_undo,
+    git_is_busy,
+    selected,
+    without_git,
+    without_moving,
+    without_program,
+    without_secrets,
+)
+from reconcile.planning.incremental.scope import ORDINARY
 from reconcile.planning.incremental.side_index import without_events
-from reconcile.planning.planner import needs_contents, needs_events
+from reconcile.planning.planner import make_plan, needs_contents, needs_events
+from reconcile.planning.rules.guards import Whole
+from tests.support.formats import notes as records
 from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, plan_of, seen, stored
 from tests.support.scenarios.pure_level import RULES
 
@@ -116,6 +128,117 @@ def test_while_git_is_busy_nothing_changes_in_the_workspace_and_what_needs_it_wa
     assert [(key, waiting and waiting.value) for key, waiting in both.waiting] == [(("jp-c1", Verb.REMOVE), "refuse")]
 
 
+def test_while_git_is_busy_what_only_the_store_has_is_removed() -> None:
+    """Of what both have, no directory is."""
+    asked = Policy(git_busy="merge", request=RemoveRequest(("jp-c1", "jp-c2")))
+    plan = plan_of(stored(*LINES), here(*LINES[1:]), agreed_on(*LINES[1:]), asked)
+    assert ([(action.conversation, action.target.side) for action in plan.actions]) == [("jp-c1", Side.STORE)]
+    assert plan.put_off == {"jp-c2"}
+
+
+def test_while_git_is_busy_an_addition_is_saved_though_its_conversation_waits() -> None:
+    retitled = line(1).replace('"x"', '"y"')
+    sides = stored(retitled, line(4)), here(line(1, events="[1 2]"), line(4))
+    plan = plan_of(*sides, agreed_on(line(1), line(4)), Policy(git_busy="merge"))
+    assert kinds(plan) == ["copy jp-c1"]
+    assert plan.put_off == {"jp-c1"}
+    assert plan.held[0].message == "git is busy (merge); 3 changes wait until it is done"
+
+
+def test_what_stays_for_now_does_not_wait_for_what_it_lies_in() -> None:
+    """Every other intent is recorded."""
+    waits, local = Intent(IntentKind.PROJECTED, waits_for="jp-c9"), Intent(IntentKind.LOCAL)
+    (update,) = plan_of(stored(line(1, events="[1 2]")), here(line(1)), agreed_on(line(1))).actions
+    actions = tuple(replace(update, id=str(number), conversation=f"jp-c{number}") for number in (1, 2, 3))
+    intents = (("jp-c1", waits), ("jp-c2", local), ("jp-c3", None), ("jp-c4", waits))
+    held = without_git(Plan(layout="nested", actions=actions, intents=intents), "merge")
+    assert held.intents == intents[1:]
+    assert held.put_off == {"jp-c1", "jp-c2", "jp-c3"}
+
+
+BUSY = {
+    "nothing": ((), None, []),
+    "one": (("1",), None, [("git is busy (merge); 1 change waits until it is done", ())]),
+    "two": (("1", "2"), None, [("git is busy (merge); 2 changes wait until it is done", ())]),
+    "one of a command": (
+        ("1",),
+        "reconcile rm 1",
+        [("git is busy (merge); 1 change can't be made. Repeat the command when git is done", ("reconcile rm 1",))],
+    ),
+    "two of a command": (
+        ("1", "2"),
+        "reconcile rm 1",
+        [("git is busy (merge); 2 changes can't be made. Repeat the command when git is done", ("reconcile rm 1",))],
+    ),
+}
+
+
+@pytest.mark.parametrize(("waiting", "again", "held"), BUSY.values(), ids=BUSY)
+def test_what_is_said_while_git_is_busy(
+    waiting: tuple[str, ...], again: str | None, held: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    assert [(item.message, item.resolve) for item in git_is_busy("merge", waiting, again)] == held
+
+
+def test_while_a_program_is_at_work_only_the_records_that_it_locks_wait() -> None:
+    """In the workspace: the store gets what is new."""
+
+    def of(store: dict[str, bytes], workspace: dict[str, bytes]) -> Plan:
+        kept, seen = records.side(Side.STORE, store), records.side(Side.WORKSPACE, workspace, busy=True)
+        return make_plan(kept, seen, Baseline(), Policy(), records.RULES, NOW_NS)
+
+    short, long = {"log": b"1\n"}, {"log": b"1\n2\n"}
+    held = of(long, short)
+    assert ([item.message for item in held.held], held.actions) == (
+        [".busy is there; 1 change waits until the program is done"],
+        (),
+    )
+    saved = of(short, long)
+    assert ([action.target.side for action in saved.actions], saved.held) == ([Side.STORE], ())
+    shared = of({"a.md": b"a"}, {"INDEX": b"a: a\n"})
+    assert (kinds(shared), shared.held) == (["project a.md"], ())
+    (update,) = shared.actions
+    locked = replace(shared, actions=tuple(replace(update, id=each, conversation="log") for each in "12"))
+    waits = without_program(locked, records.side(Side.WORKSPACE, {}, busy=True), records.RULES)
+    assert waits.held[0].message == ".busy is there; 2 changes wait until the program is done"
+
+
+class Owned(records.notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """A format in which `a-1.md` goes with `a.md`."""
+
+    def owner(self, conversation: str) -> str | None:
+        return f"{conversation.partition('-')[0]}.md" if "-" in conversation else None
+
+
+def test_what_goes_with_another_record_is_not_counted() -> None:
+    rules = Rules(Owned(), records.RULES.digest)
+    removal = Action(
+        id="1",
+        kind=Kind.REMOVE,
+        conversation="",
+        title=None,
+        unit=WHOLE,
+        reason=Reason.PUT_BACK,
+        target=Place(Side.STORE, ""),
+    )
+
+    def of(*names: str) -> str:
+        going = [replace(removal, conversation=each, target=Place(Side.STORE, each)) for each in names]
+        held = bulk_undo(going, Whole(ORDINARY, directories=0, stored=6), rules, "again")
+        return held.message if held is not None else ""
+
+    notes = ("a.md", "b.md", "c.md", "d.md")
+    assert of(*notes[:3], "a-1.md", "b-1.md") == ""
+    assert of(*notes, "a-1.md") == "store: 4 of 6 records would be removed: a.md, b.md, c.md, d.md"
+    assert of(*notes[:2], "d/d-1.md", "d-2.md").endswith(": a.md, b.md, d/d-1.md, d-2.md")
+
+
+def test_every_directory_of_a_conversation_counts() -> None:
+    twice = [line(1).replace("1-x", f"1-{letter}") for letter in "abcd"]
+    (held,) = plan_of(stored(line(1)), here(line(1), *twice), agreed_on(line(1))).held
+    assert held.message == "4 of 5 directories would be removed: 1-a, 1-b, 1-c, 1-d"
+
+
 PARENTS = [line(1), line(2, " parent 1"), line(3, " parent 2"), line(4)]
 EDITED = [each.replace("[1]", "[1 2]") for each in PARENTS]
 PLACES = ["1-x", "1-x/conversations/2-x", "1-x/conversations/2-x/conversations/3-x", "4-x"]
@@ -197,6 +320,32 @@ def test_what_is_needed_is_kept_and_what_that_needs_in_turn() -> None:
         for number, needed in needs.items()
     ]
     assert [action.id for action in selected(context, actions)[0]] == ["1", "2", "3"]
+
+
+def test_derived_data_is_kept_with_all_that_it_follows_from() -> None:
+    context = context_of(stored(*LINES), here(*LINES), KNOWN, Policy(only=frozenset({"jp-c3"})))
+    needs = {"1": (), "2": ("1",), "3": (), "4": ("1", "3")}
+    (step,) = plan_of(stored(line(3)), here(line(3, events="[1 2]")), agreed_on(line(3))).actions
+    index = replace(step, kind=Kind.REBUILD, conversation="INDEX")
+    actions = [replace(index, id=each, needs=needed) for each, needed in needs.items() if each != "1"]
+    assert [action.id for action in selected(context, [replace(step, id="1"), *actions])[0]] == ["1", "2"]
+
+
+def test_the_conflicts_of_a_selection_are_its_own() -> None:
+    ours, theirs = ([each.replace('"x"', f'"{title}"') for each in LINES[:2]] for title in "yz")
+    hold = Policy(conflict=OnConflict.HOLD, only=frozenset({"jp-c2"}))
+    (conflict,) = plan_of(stored(*ours), here(*theirs), KNOWN, hold).conflicts
+    assert conflict.conversation == "jp-c2"
+
+
+def test_what_a_selection_needs_is_done_with_all_its_directories() -> None:
+    """On either side. Other conversations with several directories are left alone."""
+    second, others = (line(number).replace("-x", "-y").replace("09:00", "08:00") for number in (1, 4))
+    wishes = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c1", "jp-c2")}
+    store = stored(line(1), second, line(2, " parent 1"), line(4), others)
+    policy = Policy(only=frozenset({"jp-c2"}))
+    plan = plan_of(store, here(line(4)), replace(agreed_on(line(4)), intents=wishes), policy)
+    assert kinds(plan) == ["project jp-c1", "project jp-c2", "remove-stale jp-c1"]
 
 
 def test_a_bulk_of_nested_directories_names_the_directories_alone() -> None:
@@ -394,11 +543,13 @@ def test_of_what_is_remembered_only_what_somebody_is_writing_is_left_out() -> No
         intents=tuple((each, None) for each in both),
         asides=tuple(((each, "stream"), None) for each in both),
         tombstones=tuple((each, ()) for each in both),
+        waiting=tuple(((each, Verb.LOCAL), None) for each in both),
     )
     plan = without_moving(whole, frozenset({"jp-c1"}))
     assert plan.intents == whole.intents[1:]
     assert plan.asides == whole.asides[1:]
     assert plan.tombstones == whole.tombstones[1:]
+    assert plan.waiting == whole.waiting[1:]
     assert plan.moving == {"jp-c1"}
 
 
@@ -445,3 +596,26 @@ def test_a_secret_holds_a_rename_for_a_title_but_no_copy_to_the_store() -> None:
     plan = plan_of(stored(renamed), here(line(1, events="[1 2]")), agreed_on(line(1)))
     assert sorted(kinds(plan)) == ["copy jp-c1", "move jp-c1", "project jp-c1"]
     assert kinds(found_in(plan, "jp-c1")) == ["copy jp-c1"]
+
+
+def test_a_secret_holds_no_step_that_shows_nothing() -> None:
+    """A new place shows no title, and the store may have it."""
+    retitled = plan_of(stored(line(1)), here(line(1).replace('"x"', '"y"')), agreed_on(line(1)))
+    assert [(action.kind, action.target.side) for action in found_in(retitled, "jp-c1").actions] == [
+        (Kind.COPY, Side.STORE),
+        (Kind.MOVE, Side.STORE),
+    ]
+    moved = plan_of(
+        stored(line(1), line(2, " parent 1")), here(line(1), line(2, " parent 1")), agreed_on(line(1), line(2))
+    )
+    assert [(action.kind, action.writes) for action in moved.actions] == [(Kind.MOVE, ())]
+    assert found_in(moved, "jp-c2").actions == moved.actions
+
+
+def test_what_needs_a_save_does_not_wait_for_a_secret() -> None:
+    retitled = plan_of(stored(line(1)), here(line(1).replace('"x"', '"y"')), agreed_on(line(1)))
+    saved, renamed, _ = retitled.actions
+    other = replace(renamed, id="3", conversation="jp-c2", needs=(saved.id,))
+    plan = found_in(replace(retitled, actions=(saved, renamed, other)), "jp-c1")
+    assert kinds(plan) == ["copy jp-c1", "move jp-c2"]
+    assert plan.held[-1].message == "a secret in jp-c1"

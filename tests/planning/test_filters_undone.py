@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, records_of
+from reconcile.model.options import OnConflict
 from reconcile.model.plan import Kind
+from reconcile.model.policy import Policy
 from reconcile.model.snapshot import WHOLE, File
-from reconcile.planning.filters import DirectoryState, directory_state, left_alone, side_digest, undone_record
-from tests.support.scenarios.building import agreed_on, here, plan_of, stored
+from reconcile.planning.filters import (
+    DirectoryState,
+    directory_state,
+    left_alone,
+    release_unsaved,
+    side_digest,
+    undone_record,
+    without_unsaved,
+)
+from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored
 from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
@@ -176,3 +186,41 @@ def test_nor_does_what_has_to_wait_for_it() -> None:
     plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c2"], baseline))
     assert (plan.actions, plan.tombstones) == ((), ())
     assert {item.conversation for item in plan.aside} == {"jp-c1", "jp-c2"}
+
+
+def test_an_undone_removal_here_leaves_no_intent() -> None:
+    store, workspace, baseline = stored(A, B), here(B), agreed_on(A, B)
+    assert dict(plan_of(store, workspace, baseline).intents).keys() == {"jp-c1"}
+    assert plan_of(store, workspace, put_back(store, workspace, ["jp-c1"], baseline)).intents == ()
+
+
+def test_an_undone_edit_on_both_sides_is_no_conflict() -> None:
+    """That of another conversation is."""
+    ours, theirs = ([each.replace(f'"{title}"', f'"{new}"') for each, title in ((A, "A"), (B, "B"))] for new in "XY")
+    store, workspace, hold = stored(*ours), here(*theirs), Policy(conflict=OnConflict.HOLD)
+    baseline = agreed_on(A, B)
+    assert len(plan_of(store, workspace, baseline, hold).conflicts) == 2
+    plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c1"], baseline), hold)
+    assert [conflict.conversation for conflict in plan.conflicts] == ["jp-c2"]
+
+
+def test_a_fork_that_is_not_made_leaves_every_local_version_to_be_saved() -> None:
+    """Another step that is left leaves its own version alone."""
+    local, kept = AsideRecord(AsideKind.LOCAL, None, "x"), AsideRecord(AsideKind.KEPT, "x", "y")
+    records = ((("jp-c1", "stream"), local), (("jp-c2", "stream"), local), (("jp-c1", "metadata"), kept))
+    (copy,) = plan_of(stored(A), here(A.replace("[1]", "[1 2]")), agreed_on(A)).actions
+    assert without_unsaved(records, [copy]) == records[1:]
+    assert without_unsaved(records, [replace(copy, kind=Kind.FORK)]) == records[2:]
+    assert without_unsaved(records, []) == records
+
+
+def test_a_version_whose_step_was_left_out_is_released_wherever_the_step_stood() -> None:
+    sides = stored(A, B), here(*(each.replace("[1]", "[1 2]") for each in (A, B)))
+    context = context_of(*sides, agreed_on(A, B))
+    first, second = plan_of(*sides, agreed_on(A, B)).actions
+    local = AsideRecord(AsideKind.LOCAL, None, "x")
+    for left, steps in ((second, (first,)), (first, (second,))):
+        context.asides = {("jp-c1", "stream"): local, ("jp-c2", "stream"): local}
+        release_unsaved(context, (first, second), steps)
+        assert (left.conversation, "stream") not in context.asides
+        assert len(context.asides) == 1
