@@ -6,7 +6,7 @@ workspace. `decide_unit` decides, so that git and a run give the same result (do
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Baseline, BaselineEntry
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, STREAM, Copy, Fault, File, Partition, Side, Snapshot
-from reconcile.model.units import joined_digest
 from reconcile.planning.rules.content import Outcome, decide_unit
 from reconcile.planning.rules.views import views_of
 
@@ -63,7 +62,7 @@ def merge_metadata(conversation: str, versions: Versions, rules: Rules) -> FileM
         if isinstance(facts, Fault):
             return facts
         copies.append(_copy(side, conversation, (File(file, len(content), 0, rules.digest(content)),), metadata=facts))
-    baseline = _baseline(conversation, METADATA, digest, {(conversation, digest): base})
+    baseline = _baseline(conversation, {METADATA: digest}, {(conversation, digest): base})
     return _merged(conversation, METADATA, versions, copies, baseline, rules, Policy())
 
 
@@ -81,23 +80,19 @@ def merge_events(
     two continuations, that with the later last event stays.
     """
     fmt = rules.format
-    beside, name = fmt.stream_files[0], fmt.stream_files[-1]
+    name = fmt.stream_files[-1]
     if configuration is None:
         configuration = _EMPTY if _lack_configuration(versions, rules) else None
-    before = () if configuration is None else (File(beside, len(configuration), 0, rules.digest(configuration)),)
+    beside = {} if configuration is None else {fmt.stream_files[0]: configuration}
     copies = []
     for side, content in ((Side.STORE, versions.ours), (Side.WORKSPACE, versions.theirs)):
-        files = {name: content} if configuration is None else {beside: configuration, name: content}
-        facts = fmt.read_stream(files, events=True)
+        facts = fmt.read_stream({**beside, name: content}, events=True)
         if isinstance(facts, Fault):
             return facts
         time_ns = time_of(facts.last) if facts.last is not None else None
         file = File(name, len(content), time_ns or 0, rules.digest(content))
-        copies.append(_copy(side, conversation, (*before, file), stream=replace(facts, content=content)))
-    digest = None
-    if versions.base is not None:
-        digest = joined_digest((*before, File(name, len(versions.base), 0, rules.digest(versions.base))))
-    baseline = _baseline(conversation, STREAM, digest, {})
+        copies.append(_copy(side, conversation, (file,), stream=replace(facts, content=content)))
+    baseline = _baseline(conversation, {} if versions.base is None else {STREAM: rules.digest(versions.base)}, {})
     return _merged(conversation, STREAM, versions, copies, baseline, rules, Policy(diverged=diverged))
 
 
@@ -105,16 +100,23 @@ def _lack_configuration(versions: Versions, rules: Rules) -> bool:
     """Tell whether one of the two versions has no configuration of its own in front."""
     name = rules.format.stream_files[-1]
     facts = [rules.format.read_stream({name: content}, events=False) for content in (versions.ours, versions.theirs)]
-    return any(isinstance(each, Fault) and each.incomplete for each in facts)
+    return any(isinstance(each, Fault) for each in facts)
 
 
 def _copy(side: Side, conversation: str, files: tuple[File, ...], **facts: object) -> Copy:
-    known = {"metadata": None, "stream": None} | facts
-    return Copy(side, conversation, conversation, Partition.LIVE, None, files, **known)  # type: ignore[arg-type]
+    known: dict[str, Any] = {"metadata": None, "stream": None, **facts}
+    return Copy(
+        side=side,
+        conversation=conversation,
+        path=conversation,
+        partition=Partition.LIVE,
+        container=None,
+        files=files,
+        **known,
+    )
 
 
-def _baseline(conversation: str, unit: str, digest: str | None, contents: dict[tuple[str, str], bytes]) -> Baseline:
-    units = {} if digest is None else {unit: digest}
+def _baseline(conversation: str, units: dict[str, str], contents: dict[tuple[str, str], bytes]) -> Baseline:
     agreed = BaselineEntry(units, parent=None, title=None, container=None, place=conversation)
     return Baseline(agreed={conversation: agreed}, contents=contents)
 
@@ -131,7 +133,7 @@ def _merged(
     sides = [Snapshot(copy.side, exists=True, identity="", copies=(copy,)) for copy in copies]
     view = views_of(sides[0], sides[1], baseline, rules)[conversation]
     verdict = decide_unit(view, unit, baseline, policy)
-    if verdict.outcome is Outcome.MERGED and verdict.content is not None:
+    if verdict.content is not None:
         return FileMerge(verdict.content, verdict.conflict, verdict.keys)
     takes_theirs = verdict.outcome is Outcome.TO_STORE
     if verdict.forks is not None:

@@ -87,9 +87,23 @@ def test_a_configuration_in_front_or_nowhere_is_enough(lead: bool) -> None:
     assert merge_events(ID, Versions(None, short, long), None, RULES, Diverged.FORK, instant_ns) == FileMerge(long)
 
 
+def test_a_configuration_in_front_goes_with_its_events() -> None:
+    base, long = (stream(*texts, lead=True) for texts in ("1", "12"))
+    ours = base.replace(b'"delta": {}', b'"delta": {"a": 1}')
+    assert merge_events(ID, Versions(base, ours, long), None, RULES, Diverged.FORK, instant_ns) == FileMerge(long)
+
+
+def test_a_configuration_in_front_of_one_version_alone_is_enough() -> None:
+    short, long = stream("1", lead=True), stream("1", "2")
+    found = merge_events(ID, Versions(None, short, long), None, RULES, Diverged.FORK, instant_ns)
+    assert isinstance(found, FileMerge)
+
+
 def test_events_without_a_readable_time_are_the_oldest() -> None:
     ours = json.dumps([{"timestamp": 7, "type": "chat_request"}]).encode()
-    assert merged(None, ours, stream("1")) == FileMerge(stream("1"), continuation=ours)
+    first = stream("1").replace(b"2026-01-01T00:01:00Z", b"1970-01-01T00:00:00.000000001Z")
+    for others in (stream("1"), first):
+        assert merged(None, ours, others) == FileMerge(others, continuation=ours)
 
 
 def test_metadata_is_merged_key_by_key() -> None:
@@ -109,6 +123,12 @@ def test_a_key_that_both_edited_is_a_conflict_with_our_value(base: bytes | None)
     assert isinstance(result, FileMerge)
     assert (result.conflict, result.keys) == (True, ("title",))
     assert json.loads(result.content) == json.loads(described(title="B", labels="ours", pinned_at="others"))
+
+
+def test_a_key_that_both_edited_is_a_conflict_if_nothing_else_differs() -> None:
+    ours = described(title="B")
+    result = merge_metadata(ID, Versions(described(), ours, described(title="C")), RULES)
+    assert result == FileMerge(ours, conflict=True, keys=("title",))
 
 
 def test_metadata_in_another_form_is_a_conflict_as_a_whole() -> None:
