@@ -114,8 +114,6 @@ def decide(
 def _frozen(context: PlanningContext) -> frozenset[str]:
     """Return the conversations that may not move, with everything below them (docs/design/placement.md#rule-7)."""
     frozen = {conversation for conversation, parentage in context.parentage.items() if parentage.frozen}
-    if not frozen:
-        return frozenset()
     for conversation in context.tree.walk():
         if context.tree.parent_of(conversation) in frozen:
             frozen.add(conversation)
@@ -131,8 +129,8 @@ def _decide_one(context: PlanningContext, view: View) -> None:
         if older := {verdict.unit for verdict in verdicts if verdict.outcome is Outcome.BEHIND}:
             view = context.views[view.id] = without_speakers(view, older)
             verdicts = decide_units(view, context.baseline, context.policy, context.sides)
-        verdicts = tuple([_with_metadata(view, verdict) if verdict.forks else verdict for verdict in verdicts])
-        if older and any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
+        verdicts = tuple([_with_metadata(view, verdict) for verdict in verdicts])
+        if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
             verdicts = tuple(
                 beside_older_stream(view, verdict, context.baseline, context.policy) for verdict in verdicts
             )
@@ -142,53 +140,42 @@ def _decide_one(context: PlanningContext, view: View) -> None:
         units = context.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     metadata, stream = units.get(METADATA), units.get(STREAM)
     context.parentage[view.id] = decide_parent(view, metadata)
-    if metadata is not None and metadata.outcome is Outcome.MERGED and view.format.places is None:
+    if metadata is not None and metadata.outcome is Outcome.MERGED:
         metadata = units[METADATA] = _with_parent(view, metadata, context.parentage[view.id].parent)
     if view.id in context.edits.parents:
         _reparent(context, view)
     if is_unchanged(context, view):
         context.unchanged.add(view.id)
-        return
-    _check_editable(context, view, metadata)
-    if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
-        context.parentage[view.id] = Parentage(context.parentage[view.id].parent, frozen=True)
-    if view.store.stale or view.workspace.stale:
-        _wait_for_decision(context, view)
+    else:
+        _check_editable(context, view, metadata)
+        if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
+            context.parentage[view.id] = Parentage(context.parentage[view.id].parent, frozen=True)
+        if view.store.stale or view.workspace.stale:
+            _wait_for_decision(context, view)
 
 
 def is_unchanged(context: PlanningContext, view: View) -> bool:
-    """Tell whether both sides have one directory each, with the same files, and metadata that states the parent.
+    """Tell whether both sides have one directory each, with the same units, and metadata that states the parent.
 
     Then no content step and no report has anything to do. If in doubt, return False: each step checks for itself.
     """
-    parentage = context.parentage[view.id]
-    if context.presences[view.id].goal is not Goal.SYNC or parentage.frozen or context.repairs:
-        return False
     store, workspace = view.store, view.workspace
+    if context.presences[view.id].goal is not Goal.SYNC or store.units.keys() != workspace.units.keys():
+        return False
     if store.stale or workspace.stale or view.local or view.lead is not Lead.STORE:
         return False
-    if view.id in context.edits.leaving or view.id in context.reviewed or len(store.units) != len(workspace.units):
+    if view.id in context.edits.leaving or view.id in context.reviewed:
         return False
-    for verdict in context.verdicts[view.id].values():
-        if verdict.outcome is not Outcome.NOTHING:
-            return False
-        ours, theirs = store.units.get(verdict.unit), workspace.units.get(verdict.unit)
-        if ours is None or theirs is None or ours.digest is None or not _has_same_files(ours, theirs):
-            return False
+    if any(verdict.outcome is not Outcome.NOTHING for verdict in context.verdicts[view.id].values()):
+        return False
+    parent = context.parentage[view.id].parent
     return all(
-        stated is not None and stated.parent.kind is not ParentKind.UNREADABLE and states(stated, parentage.parent)
+        stated is not None and stated.parent.kind is not ParentKind.UNREADABLE and states(stated, parent)
         for stated in (store.metadata, workspace.metadata)
     )
 
 
-def _has_same_files(unit: Unit, other: Unit) -> bool:
-    ours, theirs = unit.files, other.files
-    return [(file.name, file.digest) for file in ours] == [(file.name, file.digest) for file in theirs]
-
-
 def _recovers(policy: Policy) -> bool:
-    if policy.request is None:
-        return False
     return isinstance(policy.request, ProjectRequest) and policy.request.records is not None
 
 
@@ -224,7 +211,7 @@ def _wait_for_decision(context: PlanningContext, view: View) -> None:
         verdict = verdicts.get(unit.name) or Verdict(unit.name, None, Outcome.HELD)
         faulty = (*(other for other in verdict.faulty if other.copy is not unit.copy), unit)
         verdicts[unit.name] = Verdict(unit.name, verdict.case, Outcome.HELD, Reason.INVALID, faulty=faulty)
-    if keeps_directories(verdicts.values()) and (view.store.stale or view.workspace.stale):
+    if keeps_directories(verdicts.values()):
         context.verdicts[view.id] = {unit: waiting(verdict) for unit, verdict in verdicts.items()}
         context.parentage[view.id] = Parentage(context.parentage[view.id].parent, frozen=True)
 

@@ -13,9 +13,14 @@ from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.planning.context import Edits
+from reconcile.planning.decide import decide
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.presence import Goal
+from reconcile.planning.rules.views import PLACE, Lead
+from tests.support.formats import notes
 from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, unreadable, view_of
+from tests.support.scenarios.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 LONGER = A.replace("[1]", "[1 2]")
@@ -230,3 +235,54 @@ def test_a_requested_parent_has_a_step_of_its_own() -> None:
     plan = plan_of(stored(A, Z, store), here(A, Z, workspace), agreed_on(A, Z, child), request)
     kinds = [(action.kind, action.target.side) for action in plan.actions if action.unit == METADATA]
     assert kinds == [(Kind.COPY, Side.STORE), (Kind.SET_PARENT, Side.STORE), (Kind.PROJECT, Side.WORKSPACE)]
+
+
+CHILD = A.replace('"A"', '"A" parent 9')
+BELOW = f"9-z/conversations/{CHILD}"
+STRANGE = A.replace('"A"', '"A" parent raw 1.5')
+BOTH_BROKEN = [A, f"1-a{BROKEN}"]
+UNCHANGED: dict[str, tuple[list[str], list[str], Baseline, bool]] = {
+    "equal": ([A], [A], KNOWN, True),
+    "equal, and new to this checkout": ([A], [A], agreed_on(Z), True),
+    "a child": ([CHILD], [BELOW], agreed_on(Z, BELOW), True),
+    "without a parent in one file": ([CHILD], [BELOW.replace(" parent 9", "")], agreed_on(Z, BELOW), False),
+    "without a parent in the other": ([A], [BELOW], agreed_on(Z, BELOW), False),
+    "with a parent that nobody can read": ([STRANGE], [STRANGE], agreed_on(STRANGE, Z), False),
+    "without metadata": ([stream_of(A)], [stream_of(A)], KNOWN, False),
+    "edited": ([A], [LONGER], KNOWN, False),
+    "broken on both sides": (BOTH_BROKEN, BOTH_BROKEN, KNOWN, False),
+    "with a note on one side": ([A, '1-a/N.md  09:00 "x"'], [A], KNOWN, False),
+    "twice": ([A], [A, at("1-b", A)], KNOWN, False),
+    "twice in the store": ([A, at("1-b", A)], [A], KNOWN, False),
+    "local": ([A], [A], replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)}), False),
+    "set aside": ([A], [A], replace(KNOWN, asides={("jp-c1", STREAM): AsideRecord(AsideKind.KEPT, "x", "y")}), False),
+    "on one side": ([A], [], agreed_on(Z), False),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "baseline", "unchanged"), UNCHANGED.values(), ids=UNCHANGED)
+def test_for_what_is_equal_on_both_sides_and_states_its_parent_there_is_nothing_to_do(
+    store: list[str], workspace: list[str], baseline: Baseline, unchanged: bool
+) -> None:
+    sides = stored(*store, Z), here(*workspace, Z)
+    assert ("jp-c1" in context_of(*sides, baseline).unchanged) is unchanged
+
+
+def test_what_leaves_or_changes_its_partition_is_not_unchanged() -> None:
+    leaving = decide(
+        stored(A, Z), here(A, Z), KNOWN, Policy(), RULES, 0, edits=Edits(leaving={"jp-c1": Reason.LOCALIZED})
+    )
+    assert leaving.unchanged == {"jp-c9"}
+    archived = at(".archive/1-a", A)
+    record = view_of(stored(A), here(archived)).split_record
+    parted = replace(KNOWN, asides={("jp-c1", PLACE): record})
+    context = context_of(stored(A, Z), here(archived, Z), parted)
+    assert context.views["jp-c1"].lead is Lead.NEITHER
+    decided = context_of(stored(A, Z), here(archived, Z), parted, Policy(decisions={"jp-c1": Take.STORE}))
+    assert decided.views["jp-c1"].lead is Lead.STORE
+
+
+def test_a_program_at_work_is_known_to_the_rules() -> None:
+    workspace = notes.side(Side.WORKSPACE, {"a.md": b"a"}, busy=True)
+    found = decide(notes.side(Side.STORE, {}), workspace, Baseline(), Policy(), notes.RULES, 0)
+    assert found.program == workspace.derived_inputs
