@@ -155,11 +155,11 @@ def _publishes(action: Action) -> bool:
     return action.target.side is Side.WORKSPACE and (bool(action.writes) or renames)
 
 
-def _that_wait(plan: Plan, item: Item, found: Collection[str | None]) -> str:
+def _that_wait(plan: Plan, item: Item, concerned: Collection[str | None]) -> str:
     """Return how many other conversations wait for what an item holds, as the end of its message."""
     own = {action.id for action in plan.actions if action.conversation == item.conversation and _publishes(action)}
     behind = withheld(plan.actions, own)
-    others = {action.conversation for action in plan.actions if action.id in behind}.difference(found)
+    others = {action.conversation for action in plan.actions if action.id in behind}.difference(concerned)
     if not others:
         return ""
     return f"; {len(others)} other conversation{'s wait' if len(others) > 1 else ' waits'} for it"
