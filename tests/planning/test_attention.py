@@ -191,7 +191,7 @@ def test_what_both_have_edited_and_is_to_be_asked_about() -> None:
         plan([A.replace("[1]", "[1 2]")], [A.replace("[1]", "[1 3]")], policy=hold).held
     )
     assert (unit, reason, offered) == (STREAM, Reason.CONFLICT_HELD, (*ways, "reconcile resolve jp-c1 --take both"))
-    assert message.startswith("both sides changed it: store 2025")
+    assert message.startswith("both sides changed it: store file changed 2025")
 
 
 BOTH_DIFFER: dict[str, tuple[list[str], list[str], Baseline, str]] = {
