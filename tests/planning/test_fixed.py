@@ -23,7 +23,7 @@ from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.undo import plan_undo
 from reconcile.planning.rules.presence import Goal, Presence, missing_side
 from reconcile.planning.rules.views import views_of
-from reconcile.planning.steps.derived import with_repairs
+from reconcile.planning.steps.derived import due_first, with_repairs
 from tests.support.formats.notes import FORMAT, HOUR, RULES, carried_out, notes, side
 from tests.support.scenarios.building import quiet_plan
 from tests.support.scenarios.memories import Memories
@@ -401,6 +401,13 @@ def test_what_was_read_a_moment_before_the_scan_is_not_mended() -> None:
     assert [action.kind for action in plan.actions] == [Kind.COPY]
 
 
+def test_an_empty_directory_is_no_record_to_mend() -> None:
+    workspace = side(Side.WORKSPACE, {**SHOPPING, "INDEX": b"?"})
+    empty = replace(workspace.copies[0], conversation="box", path="box", files=(), metadata=None)
+    (repair,) = due_first(replace(workspace, copies=(*workspace.copies, empty)), Policy(), RULES)
+    assert repair.path == "INDEX"
+
+
 def test_the_first_that_comes_to_an_empty_workspace_brings_what_is_derived_from_it() -> None:
     world = World(SHOPPING, {})
     assert world.run() == [
@@ -442,6 +449,9 @@ def test_the_workspace_is_planned_with_as_it_will_be() -> None:
     )
     found = with_repairs(before, mended, RULES, 9 * HOUR)
     assert found.copies == side(Side.WORKSPACE, {**SHOPPING, "b.md": b"b", "INDEX": b"i"}).copies
+    strange = with_repairs(before, [DerivedRepair("a", "a.md", (), b"a", b"\xff")], RULES, 0)
+    (fault,) = (copy.metadata for copy in strange.copies if isinstance(copy.metadata, Fault))
+    assert (fault.file, fault.found) == ("", "bytes that are no UTF-8")
     made = with_repairs(
         before, (DerivedRepair("m", "shopping.md", (), makes=("x",)), mended[0], mended[2]), RULES, 20 * HOUR
     )

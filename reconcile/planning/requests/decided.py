@@ -29,9 +29,10 @@ _TAKEN = (Take.STORE, Take.WORKSPACE, Take.BOTH)
 
 def content_of(seen: SideView, rules: Rules) -> Digest | None:
     """Return the digest of everything that one side has of a conversation; None if it is not there."""
-    copies = (seen.main, *seen.stale) if seen.main is not None else ()
-    rows = sorted((file.name, file.digest or "") for copy in copies for file in copy.files)
-    return rules.digest(repr(rows).encode()) if copies else None
+    if seen.main is None:
+        return None
+    rows = sorted((file.name, str(file.digest)) for copy in (seen.main, *seen.stale) for file in copy.files)
+    return rules.digest(repr(rows).encode())
 
 
 def has_equal_content(view: View, rules: Rules) -> bool:

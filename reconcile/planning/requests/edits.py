@@ -153,7 +153,7 @@ def _says_the_same(known: PendingRequest | None, requested: PendingRequest) -> b
     """Tell whether a run has recorded a request before; one without a run was recorded before its run began."""
     if known is None or known.run is None:
         return False
-    return replace(known, run=None, why="") == replace(requested, run=None, why="")
+    return replace(known, run=None, why="") == requested
 
 
 def requested_of(context: PlanningContext, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
@@ -196,7 +196,7 @@ def _opposed(context: PlanningContext, policy: Policy, verb: Verb) -> Iterable[s
         case None:
             return policy.decisions.keys()
         case ProjectRequest():
-            return context.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else ()
+            return context.edits.intents.keys() if verb is Verb.REMOVE else ()  # what becomes public is not local
         case LocalRequest(ids):
             return ids if verb in (Verb.REMOVE, Verb.RESOLVE) else ()
         case _:
@@ -225,10 +225,8 @@ def unfinished(context: PlanningContext) -> Edits | None:
     }
     answers = {
         key: take
-        for (conversation, verb), waiting in left.items()
-        if verb is Verb.RESOLVE
+        for (conversation, _), waiting in left.items()
         for key, take in answers_of(context.views[conversation], waiting).items()
-        if key not in context.policy.choices
     }
     return replace(
         local,
@@ -276,8 +274,7 @@ def _leaving(context: PlanningContext, due: Mapping[tuple[str, Verb], PendingReq
     return [
         conversation
         for conversation in local
-        if context.views[conversation].workspace.main is not None
-        and context.presences[conversation].goal is not Goal.REMOVE  # it was removed from the store since
+        if context.presences[conversation].goal is not Goal.REMOVE  # it was removed from the store since
         and together.issuperset(inside_of(context, conversation))
     ]
 
@@ -298,7 +295,7 @@ def _removal(
     for conversation, children in with_new_children(context, going).items():
         dropped[conversation, Verb.REMOVE] = _ended(conversation, f"it has children now: {context.names(children)}")
         del going[conversation]
-    return remove(context, RemoveRequest(tuple(going), Children.PROMOTE)) if going else Edits()
+    return remove(context, RemoveRequest(tuple(going), Children.PROMOTE))
 
 
 def _may_be_here_unseen(context: PlanningContext, conversation: str) -> bool:
@@ -309,11 +306,8 @@ def _may_be_here_unseen(context: PlanningContext, conversation: str) -> bool:
 def _is_written_since(context: PlanningContext, conversation: str, waiting: PendingRequest) -> bool:
     """Tell whether a side has other content than the one to remove; absence is no other content."""
     view, rules = context.views[conversation], context.rules
-    now = content_of(view.store, rules), content_of(view.workspace, rules)
-    return view.archived or any(
-        content not in (None, requested)
-        for content, requested in zip(now, (waiting.store, waiting.workspace), strict=True)
-    )
+    stored, here = content_of(view.store, rules), content_of(view.workspace, rules)
+    return view.archived or stored not in (None, waiting.store) or here not in (None, waiting.workspace)
 
 
 def _ended(conversation: str, why: str) -> str:

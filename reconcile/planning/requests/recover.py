@@ -98,9 +98,8 @@ def offers(context: PlanningContext, records: Iterable[Baseline]) -> Offers:
             elif intent.kind is IntentKind.REMOVED:
                 undated.add(conversation)
                 seen.remove(conversation)
-    if undated - seen:
-        by_run[UNDATED] = undated - seen
-        seen |= undated
+    by_run[UNDATED] = undated - seen
+    seen |= undated
     if not recorded:
         by_run, seen = {None: set(candidates)}, set(candidates)
     come = coming(context, set().union(*by_run.values()))

@@ -115,9 +115,7 @@ def _rename(
     is_taken = any(other.is_at(*at) for other in nodes.values())
     path = f"{node.path.removesuffix(node.name)}{name}"
     if not is_taken and node.anchor() is None and fits(path, policy, rules):
-        step = Step(
-            kind=Kind.MOVE, conversation=main.conversation, title=title, reason=Reason.TITLE_CHANGED, unit=WHOLE
-        )
+        step = Step(kind=Kind.MOVE, conversation=main.conversation, title=title, reason=Reason.TITLE_CHANGED)
         builder.move(step, node, *at)
 
 

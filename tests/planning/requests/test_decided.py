@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import PendingRequest, Verb
+from reconcile.model.baseline import DecidedUnit, PendingRequest, Verb
 from reconcile.model.options import Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.baseline_update import update_baseline
-from reconcile.planning.requests.decided import content_of
-from tests.support.scenarios.building import agreed_on, here, plan_of, stored, view_of
+from reconcile.planning.requests.decided import content_of, metadata_written, requests_of, with_written
+from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, unreadable, view_of
 from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_the_next_run_finishes_a_decision(policy: Policy) -> None:
 def test_what_was_written_before_the_kill_does_not_outdate_it(policy: Policy) -> None:
     half = '1-a  metadata 10:00 title "S" tag="x"  stream 10:30 [1 2w]'
     plan = planned(killed(policy), ours=half)
-    assert (sides_of(plan, METADATA), sides_of(plan, STREAM)) == (set(), {Side.WORKSPACE})
+    assert (sides_of(plan, METADATA), sides_of(plan, STREAM), plan.waiting) == (set(), {Side.WORKSPACE}, ())
     assert not messages(plan, Reason.REQUEST_DROPPED)
 
 
@@ -108,11 +108,12 @@ def test_other_content_ends_a_decision_about_all_of_it(ours: str) -> None:
 
 
 @pytest.mark.parametrize("policy", [BY_UNIT, WHOLE], ids=["by unit", "whole"])
-def test_it_ends_when_both_sides_are_equal(policy: Policy) -> None:
-    plan = planned(killed(policy), ours=STORED)
+@pytest.mark.parametrize("equal", [STORED, STORED.replace("2s", "2t").replace('"S"', '"T"')], ids=["chosen", "another"])
+def test_it_ends_when_both_sides_are_equal(policy: Policy, equal: str) -> None:
+    plan = planned(killed(policy), equal, equal)
     assert plan.waiting == ((KEY, None),)
     assert not messages(plan, Reason.REQUEST_DROPPED)
-    changes = update_baseline(stored(STORED), here(STORED), killed(policy), plan, RULES)
+    changes = update_baseline(stored(equal), here(equal), killed(policy), plan, RULES)
     assert changes.waiting == {KEY: None}
 
 
@@ -135,6 +136,26 @@ def test_a_skipped_conflict_is_not_remembered() -> None:
     assert [each.unit for each in left.decided] == [METADATA]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "changes"),
+    [(Policy(choices={TITLE: Take.STORE}), ((KEY, None),)), (WHOLE, ())],
+    ids=["an answer", "a decision about all of it"],
+)
+def test_who_skips_a_conflict_takes_back_the_answer_about_it_alone(earlier: Policy, changes: object) -> None:
+    assert planned(killed(earlier), policy=Policy(choices={TITLE: Take.KEEP})).waiting == changes
+
+
+@pytest.mark.parametrize("policy", [BY_UNIT, WHOLE], ids=["by unit", "whole"])
+def test_the_same_decision_again_changes_nothing(policy: Policy) -> None:
+    assert planned(killed(policy), policy=policy).waiting == ()
+
+
+def test_a_decision_that_leads_to_no_step_is_not_recorded() -> None:
+    """The store alone has the note: it stays there, whichever side is chosen."""
+    plan = plan_of(stored(AGREED, '1-a/NOTE.md  09:00 "n"'), here(AGREED), KNOWN, WHOLE)
+    assert (plan.actions, plan.waiting) == ((), ())
+
+
 def test_resolve_replaces_answers() -> None:
     plan = planned(killed(BY_UNIT), policy=Policy(decisions={"jp-c1": Take.WORKSPACE}))
     assert sides_of(plan, METADATA) == sides_of(plan, STREAM) == {Side.STORE}
@@ -150,3 +171,39 @@ def test_what_an_earlier_version_has_recorded_is_about_all_files() -> None:
     assert sides_of(planned(baseline), STREAM) == {Side.WORKSPACE}
     changed = planned(baseline, ours=OURS.replace("2w", "2v"))
     assert (sides_of(changed, STREAM), changed.waiting) == ({Side.STORE}, ((KEY, None),))
+
+
+def test_a_decision_is_about_every_unit_of_either_side() -> None:
+    context = context_of(stored(STORED, '1-a/NOTE.md  09:00 "n"'), here(OURS), KNOWN)
+    (request,) = requests_of(context, {"jp-c1": Take.STORE}, {}).values()
+    assert [(each.unit, None in each.seen) for each in request.decided] == [
+        ("extra:NOTE.md", True),
+        (METADATA, False),
+        (STREAM, False),
+    ]
+
+
+@pytest.mark.parametrize(("conversation", "take"), [("jp-c1", Take.KEEP), ("jp-c9", Take.STORE)])
+def test_what_is_left_alone_or_gone_is_not_requested(conversation: str, take: Take) -> None:
+    context = context_of(stored(STORED), here(OURS), KNOWN)
+    assert requests_of(context, {conversation: take}, {(conversation, METADATA): take}) == {}
+
+
+def test_metadata_is_written_wherever_its_directory_is() -> None:
+    parent, child = '2-b  metadata 09:00 title "B"  stream 09:00 [1]', STORED.replace("tag", "parent 2 tag")
+    nested = f"2-b/conversations/{child}"
+    edited = child.replace('tag="x"', 'tag="y"')
+    plan = plan_of(stored(parent, edited), here(parent, nested), agreed_on(parent, nested))
+    (written,) = metadata_written(plan.actions, "metadata.json").items()
+    assert written[0] == "jp-c1"
+    waiting = PendingRequest(decided=(DecidedUnit(METADATA, ("a",), None), DecidedUnit(STREAM, ("b",), None)))
+    assert [each.seen for each in with_written(waiting, written[1]).decided] == [("a", *written[1]), ("b",)]
+
+
+def test_the_content_of_a_side_is_all_files_in_whatever_directories() -> None:
+    both = (STORED, OURS.replace("1-a", "1-z")), (STORED.replace("1-a", "1-z"), OURS)
+    one, other = (content_of(view_of(stored(*lines), here()).store, RULES) for lines in both)
+    assert one == other
+    unread = content_of(view_of(unreadable(stored(*both[0]), "1-z/events.json"), here()).store, RULES)
+    assert unread not in (None, one)
+    assert content_of(view_of(stored(STORED), here()).workspace, RULES) is None

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
-from reconcile.model.options import Diverged, Layout, Take
+from reconcile.model.options import Diverged, Layout, OnConflict, Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import (
     Children,
@@ -26,6 +26,7 @@ from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.remove import keeping_parents
+from reconcile.planning.requests.visibility import behind, outdated
 from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, plan_of, stored, unreadable, view_of
 from tests.support.scenarios.pure_level import RULES
 
@@ -368,6 +369,16 @@ def test_beside_a_version_that_is_behind_what_has_no_base_is_replaced_too() -> N
         context = context_of(stored(newer), here(retitled), baseline)
         edits = edits_of(ProjectRequest((), behind=True), context)
         assert edits.choices == {("jp-c1", unit): Take.STORE for unit in replaced}
+    held = context_of(stored(newer), here(retitled), elsewhere, Policy(conflict=OnConflict.HOLD))
+    edits = edits_of(ProjectRequest((), behind=True), held)
+    assert edits.choices == {("jp-c1", STREAM): Take.STORE}, "a conflict that is held waits for a person"
+
+
+def test_which_conversations_have_an_older_version_here() -> None:
+    newer, ours = A.replace("[1]", "[1 2]"), A.replace("stream 09:00", "stream 09:30")
+    edited = B.replace('"B"', '"Z"').replace("09:00", "10:00", 1)
+    context = context_of(stored(newer, edited, C), here(ours, B, C), agreed_on(newer, B, C))
+    assert (behind(context), outdated(context)) == (["jp-c1"], ["jp-c2"])
 
 
 def test_what_is_archived_is_not_put_there_but_by_recover() -> None:
@@ -437,6 +448,9 @@ def test_what_it_lies_in_is_looked_at_up_to_the_root_and_what_lies_in_a_director
     deep = '1-a/conversations/2-b/conversations/3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
     context = context_of(stored(A, CHILD, GRANDCHILD), here(A, NESTED), agreed_on(A, NESTED, deep))
     assert edits_of(ProjectRequest(("jp-c3",)), context).scope == {"jp-c1", "jp-c2", "jp-c3"}
+    waits = replace(agreed_on(A, OTHER_PARENT), intents={"jp-c3": Intent(IntentKind.PROJECTED, waits_for="jp-c1")})
+    far = context_of(stored(A, CHILD, GRANDCHILD, OTHER_PARENT), here(OTHER_PARENT), waits)
+    assert edits_of(ProjectRequest(("jp-c1",)), far).scope == {"jp-c1", "jp-c3"}
     hollow = context_of(stored(A, CHILD), here(NESTED), agreed_on())
     assert edits_of(ProjectRequest(("jp-c1",)), hollow).scope == {"jp-c1", "jp-c2"}
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind, PendingRequest, Verb
-from reconcile.model.options import Take
+from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Problem
 from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.requests.decided import content_of
+from reconcile.planning.requests.edits import since
 from reconcile.planning.revalidate import agreeing
 from reconcile.planning.status_listing import status_lines
 from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, view_of
 from tests.support.scenarios.pure_level import RULES
+
+if TYPE_CHECKING:
+    from reconcile.model.plan import Plan
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
@@ -53,13 +59,64 @@ def test_a_command_records_what_a_later_run_can_do() -> None:
     assert asked(Policy(request=RemoveRequest(("jp-c4",)))) == {("jp-c4", Verb.REMOVE): gone}
     moved = {("jp-c4", Verb.REPARENT): PendingRequest(value="jp-c1")}
     assert asked(Policy(request=SetParentRequest("jp-c4", "jp-c1"))) == moved
+    again = {("jp-c2", Verb.REPARENT): PendingRequest(value="jp-c4", before="jp-c1")}
+    assert asked(Policy(request=SetParentRequest("jp-c2", "jp-c4"))) == again
+    both = asked(Policy(request=LocalRequest(("jp-c4", "jp-c1"))))
+    assert list(both) == [("jp-c1", Verb.LOCAL), ("jp-c4", Verb.LOCAL)]
     assert asked(Policy(request=ProjectRequest(("jp-c4",)))) == {}
     assert asked(Policy(decisions={"jp-c4": Take.STORE})) == {}, "there is nothing to take"
+
+
+def test_what_something_keeps_from_leaving_waits_too() -> None:
+    broken = here(A, NESTED, D, H, '4-d/events.json  10:00 "["')
+    plan = plan_of(stored(*ALL), broken, KNOWN, Policy(request=LocalRequest(("jp-c4",))))
+    assert (plan.actions, dict(plan.waiting)) == ((), {("jp-c4", Verb.LOCAL): PendingRequest()})
+
+
+def test_what_lies_inside_is_recorded_in_one_order() -> None:
+    inside = [f'{n}-x  metadata 09:00 title "X" parent 1  stream 09:00 [1]' for n in (9, 10)]
+    nested = [f"1-a/conversations/{line}" for line in inside]
+    plan = plan_of(
+        stored(A, *inside), here(A, *nested), agreed_on(A, *nested), Policy(request=LocalRequest(("jp-c1",)))
+    )
+    assert dict(plan.waiting) == {("jp-c1", Verb.LOCAL): PendingRequest(along=("jp-c10", "jp-c9"))}
+
+
+def test_what_is_done_already_is_not_recorded() -> None:
+    plan = plan_of(stored(*ALL), here(A, NESTED, H), KNOWN, Policy(request=LocalRequest(("jp-c4",))))
+    assert plan.waiting == ()
+
+
+def test_a_child_gets_another_parent_later_unless_it_has_kept_what_it_lies_below() -> None:
+    child = '5-x  metadata 09:00 title "X" parent 4  stream 09:00 [1]'
+    there = (*THERE, f"4-d/conversations/{child}")
+    policy = Policy(request=RemoveRequest(("jp-c4", "jp-c1"), children=Children.PROMOTE))
+    moved = {("jp-c1", Verb.REMOVE), ("jp-c2", Verb.REPARENT)}
+    broken = '4-d/conversations/5-x/metadata.json  10:00 "{"'
+    for lines, found in (
+        (there, {*moved, ("jp-c4", Verb.REMOVE), ("jp-c5", Verb.REPARENT)}),
+        ((*there, broken), moved),
+    ):
+        plan = plan_of(stored(*ALL, child), here(*lines), agreed_on(*there), policy)
+        assert {key for key, _ in plan.waiting} == found
+
+
+def test_another_parent_waits_for_metadata_that_can_be_read() -> None:
+    broken = here(A, NESTED, D, H, '4-d/metadata.json  10:00 "{"')
+    plan = plan_of(stored(*ALL), broken, KNOWN, Policy(request=SetParentRequest("jp-c4", "jp-c1")))
+    assert dict(plan.waiting) == {("jp-c4", Verb.REPARENT): PendingRequest(value="jp-c1")}
 
 
 def test_what_says_the_same_again_changes_nothing() -> None:
     policy = Policy(request=LocalRequest(("jp-c1",)))
     assert asked(policy, baseline=remembering(policy)) == {}
+
+
+def test_what_was_recorded_before_its_run_began_is_recorded_with_the_run() -> None:
+    policy = Policy(request=LocalRequest(("jp-c1",)))
+    known = remembering(policy)
+    early = replace(known, waiting={key: replace(each, run=None, why="") for key, each in known.waiting.items()})
+    assert asked(policy, baseline=early) == early.waiting
 
 
 @pytest.mark.parametrize(
@@ -77,11 +134,134 @@ def test_an_opposite_command_drops_a_request(first: LocalRequest, opposite: Poli
     assert found["jp-c4", verb] is None
 
 
-def test_a_removal_does_not_end_a_decision_to_keep_private() -> None:
-    found = asked(
-        Policy(request=RemoveRequest(("jp-c4",))), baseline=remembering(Policy(request=LocalRequest(("jp-c4",))))
+@pytest.mark.parametrize(
+    ("first", "other", "verb"),
+    [
+        (LocalRequest(("jp-c4",)), RemoveRequest(("jp-c4",)), Verb.LOCAL),
+        (SetParentRequest("jp-c4", "jp-c1"), ProjectRequest(("jp-c4",)), Verb.REPARENT),
+        (SetParentRequest("jp-c4", "jp-c1"), LocalRequest(("jp-c4",)), Verb.REPARENT),
+    ],
+    ids=["to keep private, by a removal", "another parent, by publication", "another parent, by keeping private"],
+)
+def test_a_request_is_not_ended(first: LocalRequest, other: LocalRequest, verb: Verb) -> None:
+    found = asked(Policy(request=other), baseline=remembering(Policy(request=first)))
+    assert ("jp-c4", verb) not in found
+
+
+def test_what_a_decision_drops_is_not_carried_out() -> None:
+    baseline = remembering(Policy(request=LocalRequest(("jp-c4",))))
+    assert plan_of(stored(*ALL), here(*THERE), baseline).actions
+    assert not plan_of(stored(*ALL), here(*THERE), baseline, Policy(decisions={"jp-c4": Take.KEEP})).actions
+
+
+def test_what_becomes_local_needs_no_decision() -> None:
+    sides = stored(A, B, THEIRS, H), here(A, NESTED, OURS, H)
+    plan = plan_of(*sides, decided(), Policy(request=LocalRequest(("jp-c4",))))
+    assert dict(plan.waiting) == {("jp-c4", Verb.LOCAL): PendingRequest(), ("jp-c4", Verb.RESOLVE): None}
+
+
+PROMOTE = Children.PROMOTE
+COMMANDS: dict[str, LocalRequest | RemoveRequest | SetParentRequest] = {
+    "local": LocalRequest(("jp-c1",)),
+    "rm": RemoveRequest(("jp-c4",)),
+    "rm of a parent and its child": RemoveRequest(("jp-c1", "jp-c2")),
+    "rm --promote": RemoveRequest(("jp-c1",), children=PROMOTE),
+    "set-parent": SetParentRequest("jp-c4", "jp-c1"),
+    "set-parent --none": SetParentRequest("jp-c2", None),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_the_next_run_does_what_the_command_would_have_done(
+    command: LocalRequest | RemoveRequest | SetParentRequest,
+) -> None:
+    def steps(plan: Plan) -> list[object]:
+        return [(str(each), each.needs, each.together, each.reason, each.removes, each.writes) for each in plan.actions]
+
+    sides, policy = (stored(*ALL), here(*THERE)), Policy(request=command)
+    now, later = plan_of(*sides, KNOWN, policy), plan_of(*sides, remembering(policy))
+    assert steps(later) == steps(now)
+    assert {note.reason for note in later.notes} - {note.reason for note in now.notes} == {Reason.REQUESTED}
+
+
+def test_all_that_waits_is_done_at_once() -> None:
+    baseline = remembering(Policy(request=LocalRequest(("jp-c1",))))
+    later = remembering(Policy(request=SetParentRequest("jp-c4", "jp-c8")))
+    plan = plan_of(stored(*ALL), here(*THERE), replace(baseline, waiting={**baseline.waiting, **later.waiting}))
+    assert {(action.kind, action.conversation) for action in plan.actions} == {
+        (Kind.REMOVE_STALE, "jp-c1"),
+        (Kind.REMOVE_STALE, "jp-c2"),
+        (Kind.SET_PARENT, "jp-c4"),
+        (Kind.MOVE, "jp-c4"),
+    }
+
+
+def test_what_is_to_be_removed_is_not_made_private_first() -> None:
+    known = remembering(Policy(request=LocalRequest(("jp-c4",))))
+    removal = remembering(Policy(request=RemoveRequest(("jp-c4",))))
+    plan = plan_of(stored(*ALL), here(*THERE), replace(known, waiting={**known.waiting, **removal.waiting}))
+    assert {action.reason for action in plan.actions} == {Reason.REMOVED_AS_ASKED}
+
+
+def test_a_child_moves_up_from_what_is_to_be_removed_and_was_to_be_private() -> None:
+    removal = remembering(Policy(request=RemoveRequest(("jp-c1",), children=PROMOTE)))
+    private = {("jp-c1", Verb.LOCAL): PendingRequest(along=("jp-c2",))}
+    plan = plan_of(
+        stored(*ALL),
+        here(*THERE),
+        replace(KNOWN, waiting={**private, **removal.waiting}, intents={"jp-c1": LOCAL}),
     )
-    assert ("jp-c4", Verb.LOCAL) not in found
+    assert {action.kind for action in plan.actions if action.conversation == "jp-c2"} == {Kind.PROMOTE, Kind.MOVE}
+
+
+def test_what_gets_another_parent_comes_here_as_asked_also_later() -> None:
+    policy = Policy(request=SetParentRequest("jp-c4", "jp-c1"))
+    for baseline, now in ((KNOWN, policy), (remembering(policy), Policy())):
+        plan = plan_of(stored(*ALL), here(A, NESTED, H), baseline, replace(now, missing=Missing.REPROJECT))
+        assert [action.reason for action in plan.actions if action.kind is Kind.PROJECT] == [Reason.ASKED]
+
+
+def dropped(plan: Plan) -> list[tuple[str | None, str]]:
+    return [(note.conversation, note.message) for note in plan.notes if note.reason is Reason.REQUEST_DROPPED]
+
+
+REMOVAL = remembering(Policy(request=RemoveRequest(("jp-c4",))))
+EDITED = D.replace("[1]", "[1 2]").replace("stream 09:00", "stream 10:00")
+NEW_CHILD = '5-x  metadata 09:00 title "X" parent 4  stream 09:00 [1]'
+SINCE: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
+    "edited in the store": ((A, B, EDITED, H), THERE, "it has changed"),
+    "edited in the workspace": (ALL, (A, NESTED, EDITED, H), "it has changed"),
+    "archived": ((A, B, f".archive/{D}", H), THERE, "it has changed"),
+    "a parent now": ((*ALL, NEW_CHILD), (*THERE, f"4-d/conversations/{NEW_CHILD}"), "it has children now: X (jp-c5)"),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "why"), SINCE.values(), ids=SINCE)
+def test_what_has_changed_since_is_not_removed(store: tuple[str, ...], workspace: tuple[str, ...], why: str) -> None:
+    plan = plan_of(stored(*store), here(*workspace), REMOVAL)
+    assert dropped(plan) == [("jp-c4", f"not removed, since {why}; repeat `reconcile rm jp-c4` to remove it")]
+    assert plan.waiting == ((("jp-c4", Verb.REMOVE), None),)
+    assert Reason.REMOVED_AS_ASKED not in {action.reason for action in plan.actions}
+    assert Reason.REQUESTED not in {note.reason for note in plan.notes}
+
+
+def test_what_one_side_has_lost_meanwhile_is_removed_from_the_other() -> None:
+    unread = (Problem("4-d", "permission denied"),)
+    for store, workspace in (
+        (stored(*ALL), here(A, NESTED, H)),
+        (stored(A, B, H), here(*THERE)),
+        (stored(*ALL), replace(here(*THERE), problems=unread)),
+    ):
+        plan = plan_of(store, workspace, REMOVAL)
+        assert {action.conversation for action in plan.actions} == {"jp-c4"}
+        assert not dropped(plan)
+
+
+def test_a_child_that_is_new_moves_up_with_the_others() -> None:
+    baseline = remembering(Policy(request=RemoveRequest(("jp-c1",), children=PROMOTE)))
+    child = NEW_CHILD.replace("parent 4", "parent 1")
+    plan = plan_of(stored(*ALL, child), here(*THERE, f"1-a/conversations/{child}"), baseline)
+    assert {action.conversation for action in plan.actions if action.kind is Kind.PROMOTE} == {"jp-c2", "jp-c5"}
 
 
 def test_the_next_run_says_why_it_does_what_waited() -> None:
@@ -97,16 +277,33 @@ def test_a_parent_that_somebody_else_has_given_meanwhile_stays() -> None:
     other = D.replace('"D"', '"D" parent 8')
     plan = plan_of(stored(A, B, other, H), here(*THERE), baseline)
     assert plan.waiting == ((("jp-c4", Verb.REPARENT), None),)
-    (note,) = [note for note in plan.notes if note.reason is Reason.REQUEST_DROPPED]
-    assert note.message == "the parent jp-c1 is not set, since its parent is jp-c8 now"
-    gone = plan_of(stored(D, H), here(D, H), replace(baseline, agreed=agreed_on(D, H).agreed))
-    (note,) = [note for note in gone.notes if note.reason is Reason.REQUEST_DROPPED]
-    assert note.message == "the parent jp-c1 is not set, since jp-c1 can't be its parent any more"
+    assert dropped(plan) == [("jp-c4", "the parent jp-c1 is not set, since its parent is jp-c8 now")]
+    assert Reason.REQUESTED not in {note.reason for note in plan.notes}
+    below = A.replace('"A"', '"A" parent 4')
+    archived = f".archive/{D}"
+    for sides, known in (
+        ((stored(D, H), here(D, H)), agreed_on(D, H)),
+        ((stored(below, B, D, H), here(*THERE)), KNOWN),
+        ((stored(A, B, archived, H), here(A, NESTED, archived, H)), KNOWN),
+    ):
+        gone = plan_of(*sides, replace(baseline, agreed=known.agreed))
+        assert dropped(gone) == [("jp-c4", "the parent jp-c1 is not set, since jp-c1 can't be its parent any more")]
 
 
-def test_what_is_nowhere_any_more_ends() -> None:
-    baseline = replace(agreed_on(H), waiting={("jp-c4", Verb.LOCAL): PendingRequest()})
-    assert plan_of(stored(H), here(H), baseline).waiting == ((("jp-c4", Verb.LOCAL), None),)
+@pytest.mark.parametrize(
+    "line", [EDITED, D.replace('"D"', '"D" parent 1')], ids=["edited", "given that parent already"]
+)
+def test_another_parent_is_set_whatever_else_has_changed(line: str) -> None:
+    baseline = remembering(Policy(request=SetParentRequest("jp-c4", "jp-c1")))
+    plan = plan_of(stored(A, B, line, H), here(*THERE), baseline)
+    assert not dropped(plan)
+    assert (Kind.MOVE, "jp-c4") in {(action.kind, action.conversation) for action in plan.actions}
+
+
+@pytest.mark.parametrize("verb", [Verb.LOCAL, Verb.RESOLVE])
+def test_what_is_nowhere_any_more_ends(verb: Verb) -> None:
+    baseline = replace(agreed_on(H), waiting={("jp-c4", verb): PendingRequest()})
+    assert plan_of(stored(H), here(H), baseline).waiting == ((("jp-c4", verb), None),)
 
 
 def test_nothing_is_removed_while_a_side_is_away() -> None:
@@ -135,6 +332,25 @@ def test_a_decision_about_two_versions_is_not_carried_out_on_others() -> None:
     settled = plan_of(stored(A, B, OURS, H), here(A, NESTED, OURS, H), decided())
     assert settled.waiting == ((("jp-c4", Verb.RESOLVE), None),)
     assert Reason.REQUEST_DROPPED not in {note.reason for note in settled.notes}
+
+
+def test_decisions_that_end_are_named_in_the_order_of_the_conversations() -> None:
+    known = decided()
+    (waiting,) = known.waiting.values()
+    both = {("jp-c8", Verb.RESOLVE): waiting, ("jp-c4", Verb.RESOLVE): waiting, ("jp-c1", Verb.LOCAL): PendingRequest()}
+    edited, sides = OURS.replace("[1 2]", "[1 2 4]"), stored(A, B, THEIRS, THEIRS.replace("4-d", "8-h"))
+    baseline = replace(known, waiting=both, intents={"jp-c1": LOCAL})
+    workspace = here(A, NESTED, edited, edited.replace("4-d", "8-h"))
+    assert [conversation for conversation, _ in dropped(plan_of(sides, workspace, baseline))] == ["jp-c4", "jp-c8"]
+    again = Policy(decisions={"jp-c4": Take.STORE})
+    assert [conversation for conversation, _ in dropped(plan_of(sides, workspace, baseline, again))] == ["jp-c8"]
+
+
+def test_a_decision_waits_while_the_store_is_another_one() -> None:
+    known = decided()
+    waiting = {key: replace(each, value="workspace") for key, each in known.waiting.items()}
+    plan = plan_of(stored(), here(A, NESTED, OURS, H), replace(known, waiting=waiting))
+    assert {action.reason for action in plan.actions} == {Reason.REFILL}
 
 
 def test_a_projection_of_newer_events_replaces_an_earlier_decision_about_them() -> None:
@@ -172,6 +388,18 @@ def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
     assert not plan.actions
     assert {item.reason for item in plan.held} == {Reason.SUBTREE_HELD, Reason.UNSETTLED, Reason.INVALID}
     assert ("jp-c1", Verb.REMOVE) not in dict(plan.waiting)
+
+
+@pytest.mark.parametrize(
+    ("verb", "waiting", "words"),
+    [
+        (Verb.LOCAL, PendingRequest(), "`local jp-c4` waits"),
+        (Verb.REPARENT, PendingRequest(run="r1"), "`set-parent jp-c4 --none` waits since run r1"),
+        (Verb.REPARENT, PendingRequest(value="jp-c1", run="r1"), "`set-parent jp-c4 jp-c1` waits since run r1"),
+    ],
+)
+def test_since_when_a_command_waits(verb: Verb, waiting: PendingRequest, words: str) -> None:
+    assert since("jp-c4", verb, waiting) == words
 
 
 def test_status_says_what_waits() -> None:

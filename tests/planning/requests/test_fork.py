@@ -75,6 +75,17 @@ def test_where_only_some_files_of_its_source_are_a_fork_is_in_the_store_alone(th
     assert targets(fork(WHOLE, workspace=(there,))) == ["store:N-a"]
 
 
+BESIDE = (A, '1-a/events.json 10:00 "["', A.replace("1-a", "1-z"), '1-z/metadata.json 10:00 "{"')
+"""Each of two directories has one valid unit."""
+
+
+@pytest.mark.parametrize(
+    "workspace", [BESIDE, ("2-b  metadata 09:00", f".trash/2-b/conversations/{A}")], ids=["damaged", "in the trash"]
+)
+def test_what_is_whole_elsewhere_alone_takes_no_fork(workspace: tuple[str, ...]) -> None:
+    assert targets(fork(WHOLE, workspace=workspace)) == ["store:N-a"]
+
+
 def test_a_source_that_is_not_whole_is_refused() -> None:
     with pytest.raises(RefusedError, match="is incomplete in the store"):
         fork(WHOLE, store=(A, '1-a/metadata.json 10:00 "{"'))
@@ -94,7 +105,7 @@ def test_all_that_a_fork_plans() -> None:
     new = made.conversation
     assert plan.outline == (Heading("jp-c1", "A", 0), Heading(new, "T", 1))
     projected_ahead = ((new, Intent(IntentKind.PROJECTED)),)
-    assert (plan.intents, plan.policy, plan.now_ns) == (projected_ahead, Policy(), NOW_NS)
+    assert (plan.intents, plan.policy, plan.now_ns, plan.about) == (projected_ahead, Policy(), NOW_NS, frozenset({new}))
     for action, kind in ((made, "fork"), (projected, "project")):
         found = (action.kind.value, action.conversation, action.title, action.unit, action.events)
         assert found == (kind, new, "T", "conversation", (0, 1))
@@ -171,7 +182,36 @@ def test_a_continuation_that_git_leaves_out_becomes_a_fork_in_the_store_alone() 
     plan = fork(CONTINUATION)
     assert [(action.kind.value, action.title) for action in plan.actions] == [("fork", "[diverged] A")]
     assert targets(plan) == ["store:N--diverged--a"]
-    assert plan.intents == ()
+    assert (plan.intents, plan.policy, plan.now_ns) == ((), Policy(), NOW_NS)
+    (made,) = plan.actions
+    assert (plan.about, made.case, made.events) == (frozenset({made.conversation}), None, (0, 1))
+    for write in made.writes[1:]:
+        name = write.target.path.rpartition("/")[2]
+        assert (write.content, write.size, write.mtime_ns) == (FILES[name], len(FILES[name]), NOW_NS)
+
+
+def test_a_continuation_in_the_old_form_becomes_a_fork_in_that_form() -> None:
+    time = b'"timestamp": "2026-01-31 12:00:00.0"'
+    legacy = b'[{"type": "config_delta", "delta": {}, %b}, {"type": "chat_request", %b}]' % (time, time)
+    (made,) = fork(ForkRequest("jp-c1", EventSelection(), continuation={"events.json": legacy})).actions
+    assert [write.target.path.rpartition("/")[2] for write in made.writes] == ["metadata.json", "events.json"]
+
+
+DAMAGED = (A, '1-a/metadata.json 10:00 "{"')
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "title"),
+    [
+        ((A,), (A.replace('"A"', '"W"'),), "[diverged] A"),
+        ((A,), DAMAGED, "[diverged] A"),
+        (DAMAGED, (A.replace('"A"', '"W"'),), "[diverged] W"),
+    ],
+    ids=["the store's", "the only one", "the workspace's where the store's is damaged"],
+)
+def test_whose_metadata_a_continuation_gets(store: tuple[str, ...], workspace: tuple[str, ...], title: str) -> None:
+    (made,) = fork(CONTINUATION, store=store, workspace=workspace).actions
+    assert made.title == title
 
 
 def test_the_fork_of_a_local_conversation_is_local() -> None:
@@ -187,6 +227,15 @@ def test_a_continuation_that_a_child_has_is_not_forked_again() -> None:
     context.rules = Rules(context.rules.format, lambda content: known.get(content, "another"))
     request = ForkRequest("jp-c1", EventSelection(), continuation={name: FILES[name] for name in files})
     assert plan_branch(context, request, FILES).actions == ()
+
+
+def test_a_continuation_is_planned_under_the_policy_of_the_run() -> None:
+    assert fork(CONTINUATION, flat=True).policy == Policy(layout=Layout.FLAT)
+
+
+def test_a_continuation_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(RefusedError, match=r"^jp-c1: events\.json: "):
+        fork(ForkRequest("jp-c1", EventSelection(), continuation={"events.json": b"[{"}))
 
 
 def test_without_valid_metadata_no_continuation_is_forked() -> None:

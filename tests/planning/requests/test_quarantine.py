@@ -55,7 +55,7 @@ def test_a_note_says_what_was_found_and_comes_first() -> None:
     assert said in write.content.decode()
     assert (write.size, write.mtime_ns, write.digest) == (len(write.content), NOW_NS, RULES.digest(write.content))
     assert (plan.outline, plan.now_ns, plan.policy) == ((Heading("jp-c1", "A", 0),), NOW_NS, context.policy)
-    assert plan.policy is context.policy
+    assert (plan.policy is context.policy, plan.about) == (True, frozenset({"jp-c1"}))
 
 
 def test_a_directory_with_a_repository_in_it_is_not_moved() -> None:

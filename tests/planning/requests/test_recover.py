@@ -63,6 +63,9 @@ def test_a_removal_of_which_no_run_is_known_is_no_end_of_the_last_run() -> None:
     assert offers(context, [removed]) == Offers((Offer(UNDATED, ("jp-c1",)),))
     dated = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.REMOVED, run="1")})
     assert offers(context, [removed, dated]) == Offers((Offer("1", ("jp-c1",)),))
+    below = replace(agreed_on(B), intents={"jp-c6": Intent(IntentKind.REMOVED)})
+    private = context_of(stored(A, B, LOCAL, CHILD.format(5)), here(B))
+    assert offers(private, [below]) == Offers(left_out=("jp-c6",))
 
 
 def test_only_a_removal_was_noticed_by_a_run() -> None:
@@ -78,7 +81,7 @@ def test_below_what_is_local_nothing_comes_back_and_nothing_is_offered() -> None
 
 
 def test_what_went_with_something_local_is_not_offered_wherever_it_is_by_now() -> None:
-    intents = {"jp-c1": Intent(IntentKind.PROJECTED, waits_for="jp-c5"), "jp-c5": Intent(IntentKind.LOCAL)}
+    intents = {"jp-c1": Intent(IntentKind.PROJECTED, waits_for="jp-c5"), "jp-c5": Intent(IntentKind.LOCAL, run="1")}
     own = replace(agreed_on(A, B), intents=intents)
     for away in (A, f".archive/{A}"):
         context = context_of(stored(away, B, LOCAL), here())
@@ -169,6 +172,11 @@ def test_what_is_gone_from_the_store_is_absent_from_nowhere() -> None:
     assert absent(context_of(stored(A, C), here(C), agreed_on(A, B, C))) == ("jp-c1",)
 
 
+def test_of_local_ones_those_that_are_named_are_absent() -> None:
+    context = context_of(stored(A, LOCAL, LOCAL.replace("5-x", "4-x")), here())
+    assert absent(context, {"jp-c5"}) == ("jp-c1", "jp-c5")
+
+
 def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
     removed = Baseline(intents={"jp-c1": Intent(IntentKind.REMOVED)})
     local = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)})
@@ -195,6 +203,7 @@ def test_who_lies_without_its_parent_in_the_run_that_brings_others_back() -> Non
     assert apart(context_of(stored(A, public, child), here(), lay_in(None)), "jp-c5", "jp-c6") == {}
     there = stored(A, B, public, child)
     assert apart(context_of(there, here(B, child), agreed_on(B)), "jp-c1") == {"jp-c6": None}
+    assert apart(context_of(there, here(B, child), agreed_on(B)), "jp-c1", records=None) == {}
     assert apart(context_of(there, here(B, public, child), agreed_on(B)), "jp-c1") == {}
     assert apart(context_of(there, here(B, f"2-x/conversations/{child}"), agreed_on(B)), "jp-c1") == {}
 
@@ -205,3 +214,4 @@ def test_what_goes_on_to_hold_is_of_what_stays_away() -> None:
     baseline = replace(agreed_on(B), former=dict.fromkeys(ids, removed))
     edits = edits_of(ProjectRequest(("jp-c1",), records=(1,)), context_of(stored(A, B, C, LOCAL), here(B), baseline))
     assert edits.intents == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c3": removed}
+    assert edits.scope == {"jp-c1", "jp-c3"}

@@ -10,6 +10,7 @@ from reconcile.model.options import Layout
 from reconcile.model.past_run import SavedFile, SavedUnit
 from reconcile.model.plan import Heading, Kind
 from reconcile.model.policy import Policy
+from reconcile.model.snapshot import nested_git
 from reconcile.planning.requests.restore import NoPlaceError, plan_restore
 from tests.support.scenarios.building import agreed_on, here, stored
 from tests.support.scenarios.pure_level import RULES
@@ -111,6 +112,7 @@ def test_all_that_a_restored_version_plans() -> None:
     plan = plan_restore([METADATA], stored(A), here(A), baseline, policy, RULES, 7)
     assert plan.asides == ((("jp-c1", "metadata"), None), (("jp-c1", "stream"), None))
     assert (plan.outline, plan.policy, plan.now_ns) == ((Heading("jp-c1", "A", 0),), policy, 7)
+    assert plan.about == frozenset({"jp-c1"})
     for action, kind in zip(plan.actions, ("copy", "project"), strict=True):
         assert (action.kind.value, action.conversation, action.title, action.unit) == (kind, "jp-c1", "A", "metadata")
         assert [write.kept for write in action.writes] == ["vault:metadata.json"]
@@ -144,8 +146,25 @@ def test_without_another_title_nothing_is_renamed() -> None:
     for same in (METADATA, STREAM, replace(METADATA, title="A")):
         assert moved(same, store=(A,), workspace=(A,)) == []
     assert moved(TITLED, store=("1-a  stream 09:00 [1]",)) == []
+    assert moved(replace(METADATA, title="A"), store=(A.replace("1-a", "1-other-name"),)) == []
+
+
+def test_the_title_is_that_of_the_metadata() -> None:
+    assert moved(STREAM, TITLED, store=(A,)) == ["store:1-a store:1-older"]
 
 
 def test_a_name_that_is_taken_or_too_long_is_left_to_the_next_run() -> None:
     assert moved(TITLED, store=(A, A.replace("1-a", "1-older", 1))) == []
     assert moved(TITLED, store=(A,), path_limit=8) == []
+    nested, parent = f"2-b/conversations/{A}", '2-b  metadata 09:00 title "B"'
+    place = "2-b/conversations/1-older"
+    longest = len(place) + len("base_config.json") + 32
+    for limit, count in ((longest, 1), (longest - 1, 0)):
+        found = moved(TITLED, store=(A, parent), workspace=(nested, parent), path_limit=limit)
+        assert len([each for each in found if each.endswith(f"workspace:{place}")]) == count
+
+
+def test_a_directory_with_a_repository_in_it_is_not_renamed() -> None:
+    store = replace(stored(A), foreign=(nested_git("1-a/.git", directory=True),))
+    plan = plan_restore([TITLED], store, here(), agreed_on(A), Policy(), RULES, 7)
+    assert Kind.MOVE not in {action.kind for action in plan.actions}

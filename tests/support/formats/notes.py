@@ -41,13 +41,20 @@ RULES = Rules(FORMAT, digest)
 
 
 class Branching(notes.NotesFormat):  # type: ignore[misc, name-defined]
-    """The same where two versions of a note both stay, and an answer (`a.md.1.md`) belongs to its note."""
+    """The same where two versions of a note both stay, and an answer (`a.md.1.md`) belongs to its note.
+
+    A note can be forked. An editor may have it open.
+    """
 
     def owner(self, conversation: str) -> str | None:
-        return conversation.removesuffix(".1.md") if conversation.endswith(".1.md") else None
+        note, _, number = conversation.removesuffix(".md").rpartition(".")
+        return note if number.isdigit() else None
 
     def merge(self, conversation: str, store: bytes, workspace: bytes) -> TwoContinuations:  # noqa: ARG002
         return TwoContinuations()
+
+    def holder(self, conversation: str, inputs: object) -> str:
+        return "an editor" if isinstance(inputs, notes.Found) and inputs.busy and self.can_fork(conversation) else ""
 
     def can_fork(self, conversation: str) -> bool:
         return self.owner(conversation) is None
@@ -63,10 +70,11 @@ class Branching(notes.NotesFormat):  # type: ignore[misc, name-defined]
 
     def forked(self, conversation: str, content: bytes, new: str | None = None) -> tuple[str, bytes]:
         source = self.owner(conversation) or conversation
-        return f"{new or 'fork'}-{source}{conversation.removeprefix(source)}", content + b"forked\n"
+        return f"{'fork' if new is None else new}-{source}{conversation.removeprefix(source)}", content + b"forked\n"
 
 
-BRANCHING = Rules(Branching(), digest)
+PLACES = Branching()
+BRANCHING = Rules(PLACES, digest)
 
 
 def side(which: Side, files: Mapping[str, bytes], at: int = 9, *, busy: bool = False) -> Snapshot:
