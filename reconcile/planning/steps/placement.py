@@ -140,10 +140,9 @@ def move_blocked(context: PlanningContext) -> None:
         elif bare_directory is not None and not bare_directory.is_empty_tree():
             _hold_for_bare_directory(context, view, bare_directory)
         elif vacate(context, view, at, node.side):
-            after = {
-                *context.builder.steps_of(view.id),
-                *(context.builder.users(bare_directory) if bare_directory is not None else ()),
-            }
+            others = [context.node(copy) for copy in view.side(node.side).stale]
+            left = others if bare_directory is None else [*others, bare_directory]
+            after = {*context.builder.steps_of(view.id), *(use for each in left for use in context.builder.users(each))}
             context.builder.move(step, node, *at, after)
 
 

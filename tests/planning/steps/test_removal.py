@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
+from reconcile.model.options import Diverged, Take
 from reconcile.model.plan import Action, Kind, Plan
 from reconcile.model.policy import Children, LocalRequest, Policy, RemoveRequest
 from reconcile.model.reasons import Reason
@@ -167,6 +169,7 @@ def test_what_nobody_can_read_stays_though_its_conversation_was_removed() -> Non
     (held,) = plan.held
     assert (held.conversation, held.unit, held.reason) == ("jp-c1", STREAM, Reason.INVALID)
     assert held.message.startswith("workspace:1-z/events.json: a truncated file")
+    assert held.message.endswith(", in a second directory; correct the file, or remove that directory")
     assert [f"{version.place}" for version in plan.preserve] == ["workspace:1-z/events.json"]
 
 
@@ -219,3 +222,52 @@ def test_a_directory_without_a_file_goes_with_the_last_one_that_leaves_it() -> N
         (Kind.MOVE, "store:2-b"),
         (Kind.REMOVE_STALE, "store:1-z"),
     ]
+
+
+def test_what_was_kept_apart_and_is_a_conflict_by_now_does_not_leave() -> None:
+    """The record of the decision ends as it becomes local."""
+    ours, theirs = A.replace("[1]", "[1 2]"), A.replace("[1]", "[1 3]")
+    contents = [view_of(stored(line), here()).store.raw(STREAM) for line in (ours, theirs)]
+    kept = replace(agreed_on(A), asides={("jp-c1", STREAM): AsideRecord(AsideKind.KEPT, *contents)})
+    local = Policy(request=LocalRequest(("jp-c1",)))
+    for diverged, gone in ((Diverged.HOLD, False), (Diverged.FORK, True)):
+        plan = plan_of(stored(ours), here(theirs), kept, replace(local, diverged=diverged))
+        assert bool(steps(plan, Kind.REMOVE_STALE)) is gone
+
+
+def test_what_only_the_workspace_has_is_removed_there() -> None:
+    plan = plan_of(stored(other), here(A, other), agreed_on(other), Policy(request=RemoveRequest(("jp-c1",))))
+    assert [str(action.target) for action in plan.actions] == ["workspace:1-a"]
+
+
+def test_a_second_directory_stays_where_nothing_may_be_written() -> None:
+    """An old version that came back after a removal; a local conversation, of which one directory alone speaks."""
+    units = view_of(stored(A), here()).store.units.values()
+    buried = {"jp-c1": frozenset(unit.digest for unit in units if unit.digest is not None)}
+    old = plan_of(stored(other), here(A, A.replace("1-a", "1-z"), other), replace(agreed_on(other), tombstones=buried))
+    local = replace(agreed_on(A, other), intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    private = plan_of(stored(A, other), here(A, STALE, other), local)
+    assert [plan.actions for plan in (old, private)] == [(), ()]
+
+
+def test_a_directory_moves_to_its_place_after_what_lay_in_another_without_a_file_has_left_it() -> None:
+    old = A.replace("1-a", "1-old").replace('"A"', '"Old"')
+    titled = A.replace("1-a", "1-old").replace("metadata 09:00", "metadata 10:00")
+    plan = plan_of(stored(titled, "1-a/", f"1-a/conversations/{B}"), here(old), agreed_on(old))
+    moves = steps(plan, Kind.MOVE)
+    assert not steps(plan, Kind.REMOVE_STALE)
+    assert moves["store:2-b"].id in moves["store:1-a"].needs
+
+
+def test_a_directory_goes_though_another_in_it_without_a_file_has_gone_with_what_lay_in_it() -> None:
+    inside = "1-z/conversations/3-y/"
+    plan = plan_of(stored(A, STALE, other, inside, f"{inside}conversations/{B}"), here())
+    assert not plan.held
+    assert steps(plan, Kind.REMOVE_STALE).keys() == {"store:1-z"}
+
+
+def test_who_has_chosen_a_version_has_given_up_what_nobody_can_read_beside_it() -> None:
+    broken = (STALE.replace("  stream 08:00 [1]", ""), '1-z/events.json  08:00 "{"')
+    policy = Policy(decisions={"jp-c1": Take.STORE})
+    plan = plan_of(stored(A), here(A, *broken), agreed_on(A), policy)
+    assert steps(plan, Kind.REMOVE_STALE).keys() == {"workspace:1-z"}
