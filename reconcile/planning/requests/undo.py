@@ -112,7 +112,9 @@ class DirectoryIndex:
         Raises:
             NotAsLeftError: its container doesn't exist.
         """
-        above, _, rest = ("", "", place.path) if self._fixed else place.path.rpartition(_BELOW)
+        above, rest = "", place.path
+        if not self._fixed:
+            above, _, rest = place.path.rpartition(_BELOW)
         container = self.there(Place(place.side, above)) if above else None
         prefix, _, name = rest.rpartition("/")
         return container, prefix + "/" if prefix else "", name
