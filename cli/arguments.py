@@ -51,6 +51,18 @@ class Options:
     has_reported = False  # nor is this
     """Whether a run of ``--all`` has printed anything of this project."""
 
+    gathers = False  # nor are these
+    """Whether a plain run with nothing to do prints nothing: one line tells it of all formats of the project."""
+
+    has_nothing_to_do = False
+    """Whether a plain run had nothing to do, and nothing to tell."""
+
+    counts = ""
+    """How many conversations are in which state then."""
+
+    is_following = False
+    """Whether an empty line separates what is printed from the output of the format before."""
+
     given = frozenset[str]()  # no annotation: it is none of `NAMES`
     """The names of those that were given."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.signals import Uninterrupted
 
 from .context import formats_here
+from .output.text import show_nothing_to_do
 from .unchanged import Opening, Start, print_unchanged
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def run_plain(options: Options) -> int:
 
     if named := [("ids", text) for text in (*options.only, *options.below)]:
         return run_format(format_of(options, formats, named))
-    return run_in_turn(options, formats, run_format)
+    return run_in_turn(options, formats, run_format, gathers=True)
 
 
 def run_format(options: Options) -> int:
@@ -39,6 +40,7 @@ def run_format(options: Options) -> int:
     opening = Opening(_open_engine)
     try:
         start = Start.of(options, opening.begin)
+        options.gathers |= (is_alone := bool(start.roots.folder) and not options.gathers)
         code = print_unchanged(start)
         if code is None:
             with Uninterrupted():
@@ -50,7 +52,10 @@ def run_format(options: Options) -> int:
         return code
     with Uninterrupted():
         from .scope.shared import run_shared
-    return run_shared(options, code)
+    code = run_shared(options, code)
+    if is_alone and options.has_nothing_to_do and not (options.quiet or options.json or options.has_reported):
+        show_nothing_to_do([options.counts], options.color)
+    return code
 
 
 def _open_engine(start: Start) -> Engine:

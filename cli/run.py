@@ -191,6 +191,8 @@ def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adj
         if not asks_first:
             announce_new_store(options, roots, "creating")
         elif start.is_first or lacks_store(options, roots):
+            show([""] if options.is_following else [])
+            options.is_following = False
             show(first_run_lines(roots, session.directory, Style.choose(options.color)))
             confirm = confirm or "Continue?"
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)

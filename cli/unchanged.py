@@ -17,7 +17,7 @@ from reconcile.state.directory import state_directory
 
 from .context import find_roots, settings_of, with_layout
 from .output.errors import ExitCode
-from .output.text import SETTLED_COLOR, Style, heading, show
+from .output.text import show_nothing_to_do
 from .output.words import state_counts
 
 if TYPE_CHECKING:
@@ -103,13 +103,9 @@ def print_unchanged(start: Start) -> int | None:
     answer = start.last.answer
     if answer.held or answer.aside or answer.notes or (start.options.is_dry and answer.besides):
         return None
-    if not start.options.quiet:
-        style = Style.choose(start.options.color)
-        end = f"Nothing to do. {state_counts(answer.states, start.roots.noun, is_public=start.roots.is_in_project)}."
-        lines = [end]
-        if style.columns is not None and len(end) > style.columns:
-            from .output.screen import wrap  # here: few terminals are that narrow
-
-            lines = wrap(end, style.columns)
-        show((heading(start.roots, answer.layout, style), "", *(style(x, SETTLED_COLOR, bold=True) for x in lines)))
+    options, roots = start.options, start.roots
+    options.has_nothing_to_do = True
+    options.counts = state_counts(answer.states, roots.noun, is_public=roots.is_in_project)
+    if not (options.quiet or options.gathers):
+        show_nothing_to_do([options.counts], options.color)
     return ExitCode.DONE

@@ -24,8 +24,21 @@ from .errors import ExitCode
 from .interaction import is_interactive, print_message
 from .screen import command_lines, show_paged, wrap
 from .summary import result_lines, summary, verb
-from .text import MAX_INDENT, Style, clean, heading, pad, short_path, shorten, show, size, visible, width
-from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word, reason_words
+from .text import (
+    MAX_INDENT,
+    Style,
+    clean,
+    heading,
+    pad,
+    short_path,
+    shorten,
+    show,
+    show_nothing_to_do,
+    size,
+    visible,
+    width,
+)
+from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word, reason_words, state_counts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -460,6 +473,9 @@ def report(
     )
     chosen = text.chosen(plan, outcome) if outcome is not None and not quiet else ()
     lines = [*text.lines(), *chosen, *undone]
+    is_bare = not (lines or is_shown or empty or tuple(lost))
+    if _has_nothing_to_do(options, roots, plan, is_bare=is_bare and (outcome is not None or options.is_dry)):
+        return
     if not quiet:
         end = summary(
             plan,
@@ -470,23 +486,47 @@ def report(
             back=back,
             is_public=roots.is_in_project,
         )
-        lines = [*(() if is_shown else (heading(roots, plan.layout, style), "")), *lines, *end]
+        begin = [*([""] if options.is_following else []), heading(roots, plan.layout, style), ""]
+        lines = [*(() if is_shown else begin), *lines, *end]
+        options.is_following = False
     if options.all:
         show([f"project   {short_path(roots.project)}", *lines, ""] if lines else ())
-    elif options.is_dry:
-        if not quiet and plan.policy.request is None:
-            from .next_commands import further, next_lines  # here: a run does what it names
+        return
+    following = () if quiet else _next(options, roots, plan, outcome, lost, empty)
+    if following:
+        from .next_commands import next_lines  # here: few reports name more commands
 
-            following = next_lines(further(plan, lost, empty, roots.format), style, options.sides)
-            lines += ["", *following] if following else []
+        lines += ["", *next_lines(following, style, options.sides)]
+    if options.is_dry:
         show_paged(lines, style)
     else:
-        if outcome is not None and not quiet and (saved := _saved_alone(plan, outcome)) and roots.format == "jp":
-            from .next_commands import next_lines
-
-            ways = [(f"reconcile project {saved}", "publishes it: it is in the store only")]
-            lines += ["", *next_lines(ways, style, options.sides)]
         show(lines)
+
+
+def _next(
+    options: Options, roots: Roots, plan: Plan, outcome: Outcome | None, lost: Iterable[Lost], empty: int
+) -> list[tuple[str, str]]:
+    """Return the commands that follow a report, each with its purpose: after a dry run, and after a `restore`."""
+    if options.is_dry:
+        from .next_commands import further  # here: a run does what it names
+
+        return [] if plan.policy.request is not None else list(further(plan, lost, empty, roots.format))
+    saved = _saved_alone(plan, outcome) if outcome is not None and roots.format == "jp" else None
+    return [] if saved is None else [(f"reconcile project {saved}", "publishes it: it is in the store only")]
+
+
+def _has_nothing_to_do(options: Options, roots: Roots, plan: Plan, *, is_bare: bool) -> bool:
+    """Tell whether a plain run has nothing to do, and print that in one line, unless that is for all formats.
+
+    ``is_bare``: there is nothing else to print.
+    """
+    if not is_bare or options.all or options.quiet or plan.policy.request is not None or plan.policy.decisions:
+        return False
+    options.has_reported, options.has_nothing_to_do = False, True
+    options.counts = state_counts(plan.states, roots.noun, is_public=roots.is_in_project) if plan.states else ""
+    if not options.gathers:
+        show_nothing_to_do([options.counts], options.color)
+    return True
 
 
 def _print_json(options: Options, roots: Roots, plan: Plan, outcome: Outcome | None) -> None:

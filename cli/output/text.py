@@ -189,6 +189,19 @@ def heading(roots: Roots, layout: str, style: Style) -> str:
     return style("\n".join(lines), dim=True)
 
 
+def show_nothing_to_do(counts: Iterable[str], color: str) -> None:
+    """Print that there is nothing to do, in one line: ``counts`` are those of each format, by state."""
+    style = Style.choose(color)
+    text = "; ".join(filter(None, counts))
+    end = f"Nothing to do. {text}." if text else "Nothing to do."
+    lines = [end]
+    if style.columns is not None and len(end) > style.columns:
+        import textwrap  # here: few terminals are that narrow
+
+        lines = textwrap.wrap(end, style.columns)
+    show(style(line, SETTLED_COLOR, bold=True) for line in lines)
+
+
 def short_path(path: str, columns: int | None = None, after: str = "") -> str:
     """Return a path with ``~`` for the home directory, and an ellipsis for its beginning if there is no room for it.
 

@@ -15,7 +15,7 @@ from reconcile.errors import ReconcileError
 from ..arguments import Turn
 from ..context import find_roots, open_session, settings_of, with_layout
 from ..output.errors import FAILURES, ExitCode, first_code, report_failure
-from ..output.text import Style, heading, show
+from ..output.text import Style, heading, show, show_nothing_to_do
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -45,12 +45,13 @@ def run_in_turn(
     *,
     prints_sides: bool = True,
     searches: bool = False,
+    gathers: bool = False,
 ) -> int:
     """Run a command for each format, and return the exit code: that of `first_code`.
 
     An error in one format is printed, and the others are done all the same. A no at a question ends the command.
     ``prints_sides``: the command prints the two sides itself. ``searches``: a format without a result counts only if
-    none has one.
+    none has one. ``gathers``: it is a plain run; one line tells that there is nothing to do in all.
 
     Raises:
         click.UsageError: no format takes these options.
@@ -60,7 +61,8 @@ def run_in_turn(
         for name in formats:
             turn = Turn(options, name)
             is_first = all(end.misuse is not None for end in ended)
-            _begin(turn, is_first=is_first, prints_sides=prints_sides)
+            turn.gathers, turn.is_following = gathers, gathers and any(end.turn.has_reported for end in ended)
+            _begin(turn, is_first=is_first or gathers, prints_sides=prints_sides)
             ended.append(_end_of(turn, run))
             if turn.is_cancelled or ended[-1].code == ExitCode.INTERRUPTED:
                 break
@@ -69,6 +71,9 @@ def run_in_turn(
             from ..output.documents import print_documents  # here: a run with nothing to do prints text
 
             print_documents([end.turn for end in ended])
+    counts = [end.turn.counts for end in ended if end.turn.has_nothing_to_do]
+    if counts and not (options.json or options.quiet or any(end.turn.has_reported for end in ended)):
+        show_nothing_to_do(counts, options.color)
     misused = [end.misuse for end in ended if end.misuse is not None]
     if len(misused) == len(ended):
         raise misused[0]

@@ -44,8 +44,11 @@ def run_shared(options: Options, code: int) -> int:
     if options.json or options.out is not None or options.only or options.below:
         return code
     folder, home = options.in_format(SHARED), options.in_format(FORMAT)
+    for each in (folder, home):
+        each.gathers, each.is_following, each.has_reported = True, options.has_reported, False
     before = _state_of(folder)
     codes = [code, _plain(folder)]
+    home.is_following |= folder.has_reported
     if not options.is_dry:
         if _state_of(folder) != before:  # it may have written to the store
             codes.append(_plain(home))

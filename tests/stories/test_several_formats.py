@@ -103,7 +103,19 @@ def test_a_run_does_both_each_below_its_own_sides(fresh: Both) -> None:
     assert [head.endswith(".jp (nested)") for head in heads] == [True, False]
     assert fresh.in_sync()
     again = fresh.reconcile().stdout
-    assert again.count("Nothing to do.") == 2
+    assert again == "Nothing to do. 3 conversations: 3 up to date; 5 records: 5 up to date.\n"
+    assert fresh.reconcile("--dry-run").stdout == again
+
+
+def test_a_format_with_nothing_to_do_prints_nothing_beside_one_that_has(fresh: Both) -> None:
+    fresh.reconcile()
+    fresh.change()
+    assert fresh.reconcile().stdout.count("\nstore ") == 2
+    fresh.say()
+    text = fresh.reconcile().stdout
+    assert text.startswith("workspace ~/.claude/projects/")
+    assert "Nothing to do" not in text
+    assert text.count("\nstore ") == 1
 
 
 def test_a_project_without_sessions_prints_the_same_as_before(fresh: Both) -> None:
@@ -215,6 +227,8 @@ def test_a_project_of_leslie_with_sessions(tmp_path: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("words", [("status",), ("doctor",), ("--dry-run",), ("ls",), ("log",), ("vault",)])
 def test_what_is_about_everything_is_about_both(both: Both, words: tuple[str, ...]) -> None:
+    if words == ("--dry-run",):
+        both.change()
     text = both.reconcile(*words).stdout
     for name in ("jp", "claude-code"):
         own = both.of(name, *words).stdout
@@ -272,11 +286,11 @@ def test_the_sessions_of_a_renamed_project_come_along(fresh: Both, tmp_path: Pat
     new = tmp_path / "renamed"
     fresh.project.rename(new)
     renamed = Both(World(new, run), Sides(new, run), run)
-    assert renamed.reconcile().stdout.count("\nstore ") == 1, "a run doesn't wait for git to find the store"
+    assert "record" not in renamed.reconcile().stdout, "a run doesn't wait for git to find the store"
     result = renamed.reconcile("recover", "--yes")
     assert "moved " in result.stderr
     assert carried(renamed.claude.live) == before
-    assert renamed.reconcile().stdout.count("Nothing to do.") == 2
+    assert renamed.reconcile().stdout == "Nothing to do. 3 conversations: 3 up to date; 5 records: 5 up to date.\n"
 
 
 def test_a_checkout_is_forgotten_by_each_that_knows_it(both: Both, tmp_path: Path) -> None:
@@ -459,4 +473,4 @@ def test_a_killed_watcher_leaves_nothing_that_a_run_does_not_finish(both: Both) 
         watcher.process.wait()
     both.reconcile()
     assert both.in_sync()
-    assert both.reconcile().stdout.count("Nothing to do.") == 2
+    assert both.reconcile().stdout == "Nothing to do. 3 conversations: 3 up to date; 5 records: 5 up to date.\n"
