@@ -19,7 +19,7 @@ from .output.html.page_file import STDOUT, refuse_place, write_page
 from .output.html.tree_page import tree_page
 from .output.interaction import print_message
 from .output.screen import show_paged, wrap
-from .output.text import Style, clean, size
+from .output.text import Style, short_path, size
 from .run import opened, selected, top_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _report(options: Options, path: str, view: TreeView, roots: Roots, written: 
         print_message(options, f"the page holds {holds}; whoever has it can read them")
         return
     lines = [
-        f"{clean(path)}: {holds}{f' ({size(written)})' if written >= LARGE else ''}.",
+        f"{short_path(path)}: {holds}{f' ({size(written)})' if written >= LARGE else ''}.",
         "Only you can read the file; whoever you send it to can read everything in it.",
     ]
     project, place = os.path.realpath(roots.project), os.path.realpath(path)

@@ -15,7 +15,7 @@ from ..output.documents import print_document
 from ..output.interaction import waiting_callback
 from ..output.screen import show_paged, wrap
 from ..output.tables import Column, natural_width, table
-from ..output.text import Style, clean, format_time, short_path, show
+from ..output.text import Style, format_time, short_path, show
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
@@ -55,7 +55,7 @@ def checkouts(context: click.Context, forget: str | None) -> None:
             known = _named(session, forget)
             _show(options, session, known)
         if forget is not None and not options.json:
-            click.echo(f"would forget {_counted(known)} of {clean(forget)}")
+            click.echo(f"would forget {_counted(known)} of {short_path(forget)}")
         return
     with (
         open_session(roots, settings, readonly=False) as session,
@@ -68,7 +68,7 @@ def checkouts(context: click.Context, forget: str | None) -> None:
         for checkout in chosen:
             session.state.forget_checkout(checkout.id)
         if not options.json:
-            click.echo(f"forgotten: {_counted(chosen)} of {clean(forget)}")
+            click.echo(f"forgotten: {_counted(chosen)} of {short_path(forget)}")
             for conversation, verb in sorted(waiting):
                 click.echo(f"dropped: `reconcile {verb.value} {conversation}`, which waited there")
 

@@ -30,7 +30,7 @@ from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
 from ..output.screen import fit, show_paged
-from ..output.text import Style, clean, short_path, show
+from ..output.text import Style, clean, message_text, short_path, show
 from ..run import opened, run
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _lines(findings: tuple[Finding, ...], options: Options, style: Style, nothin
         yield style(f"{ailment} ({_severity_counts([ailment.severity] * len(same_kind))})", color, bold=True)
         yield style(f"  {ailment.matters}", dim=True)
         for finding in same_kind if verbose else same_kind[:SHOWN]:
-            yield f"  {clean(finding.place)}: {clean(finding.found)}"
+            yield f"  {message_text(finding.place)}: {message_text(finding.found)}"
             for command in finding.mend:
                 yield style(f"    {clean(with_sides(command, options.sides))}", dim=True)
         if len(same_kind) > SHOWN and not verbose:
@@ -268,7 +268,7 @@ def _check_lines(findings: tuple[CheckFinding, ...], style: Style, shown: int | 
         for mend, subgroup in groupby(same_kind[:shown], key=lambda finding: finding.mend):
             same_repair = list(subgroup)
             for finding in same_repair:
-                yield f"  {finding.severity}: {clean(finding.place)}: {clean(finding.found)}"
+                yield f"  {finding.severity}: {message_text(finding.place)}: {message_text(finding.found)}"
             for line in mend:
                 yield style(f"    {clean(line)}", dim=True)
             for finding in same_repair:

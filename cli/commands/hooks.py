@@ -18,9 +18,13 @@ from ..hook import run_hook
 from ..options import options_of
 from ..output.documents import print_document
 from ..output.tables import Column, table
-from ..output.text import Style, clean, short_path, show
+from ..output.text import Style, short_path, show
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconcile.fs.git_hooks import Part
+
     from ..arguments import Options
 
 
@@ -32,7 +36,7 @@ _OPTIONAL = ("attributes", "merge driver")
     "hooks",
     cls=Command,
     several=Several.OWN,
-    accepts=("json",),
+    accepts=("dry_run", "json"),
     examples=(
         ("reconcile hooks install", "Install the hooks in this repository."),
         ("reconcile hooks install --merge-driver", "Let git merge conversations by reconcile's rules, too."),
@@ -66,6 +70,9 @@ def hooks(context: click.Context, action: str, words: tuple[str, ...], merge_dri
     if words:
         raise click.UsageError(f"unexpected argument: {words[0]}")
     repository = _repository(options)
+    if options.is_dry and action != "status":
+        _report_dry(options, repository, is_install=action == "install", merge_driver=merge_driver)
+        return
     if action == "install":
         repository.install(merge_driver=merge_driver)
     elif action == "remove":
@@ -88,20 +95,41 @@ def _program() -> str | None:
     return None if found is None else os.path.dirname(os.path.abspath(found))
 
 
+def _report_dry(options: Options, repository: Repository, *, is_install: bool, merge_driver: bool) -> None:
+    """Print the parts that would be installed or removed, each with its file."""
+    usual, done = (State.INSTALLED, "to install") if is_install else (State.ABSENT, "to remove")
+    parts = [part for part in repository.parts() if part.state is not usual]
+    if is_install and not merge_driver:
+        parts = [part for part in parts if part.name not in _OPTIONAL]
+    if options.json:
+        _print_parts(options, parts, dry_run=True)
+    elif parts:
+        _show_table(options, parts, done)
+    else:
+        show([f"Nothing to do: everything is {usual}."])
+
+
+def _print_parts(options: Options, parts: Iterable[Part], *, dry_run: bool) -> None:
+    listed = [{"name": part.name, "state": part.state.value, "path": part.path, "note": part.note} for part in parts]
+    print_document(options, {"format": "reconcile.hooks/1", "dry_run": dry_run, "parts": listed})
+
+
+def _show_table(options: Options, parts: Iterable[Part], state: str = "") -> None:
+    """Print a table of the parts. ``state``: it is printed in the place of theirs."""
+    cells = [
+        (part.name, (state or part.state.value) + (f", {part.note}" if part.note else ""), short_path(part.path))
+        for part in parts
+    ]
+    columns = (Column("Part"), Column("State"), Column("File", shrinks=True))
+    show(table(columns, cells, Style.choose(options.color)))
+
+
 def _report(options: Options, repository: Repository) -> None:
     parts = list(repository.parts())
     if options.json:
-        listed = [
-            {"name": part.name, "state": part.state.value, "path": part.path, "note": part.note} for part in parts
-        ]
-        print_document(options, {"format": "reconcile.hooks/1", "parts": listed})
+        _print_parts(options, parts, dry_run=False)
         return
-    style = Style.choose(options.color)
-    cells = [
-        (part.name, part.state.value + (f", {part.note}" if part.note else ""), clean(short_path(part.path)))
-        for part in parts
-    ]
-    show(table((Column("Part"), Column("State"), Column("File", shrinks=True)), cells, style))
+    _show_table(options, parts)
     absent = [part.name for part in parts if part.state is State.ABSENT]
     if len(absent) < len(parts) and any(name in _OPTIONAL for name in absent):
         show(["", "Optional: reconcile hooks install --merge-driver"])

@@ -20,15 +20,15 @@ from ..context import find_roots, open_session, settings_of
 from ..options import RUNS, options_of
 from ..output.documents import print_document
 from ..output.screen import show_paged, wrap
-from ..output.text import Style, clean, format_time, pad, show, size, width
-from ..output.words import PLACES, VERB_COLUMNS, is_rename, phrase_of, reason_words, summed, verb_of
+from ..output.text import Style, clean, format_time, pad, short_path, show, size, width
+from ..output.words import PLACES, VERB_COLUMNS, intent_words, is_rename, phrase_of, reason_words, summed, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from reconcile.engine.session import Session
     from reconcile.state.database import Checkout
-    from reconcile.state.journal import Run, Step
+    from reconcile.state.journal import IntentChange, Run, Step
     from reconcile.state.vault import Version
 
 NEWEST = 20
@@ -93,7 +93,7 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         notes = undone_by or ([f"redone by {max(redone_by)}"] if redone_by and not times else [])
         notes += [f"redid {origin}" if not times % 2 else f"undid {run.undoes}"] if times else []
         if run.checkout != session.checkout:
-            where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
+            where = "a forgotten checkout" if run.checkout is None else short_path(projects.get(run.checkout, "?"))
             notes.append(f"in {where}")
         tail = f"  ({'; '.join(notes)})" if notes else ""
         start, command = f"{pad(run.id, columns)}  ", clean(run.command) + tail
@@ -167,8 +167,8 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
         color = {"done": None, "failed": "red"}.get(step.state.value, "yellow")
         yield from _step_lines(step, style, color, is_public=session.roots.is_in_project)
     for change in session.state.journal.intent_changes(run.id):
-        before, after = (intent.kind.value if intent else "none" for intent in (change.before, change.after))
-        yield from wrap(f"{clean(change.conversation)}: intent {before} -> {after}", columns, "  ", "    ")
+        text = _intent_text(change, is_public=session.roots.is_in_project)
+        yield from wrap(f"{clean(change.conversation)}: {text}", columns, "  ", "    ")
     versions = session.state.versions.of_run(run.id)
     if versions:
         yield ""
@@ -177,6 +177,16 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
         yield from wrap(
             f"{version.digest[:16]}  {size(version.size):>9}  {clean(_name(version))}", columns, "  ", "      "
         )
+
+
+def _intent_text(change: IntentChange, *, is_public: bool) -> str:
+    """Return a change of an intent in the words of docs/concepts.md; without one, nothing was decided."""
+    before, after = (
+        intent and intent_words(intent.kind.value, is_public=is_public) for intent in (change.before, change.after)
+    )
+    if before and after:
+        return f"{before} -> {after}"
+    return after or f"no longer {before}"
 
 
 def _step_lines(step: Step, style: Style, color: str | None, *, is_public: bool) -> Iterator[str]:

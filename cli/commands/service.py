@@ -36,7 +36,7 @@ _AT = 11
     "service",
     cls=Command,
     several=Several.OWN,
-    accepts=("json",),
+    accepts=("dry_run", "json"),
     examples=(
         ("reconcile service install", "Keep every project of yours from now on."),
         ("reconcile service status", "Show whether it runs, and what it keeps."),
@@ -55,12 +55,33 @@ def service(context: click.Context, action: str) -> None:
     """
     options = options_of(context)
     manager = manager_of(sys.platform, os.environ)
+    if options.is_dry and action != "status":
+        _report_dry(options, manager, is_install=action == "install")
+        return
     if action == "install":
         manager.install(Service(_program(), variables_of(os.environ, _search_path())))
     was_there = manager.read() is not None
     if action == "remove":
         manager.remove()
     _report(options, manager, removed=action == "remove" and was_there)
+
+
+def _report_dry(options: Options, manager: Manager, *, is_install: bool) -> None:
+    """Print what would be written and started, or stopped and removed."""
+    there, file = manager.read(), short_path(manager.file)
+    if is_install:
+        new = Service(_program(), variables_of(os.environ, _search_path()))
+        verb = "write" if there is None else "leave" if there == new else "replace"
+        text = f"would {verb} {file}, and start {short_path(new.program)} watch --all with {manager.name}"
+    elif there is None:
+        text = "nothing to do: the service is not installed"
+    else:
+        text = f"would stop the service, and remove {file}"
+    if options.json:
+        document = {"format": "reconcile.service/1", "dry_run": True, "file": manager.file, "would": text}
+        print_document(options, document)
+    else:
+        show(wrap(text, Style.choose(options.color).columns))
 
 
 def _program() -> str:

@@ -30,7 +30,7 @@ from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
 from ..output.summary import verb
-from ..output.text import Style, clean, pad, short_path, shorten, visible, width
+from ..output.text import Style, clean, message_text, pad, short_path, shorten, visible, width
 from ..output.words import VERB_COLUMNS, reason_words
 from ..run import announce_new_store, begun, open_engine
 from ..scope.projects import home_request, options_for, refuse_beside
@@ -376,7 +376,7 @@ class _TextLines:
     def _wrapped(self, message: str) -> str:
         """Return a message as lines that fit the terminal behind the time."""
         columns = self._style.columns
-        return f"\n{' ' * _AT}".join(wrap(clean(message), None if columns is None else columns - _AT))
+        return f"\n{' ' * _AT}".join(wrap(message_text(message), None if columns is None else columns - _AT))
 
     def _of_action(self, event: WatchEvent, action: Action) -> str:
         colored = self._style(pad(verb(action), VERB_COLUMNS), _COLORS[event.kind])

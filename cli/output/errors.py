@@ -64,11 +64,11 @@ def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "
         of = {"of": label.removeprefix(_OF)} if label.startswith(_OF) else {}
         lines = [json.dumps({"format": "reconcile.error/1", **of, "error": message, "hint": hint})]
     else:
-        from .text import terminal_columns, visible
+        from .text import message_text, terminal_columns
 
         lines = [
-            f"{label}: {visible(message)}" if label else visible(message),
-            *(f"hint: {visible(line.strip())}" for line in (hint or "").splitlines()),
+            f"{label}: {message_text(message)}" if label else message_text(message),
+            *(f"hint: {message_text(line.strip())}" for line in (hint or "").splitlines()),
         ]
         if sys.stderr.isatty() and any(len(line) > 60 for line in lines):
             from .screen import wrap

@@ -21,7 +21,7 @@ from reconcile.signals import Interrupt
 
 from .errors import ExitCode, nothing_else
 from .screen import wrap
-from .text import clean, short_path, shorten, terminal_columns, visible
+from .text import clean, message_text, short_path, shorten, terminal_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -193,7 +193,7 @@ def named(subject: Item | Conflict) -> str:
 
 def wrapped_question(text: str) -> str:
     """Return the text of a question as lines that fit the terminal, with room for the choices."""
-    return "\n".join(wrap(visible(text), terminal_columns() - len(" [y/N]: y") - 2))
+    return "\n".join(wrap(message_text(text), terminal_columns() - len(" [y/N]: y") - 2))
 
 
 def _takes(item: Item) -> list[str]:
@@ -217,7 +217,7 @@ def print_message(options: Options, message: str, *, trouble: bool = False) -> N
 
 def _wrapped(message: str) -> str:
     """Return a message as lines that fit the terminal of standard error, if it has one."""
-    text = visible(message)
+    text = message_text(message)
     return "\n".join(wrap(text, terminal_columns(), "", "  ")) if sys.stderr.isatty() else text
 
 

@@ -29,6 +29,7 @@ from .text import (
     Style,
     clean,
     heading,
+    message_text,
     pad,
     short_path,
     shorten,
@@ -298,7 +299,7 @@ class PlanText:
                 yield from self._heading(item.conversation, item.title, "  ")
             else:
                 yield from (self._style(line, bold=True) for line in wrap(item.reason.words, columns, "  "))
-            yield from wrap(visible(item_text(item)), columns, "    ")
+            yield from wrap(message_text(item_text(item)), columns, "    ")
             if item.reason is Reason.CONFLICT_HELD:
                 yield from self._values(item)
             for command in item.resolve:
@@ -328,7 +329,7 @@ class PlanText:
             yield self._style("notes:", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
             who = f"{clean(note.conversation)}: " if note.conversation else ""
-            yield from wrap(f"{who}{visible(note.message)}", self._style.columns, "  ", "    ")
+            yield from wrap(f"{who}{message_text(note.message)}", self._style.columns, "  ", "    ")
         if len(notes) > SHOWN and not self._verbose:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
         if notes:

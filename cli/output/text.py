@@ -20,8 +20,10 @@ MAX_COLUMNS = 200
 """Columns of texts that are shown in full unless they are absurdly long."""
 MAX_INDENT = 16
 """Levels of a tree that are shown by indentation."""
-_SHORTEST_SECRET = 16
-"""Characters of the shortest secret that is recognized without an assignment before it."""
+_SHORTEST_KEY = 20
+"""Characters of the shortest word that is recognized as a secret without a name before it."""
+_SHORTEST_VALUE = 8
+"""Characters of the shortest secret behind a name."""
 DEFAULT_COLUMNS = 80
 """The width of a terminal that doesn't tell."""
 
@@ -38,16 +40,44 @@ def visible(text: str) -> str:
     return clean(masked(text))
 
 
+def message_text(text: str) -> str:
+    """Return a message for the screen: as `visible`, with ``~`` for the home directory in its paths.
+
+    Not behind a quote: a shell expands no ``~`` there, and commands are copied from messages.
+    """
+    home = os.path.expanduser("~")
+    if len(home) > 1 and home in text:
+        import re  # here: most messages name no path
+
+        text = re.sub(rf"(?<![^\s(]){re.escape(home)}(?![^/\s:;,)])", "~", text)
+    return visible(text)
+
+
 def masked(text: str) -> str:
     """Return a text of one line with each secret in it masked: the screen may be shared, or copied into a report.
 
-    The check is loaded only for a text that can have a secret: an assignment, a URL, or a long word.
+    The check is loaded only for a text that can have a secret.
     """
-    if "=" not in text and ":" not in text and all(len(word) < _SHORTEST_SECRET for word in text.split()):
+    if not _may_have_secret(text):
         return text
     from reconcile.secrets.detection import with_masked_secrets
 
     return with_masked_secrets(text)
+
+
+def _may_have_secret(text: str) -> bool:
+    """Tell whether a text can have a secret: a listing may have thousands of titles.
+
+    The rules (`reconcile.secrets.rules`) find three kinds: a long word, a word with a digit behind a name, and the
+    password of a URL, which has an ``@``.
+    """
+    words = text.split()
+    longest = max(map(len, words), default=0)
+    if longest >= _SHORTEST_KEY or "PRIVATE KEY" in text:
+        return True
+    if longest < _SHORTEST_VALUE or not (":" in text or "=" in text or "," in text):
+        return False
+    return "@" in text or any(len(word) >= _SHORTEST_VALUE and any(map(str.isdigit, word)) for word in words)
 
 
 def clean(text: str) -> str:

@@ -44,10 +44,20 @@ def test_a_title_with_a_secret_is_masked(kind: str) -> None:
     """Also where only the first look, which loads nothing, could have missed it."""
     chance = random.Random(kind)
     for _ in range(20):
-        secret = KINDS[kind](chance).splitlines()[0]
-        text = f"try {secret} here"
+        secret = KINDS[kind](chance)
+        for text in (f"try {secret} here", secret.replace("\n", " "), f"a: {secret}, (b)", f'x="{secret}"'):
+            assert style.masked(text) == with_masked_secrets(text)
+            assert style.visible(text) == style.clean(style.masked(text))
+
+
+@given(
+    st.sampled_from(("password", "api_key", "TOKEN", "Authorization", "x-api-key", "db_pass", "PRIVATE KEY-----")),
+    st.sampled_from(("=", ": ", ", ", " => ", ":", "\" = '")),
+    st.text("abcXYZ0189_-+/.@:", min_size=0, max_size=30),
+)
+def test_the_first_look_misses_no_secret(name: str, between: str, value: str) -> None:
+    for text in (f"{name}{between}{value}", f"x {name}{between}{value} y", f"db://me:{value}@host/{name}"):
         assert style.masked(text) == with_masked_secrets(text)
-        assert style.visible(text) == style.clean(style.masked(text))
 
 
 def test_the_check_for_secrets_is_loaded_for_a_suspicious_title_only() -> None:
@@ -179,3 +189,20 @@ def test_what_lies_deep_says_how_deep_and_is_no_further_to_the_right() -> None:
     assert [style.indented(depth, "x") for depth in (0, 1, 16)] == ["x", "  x", " " * 32 + "x"]
     assert style.indented(17, "x") == " " * 32 + "17: x"
     assert style.indented(4999, "x") == " " * 32 + "4999: x"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("in /home/me/a b, run: cd /home/me/x", "in ~/a b, run: cd ~/x"),
+        ("/home/me: is it", "~: is it"),
+        ("(in /home/me)", "(in ~)"),
+        ("cd '/home/me/a b'", "cd '/home/me/a b'"),
+        ("--store=/home/me/x", "--store=/home/me/x"),
+        ("/home/meeting/x and /x/home/me/y", "/home/meeting/x and /x/home/me/y"),
+    ],
+)
+def test_a_path_in_a_message(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell expands the sign at the beginning of a word only: commands are copied from messages."""
+    monkeypatch.setenv("HOME", "/home/me")
+    assert style.message_text(text) == shown

@@ -62,6 +62,20 @@ def test_removal_leaves_the_repository_byte_for_byte(story: World) -> None:
     hooks(story, "remove")
 
 
+def test_a_dry_run_names_the_files_and_writes_none(story: World) -> None:
+    before = tree(story.project)
+    assert hooks(story, "install", "--dry-run").count("to install") == 4
+    assert hooks(story, "install", "--dry-run", "--merge-driver").count("to install") == 6
+    assert "Nothing to do" in hooks(story, "remove", "--dry-run")
+    assert tree(story.project) == before
+    hooks(story, "install")
+    installed = tree(story.project)
+    assert "Nothing to do" in hooks(story, "install", "--dry-run")
+    document = json.loads(hooks(story, "remove", "--dry-run", "--json"))
+    assert (document["dry_run"], [part["name"] for part in document["parts"]]) == (True, list(NAMES))
+    assert tree(story.project) == installed
+
+
 USERS = {
     "pre-commit": "#!/bin/sh\necho mine >> ran\n",
     "post-checkout": "#!/usr/bin/env bash\necho mine >> ran\nexit 0",

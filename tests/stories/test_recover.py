@@ -240,6 +240,8 @@ def test_status_names_recover_as_long_as_something_was_removed_here(known: World
     known.reconcile()
     shutil.rmtree(new)
     known.reconcile()
+    removal = json.loads(known.reconcile("log", "--json").stdout)["runs"][0]["id"]
+    assert "jp-c17780500000: removed here\n" in known.reconcile("log", removal).stdout
     for args in ((), ("-v",)):
         status = known.reconcile("status", *args).stdout
         assert "removed here" in status

@@ -236,6 +236,19 @@ def test_removing_it_leaves_everything_as_before(machine: Machine) -> None:
     assert machine.status()["is_running"] is False
 
 
+def test_a_dry_run_names_the_file_and_calls_nothing(machine: Machine) -> None:
+    told = machine.service("install", "--dry-run").output
+    assert "would write ~/config/systemd/user/reconcile.service, and start " in told
+    assert "not installed" in machine.service("remove", "--dry-run").output
+    assert machine.calls() == []
+    machine.service("install")
+    machine.calls()
+    assert "would leave" in machine.service("install", "--dry-run").output
+    assert "would stop the service" in machine.service("remove", "--dry-run").output
+    assert json.loads(machine.service("remove", "-n", "--json").output)["dry_run"] is True
+    assert machine.calls() == []
+
+
 def test_other_units_stay_when_it_is_removed(machine: Machine) -> None:
     other = machine.unit.with_name("mine.service")
     other.parent.mkdir(parents=True)
