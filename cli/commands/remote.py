@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from reconcile.remote.known import Half
 from reconcile.remote.place import chosen
-from reconcile.remote.sync import Half
 
 from ..command import Command
 from ..misuse import Misuse

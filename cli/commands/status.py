@@ -195,11 +195,11 @@ def _remote_lines(engine: Engine) -> Iterator[str]:
     state = engine.session.directory
     if not os.path.isdir(os.path.join(state, REMOTES)):
         return
-    from reconcile.remote.place import remotes, store_name  # here: most stores have no remote
-    from reconcile.remote.sync import count_to_send, known_of
+    from reconcile.remote.known import count_to_send  # here: most stores have no remote
+    from reconcile.remote.place import remotes, store_name
 
     for place in remotes(state, store_name(engine.session.roots)):
-        contact = known_of(engine.session.state, place.name).contact_ns
+        contact = place.contact_ns
         count = count_to_send(engine.session, engine.known.sides[Side.STORE].copies(), place)
         last = f"last contact {format_time(contact)}" if contact else "never synced"
         yield from ("", f"remote {place.name}: {count} to send, {last}")

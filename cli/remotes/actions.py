@@ -13,8 +13,8 @@ from reconcile.fs.git_state import checkout_top
 from reconcile.fs.locks import run_lock
 from reconcile.fs.private_files import make_private_directory
 from reconcile.remote.engine import RemoteError
+from reconcile.remote.known import known_of
 from reconcile.remote.place import checked_url, forget, new_place, record, remotes, store_name
-from reconcile.remote.sync import known_of
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
 from reconcile.state.directory import state_directory
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile.adapters.roots import Roots
+    from reconcile.remote.known import Known
     from reconcile.remote.place import RemotePlace
-    from reconcile.remote.sync import Known
 
     from ..arguments import Options
 
@@ -147,7 +147,7 @@ def list_remotes(options: Options, shared: Shared) -> None:
                 "ref": place.ref,
                 "encrypted": _is_encrypted(place, known),
                 "commit": known.commit,
-                "contact_ns": known.contact_ns,
+                "contact_ns": place.contact_ns,
             }
             for place, known in found
         ]
@@ -157,7 +157,7 @@ def list_remotes(options: Options, shared: Shared) -> None:
         print_message(options, "no remote is known for this store: reconcile remote add URL")
         return
     cells = [
-        (place.name, clean(place.url), "yes" if _is_encrypted(place, known) else "no", _contact(known))
+        (place.name, clean(place.url), "yes" if _is_encrypted(place, known) else "no", _contact(place))
         for place, known in found
     ]
     columns = (Column("Remote"), Column("Address", shrinks=True), Column("Encrypted"), Column("Last contact"))
@@ -168,5 +168,5 @@ def _is_encrypted(place: RemotePlace, known: Known) -> bool:
     return place.encrypt or known.key is not None
 
 
-def _contact(known: Known) -> str:
-    return format_time(known.contact_ns) if known.contact_ns else "never"
+def _contact(place: RemotePlace) -> str:
+    return format_time(place.contact_ns) if place.contact_ns else "never"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from reconcile.formats import get_format
 from reconcile.fs.locks import run_lock
+from reconcile.remote.known import known_of
 from reconcile.remote.rekey import EncryptedRemote
 from reconcile.remote.sealing import checked_recipient
-from reconcile.remote.sync import known_of
 from reconcile.state.database import State
 
 from ..misuse import Misuse

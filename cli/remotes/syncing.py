@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from reconcile.fs.locks import run_lock
 from reconcile.model.names import CHILDREN
+from reconcile.remote.known import Lock
 from reconcile.remote.place import chosen
-from reconcile.remote.sync import Lock, Sync, open_session
+from reconcile.remote.sync import Sync, open_session
 
 from ..context import policy_of, settings_of
 from ..misuse import Misuse
@@ -23,8 +24,8 @@ from .actions import add, shared_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reconcile.remote.known import Half, Report
     from reconcile.remote.place import RemotePlace
-    from reconcile.remote.sync import Half, Report
 
     from ..arguments import Options
     from .actions import Shared
@@ -54,7 +55,9 @@ def run_sync(options: Options, command: str, url: str | None, half: Half) -> int
         stack.callback(session.close)
         policy = policy_of(options, settings, {"only": _ids(options, session.format.parse_id), "below": frozenset()})
         lock = Lock(command, settings.lock_timeout, waiting_callback(options))
-        report = Sync(session, place.name, place.engine, shared.store, policy, lock, place.keys, half).run()
+        report = Sync(session, place, place.engine, policy, lock, half).run()
+        if not options.is_dry:
+            place.note_contact()
         for message in session.messages:
             print_message(options, message)
     _report(options, place, report)

@@ -9,8 +9,12 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from reconcile.fs.files import fingerprint_of
 from reconcile.fs.hashing import digest, digest_file
+from reconcile.fs.paths import directory_identity
 from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
+from reconcile.index.rows import Index
+from reconcile.model.snapshot import joined
 from reconcile.remote.tree import paths_of, slots_of
 
 if TYPE_CHECKING:
@@ -27,15 +31,16 @@ _AHEAD_NS = 300 * 10**9
 """A time that is later than this from now is that of a wrong clock, and counts as now."""
 
 
-def make_equal(side: str, tree: Tree, engine: RemoteEngine, fmt: Format, now_ns: int) -> dict[str, str]:
+def make_equal(side: str, tree: Tree, engine: RemoteEngine, fmt: Format, now_ns: int, known: Index) -> dict[str, str]:
     """Make a directory equal to the remote's tree, each file with the time of its record.
 
-    Return the conversations that the remote has damaged, by key, each with the reason. They are not in the directory.
+    ``known`` has what the last scan has read of the files. Return the conversations that the remote has damaged, by
+    key, each with the reason. They are not in the directory.
     """
     refused = dict[str, str]()
     make_private_directory(side)
     wanted = paths_of(tree.records.values())
-    there = _digests(side)
+    there = _digests(side, known if known.identity == directory_identity(side) else Index())
     for path in there.keys() - wanted.keys():
         os.unlink(os.path.join(side, path))
     missing = [path for path, (record, name) in wanted.items() if there.get(path) != record.files[name].digest]
@@ -66,20 +71,32 @@ def read_file(side: str, path: str) -> bytes:
         return file.read()
 
 
-def _digests(side: str) -> dict[str, Digest]:
-    """Return the digest of every file: a status tells too little of a cache that a kill may have left half done."""
-    found = {}
-    for directory, names, files in os.walk(side):
-        for name in [name for name in names if os.path.islink(os.path.join(directory, name))]:
-            os.unlink(os.path.join(directory, name))
-        for name in files:
-            path = os.path.join(directory, name)
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-            try:
-                found[os.path.relpath(path, side)] = digest_file(fd)
-            finally:
-                os.close(fd)
+def _digests(side: str, known: Index) -> dict[str, Digest]:
+    """Return the digest of every file, read unless its status is the one that a scan has seen. Links are removed."""
+    seen = {joined(path, name): file for path, row in known.rows.items() for name, file in row.files().items()}
+    found, above = dict[str, str](), [""]
+    while above:
+        at = above.pop()
+        with os.scandir(os.path.join(side, at)) as entries:
+            for entry in entries:
+                path = joined(at, entry.name) if at else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    above.append(path)
+                elif entry.is_symlink():
+                    os.unlink(entry.path)
+                else:
+                    status, digest_there = seen.get(path, (None, ""))
+                    is_seen = status == fingerprint_of(entry.stat(follow_symlinks=False))
+                    found[path] = digest_there if is_seen else _read_digest(entry.path)
     return found
+
+
+def _read_digest(path: str) -> Digest:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        return digest_file(fd)
+    finally:
+        os.close(fd)
 
 
 def _write(path: str, content: bytes) -> None:

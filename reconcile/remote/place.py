@@ -21,7 +21,8 @@ from reconcile.state.directory import REMOTES
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
 
-_FILE = "remote.json"
+_FILE, _CONTACT = "remote.json", "contact"
+_REFS = "refs/reconcile/"
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,39}")
 _TRANSPORT = re.compile(r"[0-9A-Za-z+.-]+::")
 _WEB = re.compile(r"(?P<scheme>https?://)(?:[^/@]*@)?(?P<rest>.*)", re.DOTALL)
@@ -46,6 +47,28 @@ class RemotePlace(NamedTuple):
     def tree(self) -> str:
         """The directory with the files of the remote, as the workspace of a run: a cache, too."""
         return os.path.join(self.directory, "tree")
+
+    @property
+    def store(self) -> str:
+        """The name of the store on every machine."""
+        return self.ref.removeprefix(_REFS)
+
+    @property
+    def cache(self) -> str:
+        """The file with the tree that was read last: a cache."""
+        return os.path.join(self.directory, "tree-cache")
+
+    @property
+    def contact_ns(self) -> int:
+        """The time of the last sync; 0: there was none."""
+        try:
+            return os.stat(os.path.join(self.directory, _CONTACT)).st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def note_contact(self) -> None:
+        """Note that a sync has ended. A write to the state would make the next sync look at everything."""
+        replace_private_file(os.path.join(self.directory, _CONTACT))
 
     @property
     def engine(self) -> GitEngine:
@@ -88,7 +111,7 @@ def remotes(state: str, store: str) -> list[RemotePlace]:
             with open(os.path.join(directory, _FILE), encoding="utf-8") as file:
                 known = json.load(file)
             encrypt = known.get("encrypt", False)
-            found.append(RemotePlace(name, known["url"], f"refs/reconcile/{store}", directory, encrypt))
+            found.append(RemotePlace(name, known["url"], f"{_REFS}{store}", directory, encrypt))
     return found
 
 
@@ -122,7 +145,7 @@ def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bo
         raise RemoteError(f"{name!r} can't be the name of a remote", "use letters, digits, - and _")
     if name in _names(known):
         raise RemoteError(f"a remote is called {name} already", "choose another one: --name NAME")
-    return RemotePlace(name, url, f"refs/reconcile/{store}", os.path.join(state, REMOTES, name), encrypt)
+    return RemotePlace(name, url, f"{_REFS}{store}", os.path.join(state, REMOTES, name), encrypt)
 
 
 def _names(known: list[RemotePlace]) -> set[str]:

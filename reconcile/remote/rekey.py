@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from reconcile.model.format import Format
     from reconcile.remote.engine import RemoteEngine
+    from reconcile.remote.known import Known
     from reconcile.remote.sealing import Keys
-    from reconcile.remote.sync import Known
     from reconcile.remote.tree import Tree
 
 

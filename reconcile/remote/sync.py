@@ -10,27 +10,29 @@ from __future__ import annotations
 import os
 import random
 import time
-from enum import Enum, auto
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.apply.executor import Result
+from reconcile.apply.executor import Outcome, Result
 from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
+from reconcile.fs.locks import LockedError
+from reconcile.index.file import IndexFile
+from reconcile.index.summary import request_key
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, RemoveRequest
-from reconcile.model.snapshot import Partition, Side, is_archived, joined
+from reconcile.model.snapshot import Partition, Side, joined
 from reconcile.planning.context import NO_CONVERSATION, RefusedError
 from reconcile.planning.filters import without_workspace
-from reconcile.planning.incremental.status import digests_of
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
 from reconcile.remote.files import make_equal, read_file
+from reconcile.remote.known import Entry, Half, Known, Lock, Report, by_conversation, known_of, won, working
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
     FORMAT,
@@ -46,10 +48,11 @@ from reconcile.remote.tree import (
     slots_of,
     tombstone_of,
 )
+from reconcile.remote.tree_cache import load_contents, save_contents
 from reconcile.state.schema import REMOTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Collection
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
@@ -60,92 +63,10 @@ if TYPE_CHECKING:
     from reconcile.remote.engine import RemoteEngine
     from reconcile.remote.place import RemotePlace
     from reconcile.remote.sealing import Keys
-    from reconcile.state.database import State
 
 ATTEMPTS = 5
 """Races that one sync loses before it gives up."""
 _PAUSE_S = 0.2
-_WON, _WORKING = f"{REMOTE}won", f"{REMOTE}working"
-
-
-class Half(Enum):
-    """The part of a sync that is wanted."""
-
-    BOTH = auto()
-    PULL = auto()
-    """Take what is new on the remote, and send nothing."""
-    PUSH = auto()
-    """Send, unless the remote has something new."""
-
-
-class Known(Struct, frozen=True):
-    """The knowledge of this machine about a remote.
-
-    ``commit`` is that of the baseline, ``pending`` one whose push began. ``waiting`` are the conversations that another
-    machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote.
-    """
-
-    commit: str | None = None
-    pending: str | None = None
-    id: str | None = None
-    contact_ns: int = 0
-    waiting: tuple[str, ...] = ()
-    key: str | None = None
-
-
-class Entry(NamedTuple):
-    """A conversation in a report."""
-
-    id: str
-    title: str | None
-
-
-class Report(Struct):
-    """The result of a sync. ``held`` are messages about what needs the user."""
-
-    sent: list[Entry] = field(default_factory=list)
-    taken: list[Entry] = field(default_factory=list)
-    forked: list[Entry] = field(default_factory=list)
-    removed_here: list[Entry] = field(default_factory=list)
-    removed_there: list[Entry] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
-    commit: str | None = None
-    interrupted_push: str | None = None
-    """The end of a push whose answer an earlier sync never got: "arrived" or "not arrived"."""
-
-
-class Lock(NamedTuple):
-    """How a sync waits for the run lock of the store."""
-
-    command: str
-    timeout: float
-    waiting: Callable[[str], None]
-
-
-def known_of(state: State, name: str) -> Known:
-    """Return what the state knows of a remote."""
-    text = state.meta(REMOTE + name)
-    return msgspec.json.decode(text, type=Known) if text else Known()
-
-
-def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) -> int:
-    """Return how many conversations of the store differ from what the last sync left on both sides, or are gone since.
-
-    The session is that of the project's own checkout.
-    """
-    mirror = os.path.realpath(place.mirror)
-    rows = session.state.checkouts(with_remotes=True)
-    row = next((each.id for each in rows if each.project == mirror and each.identity == _WON), None)
-    agreed = {} if row is None else session.state.load(row).agreed
-    stored = _by_conversation(copies)
-    differing = [
-        key
-        for key, (copy, *_) in stored.items()
-        if key not in agreed
-        or digests_of(copy, session.rules) != agreed[key].units
-        or is_archived(agreed[key].place) != copy.archived
-    ]
-    return len(differing) + len(agreed.keys() - stored.keys())
 
 
 def open_session(
@@ -155,7 +76,7 @@ def open_session(
     remote = roots._replace(
         workspace=tree,
         project=place.mirror,
-        workspace_identity=_WON if dry else _WORKING,
+        workspace_identity=(won if dry else working)(place.name),
         folder="",
         workspace_of=None,
     )
@@ -164,23 +85,31 @@ def open_session(
     return session
 
 
+class _End(NamedTuple):
+    """The end of the local part of a sync: the removals that wait, and the last pass."""
+
+    tree: Tree
+    waiting: tuple[str, ...]
+    engine: Engine
+    last: Pass
+    outcome: Outcome | None
+
+
 class Sync:
     """The syncs of one store with one remote. ``policy`` has the user's settings and limits."""
 
     def __init__(
         self,
         session: Session,
-        name: str,
+        place: RemotePlace,
         engine: RemoteEngine,
-        store: str,
         policy: Policy,
         lock: Lock,
-        keys: Keys,
         half: Half = Half.BOTH,
     ) -> None:
         """Prepare; the session is that of `open_session`."""
-        self.session, self.engine, self.name, self.store, self.lock = session, engine, name, store, lock
-        self.keys, self.half = keys, half
+        self.session, self.engine, self.lock, self.half = session, engine, lock, half
+        self.name, self.store, self.keys, self.cache = place.name, place.store, place.keys, place.cache
         self.policy = replace(policy, layout=Layout.FLAT, missing=Missing.REPROJECT)
         self.side = session.site.conversations(Side.WORKSPACE)
 
@@ -206,8 +135,12 @@ class Sync:
         """
         tip = self.engine.tip()
         known = self._with_judged_push(tip, done)
+        if tip is not None and known.commit == tip and self._is_unchanged(known):
+            return done
         start = self._start(tip, known)
-        tree = checked_tree(read_tree(self.engine, start, self.session.format, self.store, self.keys), known, self.keys)
+        cached = load_contents(self.cache)
+        tree = read_tree(self.engine, start, self.session.format, self.store, self.keys, cached=cached)
+        tree = checked_tree(tree, known, self.keys)
         if self.half is Half.PUSH and start != known.commit:
             raise RemoteError("the remote has something new, and a push takes nothing", "reconcile pull")
         before = tree if start is not None and known.commit == start else self._tree_before(known.commit, tree)
@@ -217,10 +150,13 @@ class Sync:
         if self.session.readonly:
             self._plan_and_apply(tree, before, known, report)
             return report
+        if tree.contents.keys() != cached.keys():
+            save_contents(self.cache, tree.contents)
         with self.session.exclusively(self.lock.command, self.lock.timeout, self.lock.waiting):
-            self.session.state.copy_baseline(self._number(_WON), self.session.site.number)
-            tree, world, waiting = self._plan_and_apply(tree, before, known, report)
-            edits, removes = ({}, []) if self.half is Half.PULL else self._edits(tree, before, world, report)
+            self.session.state.copy_baseline(self._number(won(self.name)), self.session.site.number)
+            end = self._plan_and_apply(tree, before, known, report)
+            tree, waiting = end.tree, end.waiting
+            edits, removes = ({}, []) if self.half is Half.PULL else self._edits(before, end, report)
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
             edits[FORMAT] = format_file(self.store, identity, tree.coding)
@@ -228,9 +164,10 @@ class Sync:
         commit = self.engine.write(start, edits, removes) if edits or removes else start
         if commit is None or commit == tip or self.half is Half.PULL:
             is_new = commit is None
-            self._won(Known(commit, None, None if is_new else identity, self.session.now_ns(), waiting, key))
+            self._won(Known(commit, None, None if is_new else identity, waiting, key))
+            self._remember(end, report)
             return report
-        pending = Known(known.commit, commit, known.id, self.session.now_ns(), waiting, known.key)
+        pending = Known(known.commit, commit, known.id, waiting, known.key)
         self._note(pending)
         swap = self.engine.swap(tip, commit)
         if swap is Swap.UNKNOWN:
@@ -242,7 +179,28 @@ class Sync:
             return None
         self._won(replace(pending, commit=commit, pending=None, id=identity, key=key))
         report.commit = commit
+        self._remember(end, report)
         return report
+
+    # The next sync
+
+    def _is_unchanged(self, known: Known) -> bool:
+        """Tell whether the store, the files of the remote and the state are as the last sync has left them."""
+        if known.pending is not None or known.waiting or self.session.readonly:
+            return False
+        key = request_key(self.session.roots, self.policy, self.session.ignore)
+        file = IndexFile(self.session.directory, self.session.roots.workspace_identity)
+        last = file.load_summary(key, self.session.now_ns())
+        if last is None or last.due or any(last.changed()):
+            return False
+        return not (last.answer.held or last.answer.aside or last.answer.notes)
+
+    def _remember(self, end: _End, report: Report) -> None:
+        """Save the index, so that the next sync can tell that there is nothing to do. A pull leaves something."""
+        if end.outcome is not None and not report.held and not end.waiting and self.half is not Half.PULL:
+            with suppress(LockedError), self.session.exclusively(self.lock.command, 0):
+                end.engine.save(end.last, end.outcome)
+        end.engine.close()
 
     # The commits
 
@@ -287,7 +245,7 @@ class Sync:
         if self.session.readonly:
             return
         with self.session.state.transaction():
-            self.session.state.copy_baseline(self.session.site.number, self._number(_WON))
+            self.session.state.copy_baseline(self.session.site.number, self._number(won(self.name)))
             self._note(known)
 
     def _note(self, known: Known) -> None:
@@ -295,14 +253,10 @@ class Sync:
 
     # The run
 
-    def _plan_and_apply(
-        self, tree: Tree, before: Tree, known: Known, report: Report
-    ) -> tuple[Tree, WorldState, tuple[str, ...]]:
-        """Carry out what the store and the remote's tree need of each other.
-
-        Return the tree, both sides afterwards, and the removals that wait.
-        """
-        damaged = make_equal(self.side, tree, self.engine, self.session.format, self.session.now_ns())
+    def _plan_and_apply(self, tree: Tree, before: Tree, known: Known, report: Report) -> _End:
+        """Carry out what the store and the remote's tree need of each other."""
+        rows = self.session.scanner.index(Side.WORKSPACE)
+        damaged = make_equal(self.side, tree, self.engine, self.session.format, self.session.now_ns(), rows)
         if damaged:
             report.held += [f"{key}: {why}; it stays there" for key, why in damaged.items()]
             kept = {key: record for key, record in tree.records.items() if key not in damaged}
@@ -317,11 +271,10 @@ class Sync:
         plan = replace(chosen, intents=(*pass_.plan.intents, *self._private(tree, before, pass_.world.baseline)))
         if plan.intents:
             plan = replace(plan, quiet=False)
-        results = self._apply(engine, replace(pass_, plan=plan))
-        self._describe(plan, results, report)
-        world = self.session.scan() if not self.session.readonly else pass_.world
-        engine.close()
-        return tree, world, tuple(waiting)
+        last = replace(pass_, plan=plan)
+        outcome = self._apply(engine, last)
+        self._describe(plan, outcome, report)
+        return _End(tree, tuple(waiting), engine, last, outcome)
 
     def _without(self, held: Collection[str], engine: Engine) -> Policy:
         """Return the policy without conversations whose removal waits: sent again, they would come back everywhere."""
@@ -330,17 +283,16 @@ class Sync:
         rest = (self.policy.only or engine.known.conversations()) - frozenset(held)
         return replace(self.policy, only=rest or NO_CONVERSATION)
 
-    def _apply(self, engine: Engine, pass_: Pass) -> set[str] | None:
-        """Apply a pass, and return the actions that were not carried out; None for a dry run."""
-        if self.session.readonly:
-            return None
-        outcome = engine.apply(pass_, self.lock.command)
-        return {key for key, result in outcome.results.items() if result.result is not Result.DONE}
+    def _apply(self, engine: Engine, pass_: Pass) -> Outcome | None:
+        """Apply a pass; None for a dry run."""
+        return None if self.session.readonly else engine.apply(pass_, self.lock.command, is_saved=True)
 
-    def _describe(self, plan: Plan, undone: set[str] | None, report: Report) -> None:
+    def _describe(self, plan: Plan, outcome: Outcome | None, report: Report) -> None:
+        results = {} if outcome is None else outcome.results
+        undone = {key for key, result in results.items() if result.result is not Result.DONE}
         taken, forked, sent = dict[str, str | None](), dict[str, str | None](), dict[str, str | None]()
         for action in plan.actions:
-            if undone and action.id in undone:
+            if action.id in undone:
                 report.held.append(f"{action.conversation}: a step was not carried out; run the sync again")
                 continue
             into = forked if action.kind is Kind.FORK else taken if action.target.side is Side.STORE else sent
@@ -364,7 +316,7 @@ class Sync:
 
     def _remove(self, engine: Engine, buried: list[str], report: Report) -> list[str]:
         """Remove from the store what another machine has removed; return those that wait."""
-        only, stored = self.policy.only, _by_conversation(engine.world.store.copies)
+        only, stored = self.policy.only, by_conversation(engine.world.store.copies)
         going = [key for key in buried if not only or key in only]
         if not going:
             return buried
@@ -387,7 +339,7 @@ class Sync:
 
         An older tombstone says nothing: what it names was restored since.
         """
-        stored = _by_conversation(world.store.copies)
+        stored = by_conversation(world.store.copies)
         going = [
             key
             for key, stone in tree.tombstones.items()
@@ -403,17 +355,18 @@ class Sync:
 
     # The commit
 
-    def _edits(self, tree: Tree, before: Tree, world: WorldState, report: Report) -> tuple[dict[str, bytes], list[str]]:
+    def _edits(self, before: Tree, end: _End, report: Report) -> tuple[dict[str, bytes], list[str]]:
         """Return the files of the new commit that differ from a tree, and the paths that go."""
-        edits, removes = dict[str, bytes](), list[str]()
-        stored = _by_conversation(world.store.copies)
+        edits, removes, tree, known = dict[str, bytes](), list[str](), end.tree, end.engine.known
+        baseline = self.session.state.load(self.session.checkout)
+        stored = by_conversation(known.sides[Side.STORE].copies())
         present = set[str]()
-        for key, copies in _by_conversation(world.workspace.copies).items():
+        for key, copies in by_conversation(known.sides[Side.WORKSPACE].copies()).items():
             copy = copies[0]
             present.add(key)
             old, was = tree.records.get(key), before.records.get(key)
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
-            new = record_of(copy, times, local=_local_now(old, was, here=_is_private(world.baseline, key)))
+            new = record_of(copy, times, local=_local_now(old, was, here=_is_private(baseline, key)))
             if new is None or new.is_same(old) or tree.coding.key(key) in tree.refused:
                 continue
             self._write(tree, new, copy, edits, removes)
@@ -494,15 +447,6 @@ def _local_now(record: Record | None, before: Record | None, *, here: bool) -> b
 def _is_private(baseline: Baseline, conversation: str) -> bool:
     intent = baseline.intents.get(conversation)
     return intent is not None and intent.kind is IntentKind.LOCAL
-
-
-def _by_conversation(copies: Iterable[Copy]) -> dict[str, list[Copy]]:
-    """Return the copies outside of the trash that have a file, by conversation."""
-    found: dict[str, list[Copy]] = {}
-    for copy in copies:
-        if copy.partition is not Partition.TRASH and copy.files:
-            found.setdefault(copy.conversation, []).append(copy)
-    return found
 
 
 def _digests(copy: Copy) -> dict[str, str | None]:

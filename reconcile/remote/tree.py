@@ -7,6 +7,7 @@ Names matter: git looks for the delta base of a file by the end of its path, so 
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -98,6 +99,8 @@ class Tree(Struct, frozen=True):
     refused: Mapping[str, str] = field(default_factory=dict)
     """By key."""
     coding: Coding = PLAIN
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    """The contents of the records and tombstones, by name."""
 
 
 def format_file(store: str, identity: str, coding: Coding) -> bytes:
@@ -159,10 +162,18 @@ def encoded(value: Struct) -> bytes:
     return msgspec.json.encode(value, order="sorted") + b"\n"
 
 
-def read_tree(engine: RemoteEngine, commit: str | None, fmt: Format, store: str, keys: Keys, *secrets: str) -> Tree:
+def read_tree(
+    engine: RemoteEngine,
+    commit: str | None,
+    fmt: Format,
+    store: str,
+    keys: Keys,
+    *secrets: str,
+    cached: Mapping[str, bytes] = MappingProxyType({}),
+) -> Tree:
     """Read the records of a commit. What is no record of this format is refused, and stays as it is.
 
-    ``secrets`` may open the bundle of the remote, too.
+    ``secrets`` may open the bundle of the remote, too. ``cached`` has contents that need not be read again.
 
     Raises:
         RemoteError: the tree is that of another store, or of a newer program, or no tree of this program. Or this
@@ -174,17 +185,26 @@ def read_tree(engine: RemoteEngine, commit: str | None, fmt: Format, store: str,
     names = engine.tree(commit)
     ends = {path: name for path, name in names.items() if path.startswith("t/") or path.endswith("/r")}
     coding: Coding = PLAIN if found.bundle is None else keys.opened(found.bundle, *secrets)
-    read = dict(engine.read(ends.values()))
+    read, wrong = dict[str, bytes](), dict[str, str]()
+    for name, content in engine.read(name for name in ends.values() if name not in cached):
+        try:
+            read[name] = coding.open(content)
+        except ValueError as error:
+            wrong[name] = str(error)
+    read |= {name: cached[name] for name in ends.values() if name in cached}
     records, tombstones, refused = dict[str, Record](), dict[str, Tombstone](), dict[str, str]()
     for path, name in ends.items():
         key = path.removesuffix("/r").rpartition("/")[2]
+        if name in wrong:
+            refused[key] = wrong[name]
+            continue
         try:
             if path.startswith("t/"):
-                tombstone = msgspec.json.decode(coding.open(read[name]), type=Tombstone)
+                tombstone = msgspec.json.decode(read[name], type=Tombstone)
                 if tombstone_of(tombstone.id, coding) == path:
                     tombstones[tombstone.id] = tombstone
             elif path.startswith("c/") and path.count("/") == len(("aa", "bb", "key", "r")):
-                record = _checked(coding.open(read[name]), path, names, fmt, coding)
+                record = _checked(read[name], path, names, fmt, coding)
                 records[record.id] = record
         except (msgspec.DecodeError, ValueError) as error:
             refused[key] = str(error)
@@ -193,7 +213,7 @@ def read_tree(engine: RemoteEngine, commit: str | None, fmt: Format, store: str,
         if taken.setdefault(record.path, record.id) != record.id:
             refused[coding.key(record.id)] = f"another conversation has the directory {record.path!r}"
             del records[record.id]
-    return Tree(found, names, records, tombstones, refused, coding)
+    return Tree(found, names, records, tombstones, refused, coding, read)
 
 
 def read_format(engine: RemoteEngine, commit: str | None, store: str) -> FormatFile | None:

@@ -11,8 +11,9 @@ from reconcile.adapters.roots import Roots
 from reconcile.model.policy import Policy
 from reconcile.remote.engine import RemoteEngine, Swap
 from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.known import Lock, Report
 from reconcile.remote.place import RemotePlace
-from reconcile.remote.sync import Lock, Report, Sync, open_session
+from reconcile.remote.sync import Sync, open_session
 from tests.support.projects.machines import Machine, make_bare, make_machine
 from tests.support.projects.world import LONG_AGO, SECOND
 
@@ -109,10 +110,10 @@ def sync(machine: Machine, host: Host) -> Report:
         silo, jp = machine.store.parent, machine.project / ".jp"
         roots = Roots("jp", str(jp), str(machine.project), str(silo), True, "ab1cd", "", "jp-ab1cd")  # noqa: FBT003
         state = machine.state
-        place = RemotePlace("memory", "memory", "", str(state / "remotes" / "memory"))
+        place = RemotePlace("memory", "memory", "refs/reconcile/jp-ab1cd", str(state / "remotes" / "memory"))
         with open_session(roots, place, str(state), place.tree, ignore=(), dry=False) as session:
             lock = Lock("a test", 0, lambda _who: None)
-            return Sync(session, "memory", MemoryEngine(host), "jp-ab1cd", Policy(), lock, place.keys).run()
+            return Sync(session, place, MemoryEngine(host), Policy(), lock).run()
 
 
 def test_two_machines_without_git(tmp_path: Path, run: Run) -> None:

@@ -1,0 +1,120 @@
+"""The knowledge of a machine about its remotes, and the values of one sync."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+from reconcile.model.snapshot import Partition, is_archived
+from reconcile.planning.incremental.status import digests_of
+from reconcile.state.schema import REMOTE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from reconcile.engine.session import Session
+    from reconcile.model.snapshot import Copy
+    from reconcile.remote.place import RemotePlace
+    from reconcile.state.database import State
+
+
+class Half(Enum):
+    """The part of a sync that is wanted."""
+
+    BOTH = auto()
+    PULL = auto()
+    """Take what is new on the remote, and send nothing."""
+    PUSH = auto()
+    """Send, unless the remote has something new."""
+
+
+class Known(Struct, frozen=True):
+    """The knowledge of this machine about a remote.
+
+    ``commit`` is that of the baseline, ``pending`` one whose push began. ``waiting`` are the conversations that another
+    machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote.
+    """
+
+    commit: str | None = None
+    pending: str | None = None
+    id: str | None = None
+    waiting: tuple[str, ...] = ()
+    key: str | None = None
+
+
+class Entry(NamedTuple):
+    """A conversation in a report."""
+
+    id: str
+    title: str | None
+
+
+class Report(Struct):
+    """The result of a sync. ``held`` are messages about what needs the user."""
+
+    sent: list[Entry] = field(default_factory=list)
+    taken: list[Entry] = field(default_factory=list)
+    forked: list[Entry] = field(default_factory=list)
+    removed_here: list[Entry] = field(default_factory=list)
+    removed_there: list[Entry] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    commit: str | None = None
+    interrupted_push: str | None = None
+    """The end of a push whose answer an earlier sync never got: "arrived" or "not arrived"."""
+
+
+class Lock(NamedTuple):
+    """How a sync waits for the run lock of the store."""
+
+    command: str
+    timeout: float
+    waiting: Callable[[str], None]
+
+
+def won(name: str) -> str:
+    """Return the identity of the record whose baseline is that of the last swap that was won."""
+    return f"{REMOTE}{name} won"
+
+
+def working(name: str) -> str:
+    """Return the identity of the record whose baseline is that of the present attempt."""
+    return f"{REMOTE}{name} working"
+
+
+def known_of(state: State, name: str) -> Known:
+    """Return what the state knows of a remote."""
+    text = state.meta(REMOTE + name)
+    return msgspec.json.decode(text, type=Known) if text else Known()
+
+
+def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) -> int:
+    """Return how many conversations of the store differ from what the last sync left on both sides, or are gone since.
+
+    The session is that of the project's own checkout.
+    """
+    mirror = os.path.realpath(place.mirror)
+    rows = session.state.checkouts(with_remotes=True)
+    row = next((each.id for each in rows if each.project == mirror and each.identity == won(place.name)), None)
+    agreed = {} if row is None else session.state.load(row).agreed
+    stored = by_conversation(copies)
+    differing = [
+        key
+        for key, (copy, *_) in stored.items()
+        if key not in agreed
+        or digests_of(copy, session.rules) != agreed[key].units
+        or is_archived(agreed[key].place) != copy.archived
+    ]
+    return len(differing) + len(agreed.keys() - stored.keys())
+
+
+def by_conversation(copies: Iterable[Copy]) -> dict[str, list[Copy]]:
+    """Return the copies outside of the trash that have a file, by conversation."""
+    found: dict[str, list[Copy]] = {}
+    for copy in copies:
+        if copy.partition is not Partition.TRASH and copy.files:
+            found.setdefault(copy.conversation, []).append(copy)
+    return found

@@ -1,0 +1,124 @@
+"""A sync with nothing to do is told by the status of the files and the remote's commit; whatever changes is noticed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from reconcile.engine.engine import Engine
+from reconcile.remote.git_engine import GitEngine
+from tests.support.projects.world import LONG_AGO, SECOND
+
+if TYPE_CHECKING:
+    from tests.support.projects.machines import Machine
+
+A, B = 17528832000, 17528832010
+
+
+@pytest.fixture
+def began(monkeypatch: pytest.MonkeyPatch) -> list[Engine]:
+    """The engines of syncs that have looked at the sides."""
+    found, begin = list[Engine](), Engine.begin
+
+    def counted(self: Engine) -> None:
+        if self.session.state.is_of_remote:
+            found.append(self)
+        begin(self)
+
+    monkeypatch.setattr(Engine, "begin", counted)
+    return found
+
+
+def settle(*machines: Machine) -> None:
+    for _ in range(3):
+        for machine in machines:
+            machine.sync()
+
+
+def test_nothing_to_do_reads_no_tree_and_scans_nothing(
+    laptop: Machine, began: list[Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(laptop)
+    began.clear()
+    refuse(monkeypatch, "tree", "read", "write", "swap")
+    found = laptop.sync()
+    assert not any(found[key] for key in ("sent", "taken", "held"))
+    assert not laptop.half("pull")["taken"]
+    assert not laptop.half("push")["sent"]
+    assert began == []
+    assert "last contact" in laptop.run("status").output
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, *operations: str) -> None:
+    def used(*_: object) -> NoReturn:
+        raise AssertionError
+
+    for operation in operations:
+        monkeypatch.setattr(GitEngine, operation, used)
+
+
+def test_the_second_sync_after_a_change_knows_too(laptop: Machine, desktop: Machine, began: list[Engine]) -> None:
+    """The first one still reads the files that were written a moment before their scan."""
+    settle(laptop, desktop)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    assert laptop.sync()["sent"]
+    assert desktop.sync()["taken"]
+    time.sleep(0.1)
+    for machine in (laptop, desktop):
+        machine.sync()
+        began.clear()
+        machine.sync()
+        assert began == []
+
+
+def test_every_change_is_noticed(laptop: Machine, desktop: Machine) -> None:
+    settle(laptop, desktop)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    assert laptop.sync()["sent"]
+    assert desktop.sync()["taken"]
+    settle(laptop, desktop)
+    laptop.run("local", str(A))
+    assert laptop.sync()["sent"]
+    desktop.sync()
+    assert "local: not copied" in desktop.run("status", str(A)).output
+    settle(laptop, desktop)
+    desktop.run("rm", str(B), "--yes")
+    assert desktop.sync()["removed_there"]
+    assert laptop.sync()["removed_here"]
+    settle(laptop, desktop)
+    (laptop.directory(A) / "notes.txt").write_text("n")
+    assert laptop.sync()["sent"]
+    settle(laptop, desktop)
+    assert (desktop.directory(A) / "notes.txt").read_text() == "n"
+
+
+def test_a_file_of_the_cache_that_was_changed_is_noticed(laptop: Machine, desktop: Machine) -> None:
+    settle(laptop, desktop)
+    tree = laptop.state / "remotes" / "origin" / "tree"
+    (path,) = tree.rglob(f"{A}*/events.json")
+    path.write_text("[]")
+    assert not laptop.sync()["taken"]
+    assert path.read_bytes() == (laptop.directory(A) / "events.json").read_bytes()
+    path.parent.rename(path.parent.with_name("elsewhere"))
+    outside = laptop.home / "outside"
+    outside.mkdir()
+    path.parent.symlink_to(outside)
+    assert not laptop.sync()["sent"]
+    assert list(outside.iterdir()) == []
+    assert path.read_bytes() == (laptop.directory(A) / "events.json").read_bytes()
+
+
+def test_what_needs_a_person_is_said_again(laptop: Machine) -> None:
+    (laptop.directory(A) / "events.json").write_text("<<<<<<< HEAD\n")
+    for _ in range(3):
+        assert laptop.sync(code=4)["held"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"\x81\xa1a\xc4\x01b"])
+def test_a_damaged_cache_of_records_costs_nothing_but_time(laptop: Machine, desktop: Machine, damage: bytes) -> None:
+    (laptop.state / "remotes" / "origin" / "tree-cache").write_bytes(damage)
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    desktop.sync()
+    assert laptop.sync()["taken"]
