@@ -182,7 +182,7 @@ def _is_held_back(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan) -
 
     In a known store, that version would be an edit, and replace the agreed one once nothing is held any more.
     """
-    held = {item.conversation for item in plan.held if item.conversation is not None} & run.baseline.agreed.keys()
+    held = run.baseline.agreed.keys() & {item.conversation for item in plan.held}
     views = views_of(*snapshots, run.baseline, run.rules, held) if held else {}
     return any(
         view.store.digest(name) not in (None, digest)
@@ -377,7 +377,7 @@ def _adopt(
             changes.known_clean.add(conversation)
         if run.baseline.parents.get(conversation) != agreed.parent:
             changes.parents[conversation] = agreed.parent
-        metadata = stored[0].metadata if rules.format.places is None else None
+        metadata = stored[0].metadata
         if isinstance(metadata, Metadata) and len(metadata.content) <= LARGEST_KEPT:
             changes.contents[conversation, agreed.units[METADATA]] = metadata.content
         for unit, digest in agreed.units.items():
@@ -406,16 +406,17 @@ def _record_conversation(view: View, run: _Run, changes: Changes) -> None:
         if agreed != view.agreed:
             changes.agreed[view.id] = agreed
         if view.id in run.touched or agreed.units.get(METADATA) != _units_before(view).get(METADATA):
+            assert view.store.main is not None  # noqa: S101 - the caller asked
             _keep_content(agreed, view.store.main, run, changes)
             _keep_content(agreed, workspace, run, changes)
     if view.intent is not None and not legacy and _is_back(view):
         changes.intents[view.id] = None
 
 
-def _keep_content(agreed: BaselineEntry, copy: Copy | None, run: _Run, changes: Changes) -> None:
+def _keep_content(agreed: BaselineEntry, copy: Copy, run: _Run, changes: Changes) -> None:
     """Keep the metadata of a copy, if it is the one that was agreed on."""
-    digest, metadata = agreed.units.get(METADATA), copy.metadata if copy is not None else None
-    if copy is None or digest is None or run.rules.format.places is not None or not isinstance(metadata, Metadata):
+    digest, metadata = agreed.units.get(METADATA), copy.metadata
+    if digest is None or run.rules.format.places is not None or not isinstance(metadata, Metadata):
         return
     name, is_small = run.rules.format.metadata_file, len(metadata.content) <= LARGEST_KEPT
     if is_small and any(file.name == name and file.digest == digest for file in copy.files):

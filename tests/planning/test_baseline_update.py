@@ -14,20 +14,26 @@ from reconcile.model.baseline import (
     Baseline,
     BaselineEntry,
     CommittedPlace,
+    DecidedUnit,
     Intent,
     IntentKind,
+    PendingRequest,
+    Verb,
 )
+from reconcile.model.options import Take
 from reconcile.model.plan import Action, Item, Kind, Plan, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
 from reconcile.planning.baseline_update import Changes, brought, update_baseline
 from reconcile.planning.rules.guards import Sides, Whole
 from reconcile.planning.rules.views import PLACE
+from tests.support.formats import notes as records
 from tests.support.scenarios.building import agreed_on, here, plan_of, seen, stored, unreadable, view_of
 from tests.support.scenarios.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+THREE = '3-c  metadata 09:00 title "C"  stream 09:00 [1]'
 PLAN = Plan(layout="nested")
 
 
@@ -213,6 +219,60 @@ def test_a_parent_that_cannot_be_read_is_still_the_parent() -> None:
         assert folded(stored(ONE, broken), here(ONE), baseline).parents == {}
 
 
+def test_what_is_equal_down_to_the_times_is_clean_from_now_on() -> None:
+    nested, later = f"1-a/conversations/{TWO}", THREE.replace("09:00", "10:00")
+    changes = folded(stored(ONE, TWO, THREE), here(ONE, nested, later), Baseline())
+    assert changes.agreed.keys() == {"jp-c1", "jp-c2", "jp-c3"}
+    assert changes.known_clean == {"jp-c1", "jp-c2"}
+
+
+def test_a_record_that_exists_again_has_no_tombstone() -> None:
+    files = {"a.md": b"a"}
+    entry = BaselineEntry({METADATA: RULES.digest(b"a")}, None, None, None, "a.md")
+    known = Baseline(agreed={"a.md": entry}, tombstones={"a.md": frozenset({"x"})})
+    sides = records.side(Side.STORE, files), records.side(Side.WORKSPACE, files)
+    assert update_baseline(*sides, known, PLAN, records.RULES).tombstones == {"a.md": None}
+
+
+def test_a_move_that_was_not_done_leaves_the_title_as_it_is() -> None:
+    plan = plan_of(stored(ONE, TWO), here(ONE, TWO))
+    (move,) = plan.actions
+    assert (move.kind, move.target.path) == (Kind.MOVE, "1-a/conversations/2-b")
+    agreed = update_baseline(stored(ONE, TWO), here(ONE, TWO), Baseline(), plan, RULES, [move.id]).agreed["jp-c2"]
+    assert agreed is not None
+    assert (agreed.title, agreed.place) == ("B", "2-b")
+
+
+OPEN = (stored(ONE.replace("[1]", "[1 2]")), here(ONE.replace("[1]", "[1 3]")))
+DONE = (stored(ONE), here(ONE))
+PUT_OFF = replace(PLAN, put_off=frozenset({"jp-c1"}))
+RESOLVES = {
+    "still open, and the run was about it": (OPEN, PLAN, True),
+    "still open, and put off": (OPEN, PUT_OFF, False),
+    "still open, and the run was about another one": (OPEN, replace(PLAN, about=frozenset({"jp-c2"})), False),
+    "settled": (DONE, PLAN, True),
+    "settled, and put off": (DONE, PUT_OFF, True),
+}
+
+
+@pytest.mark.parametrize(("sides", "plan", "ends"), RESOLVES.values(), ids=RESOLVES)
+def test_a_decision_waits_only_while_a_part_of_it_was_put_off(
+    sides: tuple[Snapshot, Snapshot], plan: Plan, ends: bool
+) -> None:
+    key, view = ("jp-c1", Verb.RESOLVE), view_of(*OPEN)
+    decided = DecidedUnit(STREAM, (view.store.raw(STREAM), view.workspace.raw(STREAM)), Take.STORE.value)
+    known = replace(agreed_on(ONE), waiting={key: PendingRequest(decided=(decided,))})
+    assert folded(*sides, known, plan).waiting == ({key: None} if ends else {})
+
+
+def test_a_request_about_what_is_nowhere_ends() -> None:
+    """Also where the store is away."""
+    key = "jp-c9", Verb.REMOVE
+    known = replace(agreed_on(ONE), waiting={key: PendingRequest()})
+    other = seen(Side.STORE, [ONE], identity="store:1")
+    assert folded(other, here(ONE), known).waiting == {key: None}
+
+
 def test_another_store_and_another_layout_are_remembered() -> None:
     store = seen(Side.STORE, [ONE], identity="store:1")
     flat = replace(PLAN, layout="flat")
@@ -260,12 +320,28 @@ def test_another_store_is_not_known_as_long_as_something_was_left_out(changes: d
     assert folded(stored(ONE), here(ONE), replace(agreed_on(ONE), store_identity=None), plan).store_identity
 
 
-@pytest.mark.parametrize(("line", "known"), [(ONE, True), (ONE.replace("[1]", "[1 2]"), False)])
+def test_the_generation_of_the_known_store_is_remembered_whatever_was_left_out() -> None:
+    plan = replace(PLAN, put_off=frozenset({"jp-c1"}))
+    store = seen(Side.STORE, [ONE], identity="store:0:7")
+    assert folded(store, here(ONE), agreed_on(ONE), plan).store_identity == "store:0:7"
+
+
+def test_a_loss_that_the_plan_has_found_is_remembered() -> None:
+    assert folded(stored(ONE), here(ONE), agreed_on(ONE), replace(PLAN, store_lost=True)).store_lost
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [(ONE, True), (ONE.replace("[1]", "[1 2]"), False), (ONE.partition("  stream")[0], True)],
+)
 def test_another_store_is_not_known_as_long_as_another_version_there_is_held(line: str, known: bool) -> None:
     item = Item(conversation="jp-c1", title=None, unit=STREAM, reason=Reason.INVALID, message="found no list")
     plan = replace(PLAN, held=(item, replace(item, conversation=None), replace(item, conversation="jp-c9")))
     changes = folded(seen(Side.STORE, [line], identity="store:1"), here(ONE), agreed_on(ONE), plan)
     assert changes.store_identity == ("store:1" if known else None)
+    newer = TWO.replace("[1]", "[1 2]")
+    beside = folded(seen(Side.STORE, [line, newer], identity="store:1"), here(ONE, TWO), agreed_on(ONE, TWO), plan)
+    assert beside.store_identity == ("store:1" if known else None), "nothing is held of the other one"
 
 
 def test_what_another_store_lacks_is_not_agreed_on_any_more() -> None:
@@ -304,6 +380,8 @@ def test_a_plan_that_takes_a_removal_back_brings_nothing_that_was_lost() -> None
     from_vault = tuple(replace(write, kept="k") for write in action.writes)
     assert brought(plan) == {"jp-c1"}
     assert brought(replace(plan, actions=(replace(action, writes=from_vault),))) == frozenset()
+    in_part = (*from_vault[:1], *action.writes[1:])
+    assert brought(replace(plan, actions=(replace(action, writes=in_part),))) == frozenset()
 
 
 def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baseline() -> None:
@@ -516,6 +594,50 @@ def test_an_extra_that_is_not_in_the_workspace_is_no_part_of_the_baseline_any_mo
         found = folded(stored(*store), here(*workspace), baseline).agreed["jp-c1"]
         assert found is not None
         assert found.units == {**DIGEST, **left}
+    sent = folded(stored(ONE, note), here(ONE), replace(baseline, is_of_remote=True)).agreed["jp-c1"]
+    assert sent is not None
+    assert sent.units == {**DIGEST, "extra:NOTE.md": "x"}, "without its entry, it would be sent again"
+
+
+def test_an_extra_that_only_a_duplicate_has_is_still_agreed_on() -> None:
+    """Otherwise the next run would take it for new."""
+    note = '1-a/NOTE.md  09:00 "x"'
+    baseline, newer = agreed_on(ONE, note), ONE.replace("[1]", "[1 2]")
+    second = [each.replace("1-a", "1-b", 1) for each in (newer, note)]
+    found = folded(stored(newer), here(newer, *second), baseline).agreed["jp-c1"]
+    assert found is not None
+    assert (found.place, "extra:NOTE.md" in found.units) == ("1-a", True)
+
+
+def test_in_another_store_an_extra_that_only_the_store_has_was_not_agreed_on() -> None:
+    note = '1-a/NOTE.md  09:00 "x"'
+    found = folded(seen(Side.STORE, [ONE, note], identity="store:1"), here(ONE), agreed_on(ONE, note)).agreed["jp-c1"]
+    assert found is not None
+    assert found.units == DIGEST
+
+
+def test_nothing_but_an_extra_in_common_is_no_baseline_unless_there_was_one() -> None:
+    """A record has no other files."""
+    note = '1-a/NOTE.md  09:00 "x"'
+    sides = stored(ONE, note), here('1-a/metadata.json  10:00 "{"', note)
+    assert folded(*sides, Baseline()).agreed == {}
+    known = agreed_on(ONE)
+    found = folded(*sides, known).agreed["jp-c1"]
+    assert found is not None
+    assert found.units.keys() == {METADATA, STREAM, "extra:NOTE.md"}
+    files = {"trip/a": b"a"}
+    record = update_baseline(
+        records.side(Side.STORE, files), records.side(Side.WORKSPACE, files), Baseline(), PLAN, records.RULES
+    )
+    assert record.agreed.keys() == {"trip"}
+
+
+def test_a_file_of_a_record_stays_agreed_on_until_both_lack_it() -> None:
+    entry = BaselineEntry({f"extra:{name}": RULES.digest(b"a") for name in ("a", "b", "c")}, None, None, None, "trip")
+    sides = records.side(Side.STORE, {"trip/a": b"a", "trip/b": b"a"}), records.side(Side.WORKSPACE, {"trip/a": b"a"})
+    found = update_baseline(*sides, Baseline(agreed={"trip": entry}), PLAN, records.RULES).agreed["trip"]
+    assert found is not None
+    assert found.units.keys() == {"extra:a", "extra:b"}
 
 
 def test_a_file_that_the_workspace_lost_is_still_agreed_on_and_one_that_both_lost_is_not() -> None:
@@ -573,6 +695,13 @@ def test_a_new_parent_is_agreed_on_once_both_sides_state_it() -> None:
     agreed = folded(stored(both), here(both), KNOWN).agreed["jp-c1"]
     assert agreed is not None
     assert agreed.parent == "jp-c3"
+
+
+def test_a_displaced_directory_that_is_equal_in_part_is_where_it_is() -> None:
+    plan = replace(PLAN, displaced=frozenset({"jp-c2"}))
+    agreed = folded(stored(ONE, TWO), here(ONE, TWO.replace("[1]", "[1 2]")), Baseline(), plan).agreed["jp-c2"]
+    assert agreed is not None
+    assert (agreed.container, agreed.place) == (None, "2-b")
 
 
 def test_a_displaced_directory_of_which_nothing_was_known_is_where_it_is() -> None:
@@ -724,5 +853,15 @@ def test_the_commits_whose_partition_the_store_has_replaced_are_remembered() -> 
         assert ("jp-c1", PLACE) not in update_baseline(
             stored(archived), here(line), baseline, plan, RULES, [action.id]
         ).history
+    back = replace(agreed_on(archived), committed={"jp-c1": CommittedPlace(".archive/1-a", None, "c1")})
+    plan = plan_of(stored(line), here(archived), back)
+    assert [each.kind for each in plan.actions] == [Kind.UNARCHIVE]
+    assert update_baseline(stored(line), here(line), back, plan, RULES).history["jp-c1", PLACE] == "c1"
+    known = replace(agreed_on(line), committed={"jp-c1": CommittedPlace("1-a", None, "c1")})
+    renamed = line.replace('"A"', '"B"')
+    plan = plan_of(stored(renamed), here(line), known)
+    assert Place(Side.WORKSPACE, "1-a") in [each.source for each in plan.actions if each.kind is Kind.MOVE]
+    after = renamed.replace("1-a", "1-b")
+    assert ("jp-c1", PLACE) not in update_baseline(stored(after), here(after), known, plan, RULES).history
     edited = plan_of(stored(line), here(line.replace("[1]", "[1 2]")), baseline)
     assert ("jp-c1", PLACE) not in update_baseline(stored(line), here(line), baseline, edited, RULES).history

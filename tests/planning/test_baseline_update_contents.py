@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -62,6 +63,11 @@ def test_what_the_run_has_written_is_kept_whatever_the_other_side_has_by_now() -
     plan = plan_of(stored(NEW), here(OLD), baseline)
     later = NEW.replace('"B"', '"C"')
     assert folded(stored(later), here(NEW), baseline, plan).contents == kept("B")
+    saved = plan_of(stored(OLD), here(NEW), baseline)
+    copy = json.dumps(content("B").decode())
+    for lines in ([later], [later, f"1-a/NOTE.md  10:00 {copy}"]):
+        assert folded(stored(NEW), here(*lines), baseline, saved).contents == kept("B")
+    assert not folded(stored(NEW), here(NEW, '1-a/metadata.json  10:00 "{"'), baseline, saved).contents
 
 
 def test_after_an_undo_the_metadata_of_the_restored_entry_is_kept_again() -> None:
@@ -74,6 +80,9 @@ def test_metadata_that_is_large_is_not_kept() -> None:
     changes = folded(stored(large), here(large), Baseline())
     assert changes.agreed
     assert not changes.contents
+    longest = "a" * (LARGEST_KEPT - len(content("")))
+    limit = f'1-a  metadata 09:00 title "{longest}"  stream 09:00 [1]'
+    assert folded(stored(limit), here(limit), Baseline()).contents == kept(longest)
 
 
 def test_records_have_a_merge_of_their_own() -> None:

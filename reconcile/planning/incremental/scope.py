@@ -221,9 +221,8 @@ class SnapshotIndex:
 
     def _awaits_rename(self, copy: Copy, baseline: Baseline) -> bool:
         """Tell whether a killed run has left a directory with the name of an earlier title."""
-        if (copy.side, copy.conversation) not in baseline.renames:
+        if (copy.side, copy.conversation) not in baseline.renames or not isinstance(copy.metadata, Metadata):
             return False
-        assert isinstance(copy.metadata, Metadata)  # noqa: S101 - the caller asks if it is clean
         return copy.dirname != self._rules.format.dirname(copy.conversation, copy.metadata.title)
 
     def _is_in_place(self, conversation: str, baseline: Baseline) -> bool:
