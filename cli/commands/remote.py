@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,25 +11,42 @@ from reconcile.remote.known import Half
 from reconcile.remote.place import chosen
 
 from ..command import Command
+from ..context import find_ids, with_owned
 from ..misuse import Misuse
 from ..options import command_line, options_of
 from ..output.documents import print_document
 from ..output.interaction import print_message
-from ..remotes.actions import add, list_remotes, remove, shared_store
+from ..remotes.actions import accept, add, forget_past, keep_here, list_remotes, remove, share, shared_store
 from ..remotes.keys import keys
 from ..remotes.syncing import run_sync
+from ..run import opened
 
-_WORDS = {"add": (1, 1, "one URL"), "remove": (1, 1, "one NAME"), "check": (0, 1, "at most one NAME")}
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..arguments import Options
+
+_AT_MOST = (0, 1, "at most one NAME")
+_WORDS = {
+    "add": (1, 1, "one URL"),
+    "remove": (1, 1, "one NAME"),
+    "check": _AT_MOST,
+    "accept": _AT_MOST,
+    "forget": _AT_MOST,
+    "share": (1, sys.maxsize, "at least one ID"),
+}
 """The least and the greatest number of words after an action, and their names."""
-_OWN = {"name": ("add", "key"), "encrypt": ("add",)}
-"""The actions to which an option belongs."""
+_ANY_WORDS = ("key", "keep-here")
+_ACTIONS = ("add", "ls", "check", "accept", "keep-here", "share", "key", "forget", "remove")
+_NAMED = ("add", "key", "keep-here", "share")
+"""The actions that take the name of a remote as an option."""
 
 
 @click.command(
     "remote",
     cls=Command,
     prints_sides=False,
-    accepts=("json", "quiet"),
+    accepts=("yes", "json", "quiet"),
     examples=(
         ("reconcile remote add git@example.org:me/chats.git", "Check a private repository, and remember it."),
         ("reconcile remote", "List the remotes of this store."),
@@ -38,29 +56,41 @@ _OWN = {"name": ("add", "key"), "encrypt": ("add",)}
         ("reconcile remote key", "Show the key of this machine, and those that can read the remote."),
     ),
 )
-@click.argument("action", type=click.Choice(["add", "ls", "check", "key", "remove"]), metavar="[ACTION]", default="ls")
-@click.argument("words", nargs=-1, metavar="[URL|NAME|KEY]")
+@click.argument("action", type=click.Choice(_ACTIONS), metavar="[ACTION]", default="ls")
+@click.argument("words", nargs=-1, metavar="[URL|NAME|ID|KEY]")
 @click.option("--name", metavar="NAME", help="With add: the remote's name on this machine (default: origin).")
 @click.option("--encrypt", is_flag=True, help="With add, for a new remote: encrypt all that is sent, with age.")
+@click.option("--history", is_flag=True, help="With forget: drop the earlier versions that the remote has.")
 @click.pass_context
-def remote(context: click.Context, action: str, words: tuple[str, ...], name: str | None, encrypt: bool) -> None:
+def remote(
+    context: click.Context, action: str, words: tuple[str, ...], name: str | None, encrypt: bool, history: bool
+) -> None:
     """Add, list, check and remove the remotes of the store.
 
-    ACTION is add, ls, check, key or remove. A remote is a git repository of your own, through which your machines share
-    the whole store, private conversations included. `add` checks that the host can be relied on, and that neither the
-    project nor the world reads the repository. It shows how much would be sent, and sends nothing: `reconcile sync`
-    does that. Whoever can read the repository can read all of it, unless the remote was added with --encrypt.
+    ACTION is add, ls, check, accept, keep-here, share, key, forget or remove. A remote is a git repository of your own,
+    through which your machines share the whole store, private conversations included. `add` checks that the host can
+    be relied on, and that neither the project nor the world reads the repository. It shows how much would be sent, and
+    sends nothing: `reconcile sync` does that. Whoever can read the repository can read all of it, unless the remote
+    was added with --encrypt.
+
+    `accept` takes a remote that was emptied or replaced as it is now, once you have checked it. `keep-here ID`
+    leaves conversations of this machine out of its syncs, and `share ID` ends that. `forget --history` drops the
+    earlier versions that the remote has.
 
     `key add KEY` lets the machine with this public key read an encrypted remote. `key remove KEY` encrypts everything
     again for all others, and `key rotate` for all.
     """
     options, command = options_of(context), command_line(context)
     least, most, needed = _WORDS.get(action, (0, 0, "nothing"))
-    if action != "key" and not least <= len(words) <= most:
+    if action not in _ANY_WORDS and not least <= len(words) <= most:
         raise Misuse(f"reconcile remote {action} takes {needed}", "reconcile remote --help", context)
-    if (name is not None and action not in ("add", "key")) or (encrypt and action != "add"):
+    if (name is not None and action not in _NAMED) or (encrypt and action != "add"):
         which = "--encrypt" if encrypt else "--name"
         raise Misuse(f"{which} belongs to `reconcile remote add`", "reconcile remote --help", context)
+    if history != (action == "forget"):
+        raise Misuse(
+            "`reconcile remote forget --history` drops the earlier versions", "reconcile remote --help", context
+        )
     shared = shared_store(options)
     word = words[0] if words else None
     if action == "add":
@@ -73,6 +103,15 @@ def remote(context: click.Context, action: str, words: tuple[str, ...], name: st
         place = chosen(shared.state, shared.store, word)
         place.engine.probe()
         print_message(options, f"{place.url} can be read and written, and refuses a write that expected another state")
+    elif action in ("keep-here", "share"):
+        place = chosen(shared.state, shared.store, name)
+        (keep_here if action == "keep-here" else share)(options, shared, place, _ids_of(options, words), command)
+    elif action in ("accept", "forget"):
+        place = chosen(shared.state, shared.store, word)
+        if action == "accept":
+            accept(options, shared.state, place, command)
+        else:
+            forget_past(options, shared, place, command)
     elif action == "key":
         keys(options, shared, chosen(shared.state, shared.store, name), words, command)
     else:
@@ -86,6 +125,12 @@ _SYNCS: dict[str, Any] = {
 }
 """The settings of the commands that sync."""
 _url = click.argument("url", required=False, metavar="[URL|NAME]")
+
+
+def _ids_of(options: Options, words: Iterable[str]) -> tuple[str, ...]:
+    """Return the conversations that were named, with what belongs to them."""
+    with opened(options) as engine:
+        return with_owned(engine, find_ids(engine, words))
 
 
 def _run(context: click.Context, url: str | None, half: Half) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from reconcile.adapters.claude_code.places import FORMAT, start_of
 from reconcile.adapters.claude_code.stores import store_place
 from reconcile.adapters.roots import LocateError, Request, refuse_state_inside
+from reconcile.formats import get_format
 from reconcile.fs.git_state import checkout_top
 from reconcile.fs.locks import run_lock
 from reconcile.fs.private_files import make_private_directory
 from reconcile.remote.engine import RemoteError
-from reconcile.remote.known import known_of
+from reconcile.remote.history import forget_history
+from reconcile.remote.known import known_of, note
 from reconcile.remote.place import checked_url, forget, new_place, record, remotes, store_name
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
@@ -22,12 +27,12 @@ from reconcile.state.schema import REMOTE
 
 from ..context import find_roots
 from ..output.documents import print_document
-from ..output.interaction import print_message
+from ..output.interaction import confirm_or_exit, print_message
 from ..output.tables import Column, table
 from ..output.text import Style, clean, format_time, short_path, show, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from reconcile.adapters.roots import Roots
     from reconcile.remote.known import Known
@@ -127,12 +132,67 @@ def _is_encrypted_there(place: RemotePlace, store: str) -> bool:
 def remove(options: Options, state: str, place: RemotePlace, command: str) -> None:
     """Forget a remote on this machine."""
     with run_lock(state, command=command), State.open(state) as known:
-        for checkout in known.checkouts(with_remotes=True):
-            if checkout.project == os.path.realpath(place.mirror):
-                known.forget_checkout(checkout.id)
-        known.set_meta(REMOTE + place.name, "")
+        _forget_agreement(known, place)
         forget(place)
     print_message(options, f"{place.name} is forgotten on this machine; {place.url} keeps what it has")
+
+
+def accept(options: Options, state: str, place: RemotePlace, command: str) -> None:
+    """Take a remote as it is now, whatever this machine has seen there before."""
+    with run_lock(state, command=command), State.open(state) as known:
+        if known_of(known, place.name).key is not None:
+            record(place._replace(encrypt=True))  # it is never taken for one without encryption
+        _forget_agreement(known, place)
+    print_message(options, f"{place.name} is taken as it is now: the next sync compares all, and removes nothing")
+
+
+def forget_past(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:
+    """Drop the history of a remote, after a question."""
+    confirm_or_exit(options, f"Drop all earlier versions that {place.url} has?")
+    with run_lock(place.directory, command=command), State.open(shared.state) as state:
+        known, fmt = known_of(state, place.name), get_format(shared.roots.format)
+        known = forget_history(place.engine, fmt, shared.store, place.keys, known)
+        note(state, place.name, known)
+        shutil.rmtree(place.mirror)
+    print_message(options, f"{place.url} has no earlier versions now")
+    print_message(options, "its host may keep the old objects for some time, and each machine what it has fetched")
+
+
+def keep_here(options: Options, shared: Shared, place: RemotePlace, ids: Collection[str], command: str) -> None:
+    """Leave conversations out of the syncs with a remote, or list those that are."""
+    with run_lock(shared.state, command=command), State.open(shared.state) as state:
+        known = known_of(state, place.name)
+        if ids:
+            known = replace(known, kept=tuple(dict.fromkeys((*known.kept, *ids))))
+            note(state, place.name, known)
+    _print_kept(options, place, known.kept)
+
+
+def share(options: Options, shared: Shared, place: RemotePlace, ids: Collection[str], command: str) -> None:
+    """Have syncs send conversations again that `keep_here` has left out."""
+    with run_lock(shared.state, command=command), State.open(shared.state) as state:
+        known = known_of(state, place.name)
+        known = replace(known, kept=tuple(key for key in known.kept if key not in ids))
+        note(state, place.name, known)
+    _print_kept(options, place, known.kept)
+
+
+def _print_kept(options: Options, place: RemotePlace, kept: Collection[str]) -> None:
+    if options.json:
+        print_document(options, {"format": "reconcile.kept/1", "remote": place.name, "kept": list(kept)})
+        return
+    for key in kept:
+        print_message(options, f"{key} stays on this machine: no sync with {place.name} sends it")
+    if not kept:
+        print_message(options, f"all is sent to {place.name}")
+
+
+def _forget_agreement(state: State, place: RemotePlace) -> None:
+    """Forget what this machine and a remote have agreed on."""
+    for checkout in state.checkouts(with_remotes=True):
+        if checkout.project == os.path.realpath(place.mirror):
+            state.forget_checkout(checkout.id)
+    state.set_meta(REMOTE + place.name, "")
 
 
 def list_remotes(options: Options, shared: Shared) -> None:

@@ -52,5 +52,8 @@ class RemoteEngine(Protocol):
     def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
         """Return a new commit on a parent, which is not sent yet. A removed path may be that of a directory."""
 
+    def without_history(self, commit: str, edits: Mapping[str, bytes]) -> str:
+        """Return a new commit without a parent, which has the files of another one, but for the edits."""
+
     def swap(self, expected: str | None, commit: str) -> Swap:
         """Make a commit the newest one, if the remote still has the expected one."""

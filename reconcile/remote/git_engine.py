@@ -86,9 +86,17 @@ class GitEngine:
 
     def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
         """Return a new commit. git makes no deltas here, so that the push finds better ones."""
-        stream = [b"commit %b\ncommitter reconcile <reconcile@localhost> now\ndata 4\nsync\n" % _OUT.encode()]
-        if parent is not None:
-            stream.append(b"from %b\n" % parent.encode())
+        begin = [] if parent is None else [b"from %b\n" % parent.encode()]
+        return self._import(begin, edits, removes)
+
+    def without_history(self, commit: str, edits: Mapping[str, bytes]) -> str:
+        """Return a new commit with the tree of another one, and no parent."""
+        tree = self._required("rev-parse", "--verify", f"{commit}^{{tree}}").strip()
+        return self._import([b'M 040000 %b ""\n' % tree], edits, ())
+
+    def _import(self, begin: list[bytes], edits: Mapping[str, bytes], removes: Collection[str]) -> str:
+        head = b"commit %b\ncommitter reconcile <reconcile@localhost> now\ndata 4\nsync\n" % _OUT.encode()
+        stream = [head, *begin]
         stream += [b"D %b\n" % _quoted(path) for path in removes]
         for path, content in edits.items():
             stream += [b"M %b inline %b\ndata %d\n" % (_FILE.encode(), _quoted(path), len(content)), content, b"\n"]

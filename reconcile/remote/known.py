@@ -36,7 +36,8 @@ class Known(Struct, frozen=True):
     """The knowledge of this machine about a remote.
 
     ``commit`` is that of the baseline, ``pending`` one whose push began. ``waiting`` are the conversations that another
-    machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote.
+    machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote. ``epoch`` is
+    that of its history. ``kept`` are conversations that this machine doesn't sync with it.
     """
 
     commit: str | None = None
@@ -44,6 +45,8 @@ class Known(Struct, frozen=True):
     id: str | None = None
     waiting: tuple[str, ...] = ()
     key: str | None = None
+    epoch: int = 0
+    kept: tuple[str, ...] = ()
 
 
 class Entry(NamedTuple):
@@ -91,6 +94,11 @@ def known_of(state: State, name: str) -> Known:
     return msgspec.json.decode(text, type=Known) if text else Known()
 
 
+def note(state: State, name: str, known: Known) -> None:
+    """Record what is known of a remote."""
+    state.set_meta(REMOTE + name, msgspec.json.encode(known).decode())
+
+
 def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) -> int:
     """Return how many conversations of the store differ from what the last sync left on both sides, or are gone since.
 
@@ -100,7 +108,8 @@ def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) 
     rows = session.state.checkouts(with_remotes=True)
     row = next((each.id for each in rows if each.project == mirror and each.identity == won(place.name)), None)
     agreed = {} if row is None else session.state.load(row).agreed
-    stored = by_conversation(copies)
+    kept = known_of(session.state, place.name).kept
+    stored = {key: found for key, found in by_conversation(copies).items() if key not in kept}
     differing = [
         key
         for key, (copy, *_) in stored.items()
@@ -108,7 +117,7 @@ def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) 
         or digests_of(copy, session.rules) != agreed[key].units
         or is_archived(agreed[key].place) != copy.archived
     ]
-    return len(differing) + len(agreed.keys() - stored.keys())
+    return len(differing) + len(agreed.keys() - stored.keys() - set(kept))
 
 
 def by_conversation(copies: Iterable[Copy]) -> dict[str, list[Copy]]:

@@ -59,7 +59,7 @@ class EncryptedRemote(NamedTuple):
             before = self._coding(tree)
             assert tree.format is not None  # noqa: S101 - `_coding` has refused an empty remote
             after = change(before)
-            edits = {FORMAT: format_file(self.store, tree.format.id, after)}
+            edits = {FORMAT: format_file(self.store, tree.format.id, after, tree.format.epoch)}
             removes = list[str]()
             if after.public != before.public:
                 rewritten = self._rewritten(tree, after)

@@ -39,13 +39,14 @@ class Bundle(Struct, frozen=True):
     """The keys of a remote: ``secret`` for contents, ``names`` for names.
 
     ``recipients`` are the public keys of the machines. ``earlier`` are the secrets before: they prove that the new one
-    was made by a machine that had the old one.
+    was made by a machine that had the old one. ``epoch`` is that of the file ``format``.
     """
 
     secret: str
     names: str
     recipients: tuple[str, ...]
     earlier: tuple[str, ...] = ()
+    epoch: int = 0
 
 
 class Sealed:
@@ -98,12 +99,13 @@ class Sealed:
             raise ValueError("it is larger than anything that a sync writes")
         return found
 
-    def wrapped(self) -> str:
+    def wrapped(self, epoch: int) -> str:
         """Return the bundle for the file ``format``, which each machine of it can open, and each later key."""
         import pyrage
 
         readers = [_recipient(each) for each in self.bundle.recipients]
-        sealed = pyrage.encrypt(msgspec.json.encode(self.bundle), [*readers, self._recipient])
+        content = msgspec.json.encode(msgspec.structs.replace(self.bundle, epoch=epoch))
+        sealed = pyrage.encrypt(content, [*readers, self._recipient])
         return base64.b64encode(sealed).decode()
 
     def with_recipients(self, recipients: Iterable[str]) -> Sealed:

@@ -13,7 +13,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from reconcile.apply.executor import Outcome, Result
@@ -32,7 +31,7 @@ from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
 from reconcile.remote.files import make_equal, read_file
-from reconcile.remote.known import Entry, Half, Known, Lock, Report, by_conversation, known_of, won, working
+from reconcile.remote.known import Entry, Half, Known, Lock, Report, by_conversation, known_of, note, won, working
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
     FORMAT,
@@ -43,13 +42,13 @@ from reconcile.remote.tree import (
     encoded,
     format_file,
     pieces,
+    read_format,
     read_tree,
     record_of,
     slots_of,
     tombstone_of,
 )
 from reconcile.remote.tree_cache import load_contents, save_contents
-from reconcile.state.schema import REMOTE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -156,18 +155,20 @@ class Sync:
             self.session.state.copy_baseline(self._number(won(self.name)), self.session.site.number)
             end = self._plan_and_apply(tree, before, known, report)
             tree, waiting = end.tree, end.waiting
-            edits, removes = ({}, []) if self.half is Half.PULL else self._edits(before, end, report)
+            edits, removes = ({}, []) if self.half is Half.PULL else self._edits(before, end, known.kept, report)
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
             edits[FORMAT] = format_file(self.store, identity, tree.coding)
         key = tree.coding.public if isinstance(tree.coding, Sealed) else None
+        epoch = 0 if tree.format is None else tree.format.epoch
+        agreed = replace(known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch)
         commit = self.engine.write(start, edits, removes) if edits or removes else start
         if commit is None or commit == tip or self.half is Half.PULL:
             is_new = commit is None
-            self._won(Known(commit, None, None if is_new else identity, waiting, key))
+            self._won(replace(agreed, commit=commit, id=None if is_new else identity))
             self._remember(end, report)
             return report
-        pending = Known(known.commit, commit, known.id, waiting, known.key)
+        pending = replace(known, pending=commit, waiting=waiting)
         self._note(pending)
         swap = self.engine.swap(tip, commit)
         if swap is Swap.UNKNOWN:
@@ -177,7 +178,7 @@ class Sync:
         if swap is Swap.LOST:
             self._note(replace(pending, pending=None))
             return None
-        self._won(replace(pending, commit=commit, pending=None, id=identity, key=key))
+        self._won(replace(agreed, commit=commit))
         report.commit = commit
         self._remember(end, report)
         return report
@@ -225,6 +226,9 @@ class Sync:
             return tip
         if tip is not None and self.engine.contains(base, tip):
             return base
+        found = read_format(self.engine, tip, self.store)
+        if found is not None and found.id == known.id and found.epoch > known.epoch:
+            return tip  # another machine has dropped the history
         raise _replaced()
 
     def _tree_before(self, commit: str | None, present: Tree) -> Tree:
@@ -249,7 +253,7 @@ class Sync:
             self._note(known)
 
     def _note(self, known: Known) -> None:
-        self.session.state.set_meta(REMOTE + self.name, msgspec.json.encode(known).decode())
+        note(self.session.state, self.name, known)
 
     # The run
 
@@ -264,11 +268,12 @@ class Sync:
             tree = replace(tree, records=kept, refused=refused)
         engine = Engine(self.session)
         engine.begin()
-        buried = self._buried(tree, before, known.waiting, engine.world)
+        buried = self._buried(tree, before, known, engine.world)
         waiting = self._remove(engine, buried, report)
-        pass_ = engine.plan(self._without(buried if self.session.readonly else waiting, engine))
+        left = (*(buried if self.session.readonly else waiting), *known.kept)
+        pass_ = engine.plan(self._without(left, engine))
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
-        plan = replace(chosen, intents=(*pass_.plan.intents, *self._private(tree, before, pass_.world.baseline)))
+        plan = replace(chosen, intents=(*pass_.plan.intents, *self._private(tree, before, known, pass_.world.baseline)))
         if plan.intents:
             plan = replace(plan, quiet=False)
         last = replace(pass_, plan=plan)
@@ -304,10 +309,12 @@ class Sync:
         if self.session.readonly:
             report.sent += [Entry(*item) for item in sent.items()]
 
-    def _private(self, tree: Tree, before: Tree, baseline: Baseline) -> list[tuple[str, Intent | None]]:
+    def _private(self, tree: Tree, before: Tree, known: Known, baseline: Baseline) -> list[tuple[str, Intent | None]]:
         """Return the intents that follow from the remote: what another machine made private is private here."""
         found: list[tuple[str, Intent | None]] = []
         for conversation, record in tree.records.items():
+            if conversation in known.kept:
+                continue
             here = _is_private(baseline, conversation)
             now = _local_now(record, before.records.get(conversation), here=here)
             if now != here:
@@ -334,7 +341,7 @@ class Sync:
         report.removed_here += [Entry(key, getattr(stored[key][0].metadata, "title", None)) for key in going]
         return [key for key in buried if key not in going]
 
-    def _buried(self, tree: Tree, before: Tree, waiting: Collection[str], world: WorldState) -> list[str]:
+    def _buried(self, tree: Tree, before: Tree, known: Known, world: WorldState) -> list[str]:
         """Return the conversations of the store that were removed since, with their very content.
 
         An older tombstone says nothing: what it names was restored since.
@@ -343,7 +350,10 @@ class Sync:
         going = [
             key
             for key, stone in tree.tombstones.items()
-            if key in stored and key not in tree.records and (key in waiting or before.tombstones.get(key) != stone)
+            if key in stored
+            and key not in tree.records
+            and (key in known.waiting or before.tombstones.get(key) != stone)
+            if key not in known.kept
             if [_digests(copy) for copy in stored[key]] == [dict(stone.files)]
             if stored[key][0].partition is Partition.LIVE
         ]
@@ -355,7 +365,9 @@ class Sync:
 
     # The commit
 
-    def _edits(self, before: Tree, end: _End, report: Report) -> tuple[dict[str, bytes], list[str]]:
+    def _edits(
+        self, before: Tree, end: _End, kept: Collection[str], report: Report
+    ) -> tuple[dict[str, bytes], list[str]]:
         """Return the files of the new commit that differ from a tree, and the paths that go."""
         edits, removes, tree, known = dict[str, bytes](), list[str](), end.tree, end.engine.known
         baseline = self.session.state.load(self.session.checkout)
@@ -367,7 +379,7 @@ class Sync:
             old, was = tree.records.get(key), before.records.get(key)
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
             new = record_of(copy, times, local=_local_now(old, was, here=_is_private(baseline, key)))
-            if new is None or new.is_same(old) or tree.coding.key(key) in tree.refused:
+            if new is None or new.is_same(old) or key in kept or tree.coding.key(key) in tree.refused:
                 continue
             self._write(tree, new, copy, edits, removes)
             report.sent.append(Entry(key, getattr(copy.metadata, "title", None)))
@@ -422,7 +434,7 @@ def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:
         if known.key is not None and not tree.coding.continues(known.key):
             raise RemoteError(
                 "the remote has another key than the one that this machine has seen, and no holder of that has made it",
-                "if you have made the remote again: reconcile remote remove NAME, then add it",
+                "if you have made the remote again: reconcile remote accept",
             )
     elif keys.is_wanted or known.key is not None:
         raise RemoteError(
@@ -456,5 +468,5 @@ def _digests(copy: Copy) -> dict[str, str | None]:
 def _replaced() -> RemoteError:
     return RemoteError(
         "the remote is empty, or has another history than the one that this machine has seen",
-        "if that is right: reconcile remote remove NAME, then add it again; that sync removes nothing",
+        "look at it; if that is right: reconcile remote accept; the sync after that removes nothing",
     )

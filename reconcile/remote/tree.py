@@ -20,7 +20,7 @@ from reconcile.remote.engine import RemoteError
 from reconcile.remote.sealing import Sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Digest
@@ -39,13 +39,15 @@ _MOST = 1 << 20
 class FormatFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The file ``format``. ``id`` is random: it tells a remote from another one at the same address.
 
-    ``bundle`` has the keys of an encrypted remote, for the machines that may read it.
+    ``bundle`` has the keys of an encrypted remote, for the machines that may read it. ``epoch`` grows whenever a
+    machine drops the history.
     """
 
     version: int
     store: str
     id: str
     bundle: str | None = None
+    epoch: int = 0
 
 
 class FileRecord(Struct, frozen=True):
@@ -103,10 +105,10 @@ class Tree(Struct, frozen=True):
     """The contents of the records and tombstones, by name."""
 
 
-def format_file(store: str, identity: str, coding: Coding) -> bytes:
+def format_file(store: str, identity: str, coding: Coding, epoch: int = 0) -> bytes:
     """Return the file ``format`` of a remote."""
-    bundle = coding.wrapped() if isinstance(coding, Sealed) else None
-    return encoded(FormatFile(_VERSION if bundle is None else _ENCRYPTED, store, identity, bundle))
+    bundle = coding.wrapped(epoch) if isinstance(coding, Sealed) else None
+    return encoded(FormatFile(_VERSION if bundle is None else _ENCRYPTED, store, identity, bundle, epoch))
 
 
 def directory_of(conversation: str, coding: Coding) -> str:
@@ -185,13 +187,9 @@ def read_tree(
     names = engine.tree(commit)
     ends = {path: name for path, name in names.items() if path.startswith("t/") or path.endswith("/r")}
     coding: Coding = PLAIN if found.bundle is None else keys.opened(found.bundle, *secrets)
-    read, wrong = dict[str, bytes](), dict[str, str]()
-    for name, content in engine.read(name for name in ends.values() if name not in cached):
-        try:
-            read[name] = coding.open(content)
-        except ValueError as error:
-            wrong[name] = str(error)
-    read |= {name: cached[name] for name in ends.values() if name in cached}
+    if isinstance(coding, Sealed) and coding.bundle.epoch != found.epoch:
+        raise RemoteError("no holder of the remote's key has dropped its history", "look at the repository")
+    read, wrong = _opened(engine, ends.values(), coding, cached)
     records, tombstones, refused = dict[str, Record](), dict[str, Tombstone](), dict[str, str]()
     for path, name in ends.items():
         key = path.removesuffix("/r").rpartition("/")[2]
@@ -214,6 +212,19 @@ def read_tree(
             refused[coding.key(record.id)] = f"another conversation has the directory {record.path!r}"
             del records[record.id]
     return Tree(found, names, records, tombstones, refused, coding, read)
+
+
+def _opened(
+    engine: RemoteEngine, names: Collection[str], coding: Coding, cached: Mapping[str, bytes]
+) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Return contents by their names, and the reasons for those that can't be opened."""
+    read, wrong = {name: cached[name] for name in names if name in cached}, dict[str, str]()
+    for name, content in engine.read(name for name in names if name not in cached):
+        try:
+            read[name] = coding.open(content)
+        except ValueError as error:
+            wrong[name] = str(error)
+    return read, wrong
 
 
 def read_format(engine: RemoteEngine, commit: str | None, store: str) -> FormatFile | None:

@@ -158,7 +158,7 @@ def test_a_key_of_a_stranger_gets_nothing(laptop: Machine, desktop: Machine, bar
     stranger.make()
     made = stranger.new().with_recipients([*stranger.publics, key_of(laptop), key_of(desktop)])
     old = json.loads(git(bare, "show", f"{REF}:format"))
-    replace_format(bare, old | {"bundle": made.wrapped()})
+    replace_format(bare, old | {"bundle": made.wrapped(0)})
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
     tip = git(bare, "rev-parse", REF)
     for machine in (laptop, desktop):

@@ -65,6 +65,10 @@ class MemoryEngine:
         self.host.commits[commit] = parent, tree
         return commit
 
+    def without_history(self, commit: str, edits: Mapping[str, bytes]) -> str:
+        names = self.host.commits[commit][1]
+        return self.write(None, {path: self.host.contents[name] for path, name in names.items()} | dict(edits), ())
+
     def swap(self, expected: str | None, commit: str) -> Swap:
         if self.host.newest != expected:
             return Swap.LOST
@@ -96,6 +100,12 @@ def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
     assert engine.swap(first, second) is Swap.WON
     assert engine.contains(second, first)
     assert not engine.contains(first, second)
+    alone = engine.without_history(second, {"d": b"4"})
+    assert set(engine.tree(alone)) == {'odd "name"\\', "d"}
+    assert dict(engine.read([engine.tree(alone)["d"]])) == {engine.tree(alone)["d"]: b"4"}
+    assert not engine.contains(alone, second)
+    assert engine.swap(second, alone) is Swap.WON
+    assert engine.tip() == alone
 
 
 def test_a_stale_swap_is_lost(engine: RemoteEngine) -> None:

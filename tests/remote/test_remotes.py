@@ -104,11 +104,11 @@ def test_another_remote_at_the_address_is_held(
     before = laptop.contents
     assert "another history" in refused(laptop, "sync")
     assert laptop.contents == before
-    laptop.run("remote", "remove", "origin")
-    laptop.sync(str(bare))
+    laptop.run("remote", "accept")
+    laptop.sync()
     assert before.items() <= laptop.contents.items()
-    desktop.run("remote", "remove", "origin")
-    desktop.sync(str(bare))
+    desktop.run("remote", "accept", "origin")
+    desktop.sync()
     assert desktop.contents == laptop.contents
 
 

@@ -1,0 +1,138 @@
+"""The actions of a person on a remote: accept it as it is, drop its history, keep a conversation on one machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.projects.machines import git, make_bare, make_machine, quiet
+from tests.support.projects.world import LONG_AGO, SECOND
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+    from tests.support.projects.machines import Machine
+
+REF = "refs/reconcile/jp-ab1cd"
+A, B = 17528832000, 17528832010
+
+
+def has(bare: Path, text: bytes) -> bool:
+    """Tell whether a repository has this text in any object, after its garbage was collected."""
+    git(bare, "gc", "--quiet", "--prune=now")
+    done = subprocess.run(
+        ["git", "-C", str(bare), "cat-file", "--batch-all-objects", "--batch"], capture_output=True, check=True
+    )
+    return text in done.stdout
+
+
+def test_the_history_is_dropped_and_all_machines_go_on(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    laptop.write(B + 1, title="hunter2")
+    quiet(laptop, desktop)
+    laptop.run("rm", str(B + 1), "--yes")
+    quiet(laptop, desktop)
+    assert has(bare, b"hunter2")
+    desktop.append(B, 1, "c", LONG_AGO + SECOND)
+    laptop.run("rm", "17528832020", "--yes")
+    laptop.sync()
+    laptop.run("remote", "forget", "--history", "--yes")
+    assert not has(bare, b"hunter2")
+    assert git(bare, "rev-list", "--count", REF) == "1"
+    found = desktop.sync()
+    assert (len(found["sent"]), len(found["removed_here"]), found["forked"], found["taken"]) == (1, 1, [], [])
+    quiet(laptop, desktop)
+    laptop.run("remote", "forget", "--history", "--yes")
+    quiet(desktop, laptop)
+
+
+def test_the_history_of_an_encrypted_remote_is_dropped(tmp_path: Path, run: Run) -> None:
+    bare = make_bare(tmp_path / "r.git")
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    one.write(A)
+    one.run("remote", "add", "--encrypt", str(bare))
+    one.sync()
+    other.state.parent.mkdir(parents=True)
+    shutil.copy(one.state.parent / "age-key.txt", other.state.parent / "age-key.txt")
+    other.sync(str(bare))
+    one.append(A, 1, "b", LONG_AGO + SECOND)
+    one.sync()
+    one.run("remote", "forget", "--history", "--yes")
+    quiet(other, one)
+    old = json.loads(git(bare, "show", f"{REF}:format"))
+    text = json.dumps(old | {"epoch": old["epoch"] + 1})
+    stream = f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nM 100644 inline format\ndata {len(text)}\n{text}\n"
+    git(bare, "fast-import", "--quiet", "--force", stdin=stream.encode())
+    assert "no holder of the remote's key" in one.run("sync", code=4).output
+
+
+def test_the_history_is_dropped_only_by_a_machine_that_has_all(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    tip = git(bare, "rev-parse", REF)
+    assert "has not taken all" in desktop.run("remote", "forget", "--history", "--yes", code=4).output
+    assert "--history" in desktop.run("remote", "forget", code=2).output
+    assert git(bare, "rev-parse", REF) == tip
+
+
+def test_a_conversation_that_is_kept_here_is_not_sent(
+    new_laptop: Machine, tmp_path: Path, run: Run, bare: Path
+) -> None:
+    assert f"jp-c{A} stays on this machine" in new_laptop.run("remote", "keep-here", str(A)).output
+    assert "2 to send" in new_laptop.run("status").output
+    assert len(new_laptop.sync()["sent"]) == 2
+    assert str(A) not in git(bare, "ls-tree", "-r", "--name-only", REF)
+    desktop = make_machine(tmp_path / "desktop", run)
+    desktop.sync(str(bare))
+    quiet_of = new_laptop.sync()
+    assert not any(quiet_of[key] for key in ("sent", "taken", "removed_there", "held"))
+    assert json.loads(new_laptop.run("remote", "keep-here", "--json").stdout)["kept"] == [f"jp-c{A}"]
+    new_laptop.run("remote", "share", str(A))
+    assert len(new_laptop.sync()["sent"]) == 1
+    quiet(desktop, new_laptop)
+
+
+def test_a_conversation_that_was_sent_and_is_kept_here_stays_as_it_is_there(
+    laptop: Machine, desktop: Machine, bare: Path
+) -> None:
+    laptop.run("remote", "keep-here", str(A), str(B))
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.run("local", str(A))
+    laptop.sync()
+    desktop.run("rm", str(B), "--yes")
+    desktop.sync()
+    found = laptop.sync()
+    assert not any(found[key] for key in ("sent", "taken", "removed_here", "removed_there", "held"))
+    assert laptop.directory(B).exists()
+    desktop.sync()
+    assert desktop.events(A) == 3
+    laptop.run("rm", str(A), "--yes")
+    assert not laptop.sync()["removed_there"]
+    assert desktop.directory(A).exists()
+
+
+def test_an_accepted_remote_that_was_encrypted_stays_so(tmp_path: Path, run: Run) -> None:
+    bare = make_bare(tmp_path / "r.git")
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    one.write(A)
+    one.run("remote", "add", "--encrypt", str(bare))
+    one.sync()
+    other.state.parent.mkdir(parents=True)
+    shutil.copy(one.state.parent / "age-key.txt", other.state.parent / "age-key.txt")
+    other.sync(str(bare))
+    shutil.rmtree(bare)
+    make_bare(bare)
+    third = make_machine(tmp_path / "third", run)
+    third.write(B)
+    third.sync(str(bare))
+    other.run("remote", "accept")
+    assert "nothing is sent to it" in other.run("sync", code=4).output
+
+
+@pytest.mark.parametrize("words", [("accept", "a", "b"), ("share",), ("ls", "x"), ("forget", "--history", "a", "b")])
+def test_wrong_words(laptop: Machine, words: tuple[str, ...]) -> None:
+    assert "reconcile remote" in laptop.run("remote", *words, code=2).output
