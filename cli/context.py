@@ -150,15 +150,17 @@ def _find_id(engine: Engine, text: str) -> str:
         return matches[0]
     from .misuse import Misuse  # here: most runs name no conversation
 
+    noun = engine.session.roots.noun
+
     if not matches:
         words = "id" if _is_id(engine, text) else "id or title"
         least = f"a part of a title has at least {_SHORTEST_PART} letters; " if len(text) < _SHORTEST_PART else ""
-        raise Misuse(f"no conversation has the {words} {text!r}", f"{least}`reconcile ls` lists the conversations")
+        raise Misuse(f"no {noun} has the {words} {text!r}", f"{least}`reconcile ls` lists the {noun}s")
     titles = dict(_titles(engine))
     shown = [f"{id_}  {titles.get(id_, '')}".rstrip() for id_ in matches[:_CANDIDATES]]
     if len(matches) > _CANDIDATES:
         shown.append(f"and {len(matches) - _CANDIDATES} more")
-    raise Misuse(f"{text!r} is ambiguous: it fits {len(matches)} conversations", "\n".join(shown))
+    raise Misuse(f"{text!r} is ambiguous: it fits {len(matches)} {noun}s", "\n".join(shown))
 
 
 def parts_of_titles(engine: Engine, texts: Sequence[str]) -> dict[str, tuple[str, str]]:

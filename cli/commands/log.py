@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile.engine.run_history import find_run, origin_of, undone_changes
+from reconcile.model.plan import counted_as
 from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import WHOLE
 from reconcile.model.units import unit_text
@@ -148,7 +149,7 @@ def _phrase(session: Session, step: Step) -> tuple[str, str, str]:
     whole, renames = step.unit == WHOLE, is_rename(_path(record["source"]), target)
     is_public = session.roots.is_in_project
     phrase = phrase_of(step.kind, side, reason, whole=whole, renames=renames, is_public=is_public)
-    return phrase, step.conversation, side
+    return phrase, counted_as(step.conversation, session.format.places), side
 
 
 def _path(place: str | None) -> str | None:

@@ -17,6 +17,7 @@ from reconcile.adapters.roots import Request, link_store
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.versions import lost_with_store
+from reconcile.model.plan import counted_as
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.snapshot import Side
 from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, default_choice, offers, with_records
@@ -150,7 +151,7 @@ def restore_lost(
         elif is_offer:
             chosen = _chosen(options, offered, planning, place)
         if source is None and not chosen:
-            _name_gone_checkouts(options, session, frozenset(absent(planning)))
+            _name_gone_checkouts(options, session, planning)
         if not everything:
             _name_forks(options, session, planning, None if source is None else records[0].project)
         _name_older_versions(options, planning)
@@ -398,7 +399,9 @@ def _ask_by_group(
         report(options, roots, messages, _without(plan, chosen), None)
         messages = ()
         # The plan names them, unless the request waits for git.
-        question = f"Restore {_counted(offer, place) if plan.actions else _described(offer, planning, place)}?"
+        question = (
+            f"Restore {_counted(offer, planning, place) if plan.actions else _described(offer, planning, place)}?"
+        )
         if confirm(f"\n{wrapped_question(question)}"):
             chosen = tuple(both)
     return chosen
@@ -416,12 +419,19 @@ def _without(plan: Plan, conversations: Collection[str]) -> Plan:
 
 
 def _described(offer: Offer, planning: PlanningContext, place: str) -> str:
-    return f"{_counted(offer, place)}: {planning.names(offer.conversations)}"
+    return f"{_counted(offer, planning, place)}: {planning.names(offer.conversations)}"
 
 
-def _counted(offer: Offer, place: str) -> str:
-    count = len(offer.conversations)
-    kind, was = ("conversation", "was") if count == 1 else ("conversations", "were")
+def _number(planning: PlanningContext, conversations: Collection[str]) -> tuple[int, str]:
+    """Return the number of conversations, and their noun in this format; what belongs to a session is not counted."""
+    places = planning.rules.format.places
+    count = len({counted_as(each, places) for each in conversations})
+    return count, f"{'conversation' if places is None else places.noun}{'' if count == 1 else 's'}"
+
+
+def _counted(offer: Offer, planning: PlanningContext, place: str) -> str:
+    count, kind = _number(planning, offer.conversations)
+    was = "was" if count == 1 else "were"
     if not offer.known:
         why = "of the store, which no run has seen here"
     elif offer.run is None:
@@ -441,13 +451,14 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
 
 
-def _name_gone_checkouts(options: Options, session: Session, missing: frozenset[str]) -> None:
+def _name_gone_checkouts(options: Options, session: Session, planning: PlanningContext) -> None:
     """Print the checkouts elsewhere that are gone, and the command that restores those of theirs that are missing."""
+    missing = frozenset(absent(planning))
     for project, had in session.gone().items():
-        count = len(had & missing)
-        if project == session.project or not count:
+        if project == session.project or not had & missing:
             continue
-        lacks = f"{count} conversation{'' if count == 1 else 's'} that {'is' if count == 1 else 'are'} missing here"
+        count, kind = _number(planning, had & missing)
+        lacks = f"{count} {kind} that {'is' if count == 1 else 'are'} missing here"
         command = f"reconcile recover --from {shlex.quote(project)}{options.sides}"
         print_message(options, f"the workspace of {short_path(project)} is gone; it had {lacks}: {command}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from msgspec import to_builtins
 from reconcile.engine.versions import lost_with_store
 from reconcile.errors import ReconcileError
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
-from reconcile.model.plan import Kind
+from reconcile.model.plan import Kind, states_of
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.filters import named
@@ -116,7 +115,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             details |= {"shared": ids[0] in shared} if session.roots.folder else {}
             _show_one(options, session.roots, standing, details, conflicts.get(ids[0], ()), ways)
             return
-        others: Mapping[str, int] = {}
+        others: dict[str, str] = {}
         lost: tuple[Lost, ...] = ()
         if (wanted := named(board)) is not None:
             listed = tuple(each for each in listed if each.conversation in wanted)
@@ -137,11 +136,11 @@ def status(context: click.Context, conversation: str | None) -> None:
         style = Style.choose(options.color)
         conflicts = _by_conversation(plan.conflicts)
         lines = [line for item in sides for line in _side_lines(item, style)]
-        counts = Counter(entry.word for entry in listed) + Counter(others)
-        quiet = frozenset[str]() if options.verbose else _quiet_states(session)
+        words = others | {entry.conversation: entry.word for entry in listed}
+        counts = dict(states_of(words, session.format.places))
         more = _ways_in_folder(session.roots, blocked_there)
         lines += [
-            *_all_lines(listed, counts, style, session.roots, conflicts, quiet),
+            *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session)),
             *_shared_lines(session.roots, shared, style),
             *_next_lines(counts, plan, lost, more, style, options.sides, session.roots.format),
             *_remote_lines(engine),
@@ -225,8 +224,10 @@ def _values(conflicts: Iterable[Conflict], style: Style, indent: str) -> Iterato
         yield from value_lines(conflict, style.columns, indent)
 
 
-def _quiet_states(session: Session) -> frozenset[str]:
+def _quiet_states(options: Options, session: Session) -> frozenset[str]:
     """Return the states of conversations that are only counted: of deleted ones, some formats have hundreds."""
+    if options.verbose:
+        return frozenset()
     places = session.format.places
     return QUIET | {"removed"} if places is not None and places.deletes_old else QUIET
 

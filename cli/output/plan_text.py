@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.apply.executor import Result
+from reconcile.formats import get_format
 from reconcile.model.plan import Kind
 from reconcile.model.policy import RestoreRequest
 from reconcile.model.reasons import Reason
@@ -486,6 +487,7 @@ def report(
             sides=options.sides,
             back=back,
             is_public=roots.is_in_project,
+            places=get_format(roots.format).places,
         )
         begin = [*([""] if options.is_following else []), heading(roots, plan.layout, style), ""]
         lines = [*(() if is_shown else begin), *lines, *end]

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from reconcile.apply.executor import Result
+from reconcile.model.plan import counted_as
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reconcile.apply.executor import ActionResult, Outcome
+    from reconcile.model.format import Places
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Side
 
@@ -43,6 +45,7 @@ def summary(
     sides: str = "",
     back: str = "",
     is_public: bool = True,
+    places: Places | None = None,
 ) -> list[str]:
     """Return the last line, wrapped: what is planned or, with an outcome, done; what is left; the run and its undo.
 
@@ -51,7 +54,7 @@ def summary(
     """
     results = [] if done is None else list(done.results.values())
     actions = plan.actions if done is None else [entry.action for entry in results if entry.is_done]
-    steps = summed((_phrase(action, is_public=is_public) for action in actions), done=done is not None)
+    steps = summed((_phrase(action, places, is_public=is_public) for action in actions), done=done is not None)
     for result in (Result.SKIPPED, Result.FAILED):
         count = sum(entry.result is result for entry in results)
         steps += [f"{count} {result}"] if count else []
@@ -95,11 +98,11 @@ def _conflicts(count: int, *, done: bool) -> str:
     return f"{count} conflict{'' if count == 1 else 's'}{' decided' if done else ''}"
 
 
-def _phrase(action: Action, *, is_public: bool) -> tuple[str, str, str]:
+def _phrase(action: Action, places: Places | None, *, is_public: bool) -> tuple[str, str, str]:
     renames, side = is_rename(_source(action), action.target.path), action.target.side.value
     whole, reason = action.unit == WHOLE, action.reason.value
     phrase = phrase_of(action.kind.value, side, reason, whole=whole, renames=renames, is_public=is_public)
-    return phrase, action.conversation, side
+    return phrase, counted_as(action.conversation, places), side
 
 
 def verb(action: Action) -> str:

@@ -45,6 +45,9 @@ class Request(NamedTuple):
         return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.normpath(path)
 
 
+_OF_SESSIONS = ("claude-code", "claude-shared")
+
+
 class Roots(NamedTuple):
     """The two sides. Paths are absolute and as the user wrote them; they may be symbolic links.
 
@@ -84,7 +87,7 @@ class Roots(NamedTuple):
     @property
     def noun(self) -> str:
         """The noun for one entry."""
-        return "conversation" if self.inner else "record"
+        return "conversation" if self.inner else "session" if self.format in _OF_SESSIONS else "record"
 
     @property
     def workspace_conversations(self) -> str:

@@ -9,7 +9,6 @@ process has changed (a run in another worktree) count as changed.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -311,12 +310,12 @@ class Engine:
             return frozenset()
         return self.index.spoken_of | (self.known.present() - self.index.before.counted.keys())
 
-    def states_besides(self, pass_: Pass) -> dict[str, int]:
-        """Return the number of conversations in each state that a pass does not cover."""
+    def states_besides(self, pass_: Pass) -> dict[str, str]:
+        """Return the state of each conversation that a pass does not cover."""
         if pass_.full or self.index is None:
             return {}
         counted = self.index.before.counted
-        return Counter(state for conversation, state in counted.items() if conversation not in pass_.conversations)
+        return {each: state for each, state in counted.items() if each not in pass_.conversations}
 
     def clean_conversations(self, pass_: Pass) -> Iterator[CleanConversation]:
         """Yield the conversations that a pass does not cover, from the index; none if it covers everything."""
@@ -343,7 +342,7 @@ class Engine:
         """
         if pass_.full or self.index is None or not pass_.plan.policy.is_unlimited:
             return pass_.plan
-        plan = completed(pass_.plan, pass_.concerned, self.index.before)
+        plan = completed(pass_.plan, pass_.concerned, self.index.before, self.session.format.places)
         if not with_places or plan.quiet:
             return plan
         known = self.known.sides[Side.WORKSPACE]
@@ -469,7 +468,7 @@ class Engine:
             aside=aside,
             notes=notes,
             counted=counted,
-            states=states_of(counted),
+            states=states_of(counted, self.session.format.places),
             quiet=not (due or held or aside or notes),
             policy=pass_.plan.policy,
         )

@@ -100,6 +100,10 @@ class FixedPlaces(ABC):
         """Return None: no record belongs to another one, unless a format overrides this."""
         return None
 
+    def counted_as(self, conversation: str) -> str | None:
+        """Return the record itself, unless a format overrides this."""
+        return conversation
+
     def is_log(self, conversation: str) -> bool:  # noqa: ARG002
         """Return False: the content of a record is kept, unless a format overrides this."""
         return False

@@ -132,6 +132,9 @@ class Places(Protocol):
         None if to no other one.
         """
 
+    def counted_as(self, conversation: str) -> str | None:
+        """Return the record under which a record is counted for people; None: it is not counted."""
+
     @property
     def is_shared(self) -> bool:
         """Whether a workspace gets the records that only the store has, unless it had them before."""
@@ -168,7 +171,7 @@ class Places(Protocol):
 
     @property
     def noun(self) -> str:
-        """The noun for a record that belongs to no other one."""
+        """The noun for what is counted (`counted_as`)."""
 
     @property
     def way_back(self) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.model.baseline import AsideRecord, ConversationRecord, Intent, PendingRequest, Verb
+    from reconcile.model.format import Places
     from reconcile.model.reasons import Reason
     from reconcile.model.snapshot import Digest, Place
 
@@ -291,6 +292,26 @@ class Plan(Struct, frozen=True, kw_only=True):
         return counts | {"held": len(self.held), "aside": len(self.aside)}
 
 
-def states_of(counted: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
-    """Return the number of conversations in each state, sorted by state."""
-    return tuple(sorted(Counter(counted.values()).items()))
+_SETTLED = "in-sync"
+
+
+def counted_as(conversation: str, places: Places | None) -> str:
+    """Return the conversation under which one is counted, itself if it belongs to no other one."""
+    return (None if places is None else places.counted_as(conversation)) or conversation
+
+
+def states_of(counted: Mapping[str, str], places: Places | None = None) -> tuple[tuple[str, int], ...]:
+    """Return the number of conversations in each state, sorted by state.
+
+    A record with the records that belong to it counts once (`Places.counted_as`): in its own state, unless that is in
+    sync and one of theirs is not.
+    """
+    if places is None:
+        return tuple(sorted(Counter(counted.values()).items()))
+    found: dict[str, list[str]] = {}
+    for conversation, state in counted.items():
+        whole = places.counted_as(conversation)
+        if whole is not None:
+            each = found.setdefault(whole, [])
+            each.insert(0 if whole == conversation else len(each), state)
+    return tuple(sorted(Counter(next(filter(_SETTLED.__ne__, each), _SETTLED) for each in found.values()).items()))

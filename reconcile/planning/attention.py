@@ -129,7 +129,7 @@ def _link_in_place(context: PlanningContext, view: View) -> str | None:
         place = place if link is None else f"workspace:{link}"
     if place is None:
         return None
-    what = "directory" if view.format.places is None else "record"
+    what = "directory" if view.format.places is None else view.format.places.noun
     return (
         f"{place}: a symbolic link replaced the {what}; links are never followed. "
         f"Put the {what} back, or remove the link"
@@ -348,7 +348,7 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
 def _note_cleared(context: PlanningContext, places: Places) -> None:
     """Note that no record is left in a workspace, with the command that brings back those of the store."""
     kept = (view.id for view in context.views.values() if view.store.main is not None and not view.local)
-    count = sum(map(places.can_fork, kept))  # without the files beside them
+    count = len(set(filter(None, map(places.counted_as, kept))))  # without the files beside them
     what = f"{count} {places.noun}{'' if count == 1 else 's'}"
     message = f"no {places.noun} is left in the workspace; the store keeps {what}; restore them: reconcile recover"
     context.note(None, Reason.REMOVED_HERE, message)

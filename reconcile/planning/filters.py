@@ -80,11 +80,11 @@ def _named(actions: Sequence[Action], rules: Rules) -> tuple[str, str]:
     """Return the kind of the targets, and the names of the first ones; a record with a fixed place is named by its
     path.
     """
-    fixed = rules.format.places is not None
+    places = rules.format.places
     paths = [action.target.path for action in actions[:BULK_NAMES]]
-    names = ", ".join(path if fixed else path.rpartition("/")[2] for path in paths)
+    names = ", ".join(path.rpartition("/")[2] if places is None else path for path in paths)
     more = f" and {len(actions) - BULK_NAMES} more" if len(actions) > BULK_NAMES else ""
-    return "records" if fixed else "directories", names + more
+    return "directories" if places is None else f"{places.noun}s", names + more
 
 
 def _removes_a_directory(action: Action) -> bool:

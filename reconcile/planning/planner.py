@@ -67,7 +67,8 @@ def make_plan(
     if part is not None and part.is_quiet and not (rules.format.places and due_first(workspace, policy, rules)):
         counted = part.counted
         layout = policy.layout.value
-        return Plan(layout=layout, states=states_of(counted), counted=counted, policy=policy, now_ns=now_ns, quiet=True)
+        states = states_of(counted, rules.format.places)
+        return Plan(layout=layout, states=states, counted=counted, policy=policy, now_ns=now_ns, quiet=True)
     if part is None or whole is not None or rules.format.places is not None:
         return plan_by_rules(store, workspace, baseline, policy, rules, now_ns, whole)
     return part.joined(plan_by_rules(part.store, part.workspace, part.baseline, policy, rules, now_ns, part.whole))
@@ -243,7 +244,7 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
         intents=tuple(sorted(context.intents.items())),
         asides=tuple(sorted(context.asides.items())),
         tombstones=tuple(sorted(context.tombstones.items())),
-        states=states_of(counted),
+        states=states_of(counted, context.rules.format.places),
         counted=counted,
         outline=_outline(context, actions),
         displaced=frozenset(context.displaced),

@@ -670,8 +670,8 @@ class Deleting(Following):
     deletes_old = True
     is_for_others = False
 
-    def can_fork(self, conversation: str) -> bool:
-        return self.owner(conversation) is None
+    def counted_as(self, conversation: str) -> str | None:
+        return self.owner(conversation) or conversation
 
 
 @pytest.mark.parametrize("is_for_others", [False, True])

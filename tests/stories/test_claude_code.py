@@ -99,6 +99,18 @@ def test_the_first_run_saves_every_file_as_it_is(sides: Sides, version: str) -> 
     assert "Nothing to do" in sides.read()
 
 
+def test_a_session_counts_once_with_the_files_beside_it(sides: Sides, version: str) -> None:
+    """As `ls` lists it. A subagent that goes on is a change of its session."""
+    sides.play(version, "continued").play(version, "subagent")
+    assert "Done: 2 added to the store." in sides.reconcile().output
+    assert sides.read() == "Nothing to do. 2 sessions: 2 up to date.\n"
+    add(next(sides.live.rglob("agent-*.jsonl")), LINE % b"plan")
+    assert "2 sessions: 1 up to date, 1 changed in workspace." in sides.read("status")
+    assert "Done: 1 updated in the store." in sides.reconcile().output
+    assert "1 updated in the store" in sides.read("log")
+    assert "no session has the id or title 'nothing'" in sides.read("show", "nothing", code=2)
+
+
 def test_a_turn_is_appended(sides: Sides, version: str) -> None:
     sides.play(version, "plain").reconcile()
     path = first(sides.play(version, "continued"))

@@ -103,7 +103,7 @@ def test_a_run_does_both_each_below_its_own_sides(fresh: Both) -> None:
     assert [head.endswith(".jp (nested)") for head in heads] == [True, False]
     assert fresh.in_sync()
     again = fresh.reconcile().stdout
-    assert again == "Nothing to do. 3 conversations: 3 up to date; 5 records: 5 up to date.\n"
+    assert again == "Nothing to do. 3 conversations: 3 up to date; 2 sessions: 2 up to date.\n"
     assert fresh.reconcile("--dry-run").stdout == again
 
 
@@ -286,11 +286,11 @@ def test_the_sessions_of_a_renamed_project_come_along(fresh: Both, tmp_path: Pat
     new = tmp_path / "renamed"
     fresh.project.rename(new)
     renamed = Both(World(new, run), Sides(new, run), run)
-    assert "record" not in renamed.reconcile().stdout, "a run doesn't wait for git to find the store"
+    assert "session" not in renamed.reconcile().stdout, "a run doesn't wait for git to find the store"
     result = renamed.reconcile("recover", "--yes")
     assert "moved " in result.stderr
     assert carried(renamed.claude.live) == before
-    assert renamed.reconcile().stdout == "Nothing to do. 3 conversations: 3 up to date; 5 records: 5 up to date.\n"
+    assert renamed.reconcile().stdout == "Nothing to do. 3 conversations: 3 up to date; 2 sessions: 2 up to date.\n"
 
 
 def test_a_checkout_is_forgotten_by_each_that_knows_it(both: Both, tmp_path: Path) -> None:
@@ -473,4 +473,4 @@ def test_a_killed_watcher_leaves_nothing_that_a_run_does_not_finish(both: Both) 
         watcher.process.wait()
     both.reconcile()
     assert both.in_sync()
-    assert both.reconcile().stdout == "Nothing to do. 3 conversations: 3 up to date; 5 records: 5 up to date.\n"
+    assert both.reconcile().stdout == "Nothing to do. 3 conversations: 3 up to date; 2 sessions: 2 up to date.\n"

@@ -84,6 +84,10 @@ class ClaudeCodeFormat(FixedPlaces):
         owner = owner_of(conversation)
         return owner if owner != conversation else None
 
+    def counted_as(self, conversation: str) -> str | None:
+        """Return the session of a record, itself for a session. Notes are not counted: `ls` lists sessions."""
+        return owner_of(conversation)
+
     def is_log(self, conversation: str) -> bool:
         """Tell whether a record is a file of lines: a session, or one of its subagents."""
         return conversation.endswith(_LINES)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.model.baseline import Baseline
-    from reconcile.model.format import Format
+    from reconcile.model.format import Format, Places
     from reconcile.model.past_run import PastRun
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
@@ -285,7 +285,7 @@ def _needs_full_scan(world: WorldState, sides: Sides) -> bool:
     return not there or bool(problems) or sides.store_renewed or sides.workspace_emptied
 
 
-def completed(plan: Plan, about: Collection[str], before: Plan) -> Plan:
+def completed(plan: Plan, about: Collection[str], before: Plan, places: Places | None = None) -> Plan:
     """Return a plan of some conversations, completed with the entries of ``before`` for all others.
 
     ``before`` is a plan of everything. An entry for a conversation that already had one keeps its position.
@@ -301,7 +301,7 @@ def completed(plan: Plan, about: Collection[str], before: Plan) -> Plan:
         notes=_in_place(_of_conversations(plan.notes), about, before.notes),
         conflicts=_in_place(plan.conflicts, about, before.conflicts),
         counted=counted,
-        states=states_of(counted),
+        states=states_of(counted, places),
         quiet=plan.quiet and before.quiet,
     )
 
