@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.world import event, events, write_conversation
+from tests.support.projects.world import event, events, shown, write_conversation
 from tests.support.tree_pages import FIRST, PAYLOADS, Page, write_hostile
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def test_refused_places(place: str, world: World, tmp_path: Path) -> None:
     before = world.stamps()
     result = world.run("ls", "--tree", "--html", path, "--workspace", world.project)
     assert result.exit_code == 1
-    assert f"error: {path}: {problem}" in result.stderr
+    assert f"error: {shown(path)}: {problem}" in result.stderr
     assert "hint: " in result.stderr
     assert world.stamps() == before
     assert not (directory / "tree.html").exists()

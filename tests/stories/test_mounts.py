@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
-from tests.support.projects.world import LONG_AGO, SECOND, append, events, listing, write_conversation
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, listing, shown, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def run_into_trouble(world: World, place: Path) -> int:
     assert "Traceback" not in result.output
     assert result.exit_code in (0, 1, 4), result.output
     if result.exit_code:
-        assert f"{place}/" in result.output, "a failure, and it isn't said where"
+        assert f"{shown(place)}/" in result.output, "a failure, and it isn't said where"
     assert before <= world.kept(), f"lost by the run:\n{result.output}"
     return result.exit_code
 

@@ -24,6 +24,7 @@ from tests.support.projects.world import (
     files,
     listing,
     set_key,
+    shown,
     write_conversation,
 )
 
@@ -200,7 +201,8 @@ def test_a_run_against_an_immutable_store_ends_with_an_error_and_a_hint(settled:
     with immutable(settled.store):
         result = settled.run("-w", settled.project)
     assert result.exit_code == 1, result.output
-    assert f"error: {settled.store}: not writable (it is immutable)\nhint: chattr -i {settled.store}" in result.stderr
+    place = shown(settled.store)
+    assert f"error: {place}: not writable (it is immutable)\nhint: chattr -i {place}" in result.stderr
     settled.reconcile()
 
 

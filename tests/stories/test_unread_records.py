@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.faults.strace import Ended, Straced, unusable
 from tests.support.projects.three_conversations import three
-from tests.support.projects.world import listing, make_project
+from tests.support.projects.world import listing, make_project, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def refused(known: World, call: str, at: Path, *words: str | Path) -> Ended:
 def told_in_one_line(done: Ended, at: Path, hint: str) -> None:
     assert done.exit_code == 2, done.output
     line, way_on = done.stderr.splitlines()
-    assert f"{at}: can't be read (Permission denied)" in line
+    assert f"{shown(at)}: can't be read (Permission denied)" in line
     assert hint in way_on
 
 
@@ -76,7 +76,7 @@ def test_a_record_that_is_damaged_is_named(known: World) -> None:
     shutil.rmtree(known.project / ".jp")
     done = known.run("recover", "--yes")
     assert done.exit_code == 2
-    assert f"{other}/state.sqlite: can't be read (file is not a database)" in done.stderr
+    assert f"{shown(other)}/state.sqlite: can't be read (file is not a database)" in done.stderr
     assert known.run("recover", "--yes", "--store", silo).exit_code == 0
     assert listing(known.workspace) == before
 
@@ -106,7 +106,7 @@ def test_a_project_that_cannot_be_looked_at_is_not_recovered(known: World, name:
     before = listing(known.workspace) if known.workspace.exists() else {}
     done = refused(known, LOOKS, at, "--format", "jp")
     assert done.exit_code == 2, done.output
-    assert f"{at}: can't be read (Permission denied)" in done.stderr
+    assert f"{shown(at)}: can't be read (Permission denied)" in done.stderr
     assert (listing(known.workspace) if known.workspace.exists() else {}) == before
 
 
@@ -143,5 +143,5 @@ def test_a_store_that_may_be_of_another_workspace_is_not_taken(known: World, run
     done = trace("-w", other.project, "-s", known.silo, "--yes")
     assert trace.was_hit()
     assert done.exit_code == 2, done.output
-    assert f"{at}: can't be read (Permission denied), so the workspace id is unknown" in done.stderr
+    assert f"{shown(at)}: can't be read (Permission denied), so the workspace id is unknown" in done.stderr
     assert listing(known.store) == before

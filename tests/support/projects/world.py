@@ -139,6 +139,11 @@ class World(Struct, frozen=True):
         return len(events)
 
 
+def shown(path: Path | str) -> str:
+    """Return a path as messages have it, with ``~`` for the home directory."""
+    return str(path).replace(f"{os.environ['HOME']}/", "~/")
+
+
 def make_project(path: Path, run: Run) -> World:
     """Make a checkout without any conversation."""
     (path / ".jp" / "conversations").mkdir(parents=True)
