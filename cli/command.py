@@ -16,6 +16,7 @@ from .output.errors import ExitCode, print_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
+    from typing import NoReturn
 
     from .arguments import Options
 
@@ -50,6 +51,7 @@ class Command(click.Command):
 
     In a project with several formats, ``names`` has the parameters that name things, with the kind (`scope.names`): the
     format that knows them is taken. Otherwise ``several`` decides, and `Several.FIRST` with an option of ``of_first``.
+    With ``of_one``, ``--all`` runs it in every project, without these options of its own.
     ``prints_sides``: it names the two sides. ``searches``: it exits with 1 if there is no result.
     """
 
@@ -64,6 +66,7 @@ class Command(click.Command):
         names: Mapping[str, str] | None = None,
         several: Several = Several.EACH,
         of_first: Collection[str] = (),
+        of_one: Collection[str] = (),
         prints_sides: bool = True,
         searches: bool = False,
         **settings: Any,
@@ -77,6 +80,7 @@ class Command(click.Command):
         self.names = dict(names or {})
         self.several = several
         self.of_first = of_first
+        self.of_one = tuple(of_one)
         self.prints_sides = prints_sides
         self.searches = searches
         self.own = tuple(self.params)
@@ -105,6 +109,8 @@ class Command(click.Command):
         """Run the command, unless an option was given that means nothing to it; in the formats that it concerns."""
         self._refuse_meaningless(ctx)
         options = options_of(ctx)
+        if options.all and self.of_one:
+            return self._in_projects(ctx, options)
         formats = () if self.several is Several.OWN else self.formats_of(ctx, options)
         return self._in_formats(ctx, options, formats) if formats else super().invoke(ctx)
 
@@ -114,6 +120,28 @@ class Command(click.Command):
 
         is_about_runs = "runs" in self.names.values() and self.several is not Several.FIRST
         return with_shared(options, formats_here(options)) if is_about_runs else formats_here(options)
+
+    def _in_projects(self, ctx: click.Context, options: Options) -> NoReturn:
+        """Run the command in every project, and end it."""
+        from .scope.listing import list_all  # here: most commands are about one project
+
+        if any(ctx.params[name] is not None for name in self.of_one):
+            raise Misuse("--all lists whole projects", f"leave out {' and '.join(f'--{n}' for n in self.of_one)}", ctx)
+        given, root = ctx.params, ctx.find_root()
+
+        def run(own: Options) -> int:
+            root.obj, ctx.params = own, dict(given)
+            try:
+                super(Command, self).invoke(ctx)
+            except click.exceptions.Exit as ended:
+                return ended.exit_code
+            return ExitCode.DONE
+
+        try:
+            code = list_all(options, run)
+        finally:
+            root.obj = options
+        ctx.exit(code)
 
     def _in_formats(self, ctx: click.Context, options: Options, formats: tuple[str, ...]) -> Any:
         from .scope.formats import first_alone, format_of, run_in_turn, with_newest  # here: most projects have one

@@ -49,11 +49,13 @@ _NO_BRANCH = "HEAD"
     cls=Command,
     names={"root": "ids"},
     of_first=("html",),
+    of_one=("root", "html"),
     prints_sides=False,
-    accepts=("only", "below", "json"),
+    accepts=("only", "below", "all", "json"),
     examples=(
         ("reconcile ls --tree", "Draw all conversations as a tree."),
         ("reconcile ls --root=jp-c17779500000", "List the descendants of a conversation."),
+        ("reconcile ls --all", "List every project of yours, each below its path."),
         ("reconcile ls --tree --html ../tree.html", "Write the tree, with all contents, as a page for a browser."),
     ),
 )

@@ -86,6 +86,18 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
     return Everywhere(tuple(sorted(targets)), tuple(told), projects_directory(request))
 
 
+def with_stores(request: Request, only: str | None = None) -> set[Target]:
+    """Return the projects of Claude Code that a run has seen and that are there: also with sessions in the store only.
+
+    ``only``: as in `every_project`.
+    """
+    if only not in (None, FORMAT):
+        return set()
+    states = os.path.dirname(state_directory(f"{FORMAT}-", request.environ, request.platform))
+    seen = (each for each in seen_checkouts(states, f"{FORMAT}-") if isinstance(each, SeenCheckout))
+    return {Target(each.project, FORMAT) for each in seen if os.path.isdir(each.project)}
+
+
 def _without_any_session(seen: Iterable[tuple[SeenCheckout | Unreadable, str]]) -> Iterator[LeftOut]:
     """Yield the projects that a run has seen, where no project has a session: Claude Code's directory may be lost."""
     for each, name in seen:

@@ -340,3 +340,24 @@ def test_a_state_that_cannot_be_read_is_named(jp: World, two: tuple[Sides, Sides
     assert f"/{jp.state.name}/state.sqlite: can't be read" in result.output
     assert result.exit_code == 1, "a service must not take it for a success"
     assert kept(*two)
+
+
+# Listings.
+
+
+def test_every_project_is_listed_below_its_path(two: tuple[Sides, Sides], run: Run) -> None:
+    """Also one whose sessions are all in the store only."""
+    run("--all")
+    one, other = two
+    shutil.rmtree(other.live)
+    result = run("ls", "--all")
+    assert result.exit_code == 0, result.output
+    heads = [line for line in result.stdout.splitlines() if line.endswith(" (claude-code)")]
+    assert heads == [f"{path} (claude-code)" for path in sorted(str(each.project) for each in two)]
+    (place,) = (text for text in result.stdout.split("\n\n") if text.startswith(f"{other.project} "))
+    assert "store" in place
+    document = json.loads(run("ls", "--all", "--json").stdout)
+    assert [each["project"] for each in document["projects"]] == sorted(str(each.project) for each in two)
+    assert all(each["list"]["sessions"] for each in document["projects"])
+    assert "leave out --root and --html" in run("ls", "--all", "--root").output
+    assert run("ls", "--all", "-w", one.project).exit_code == 2

@@ -1,0 +1,52 @@
+"""``reconcile ls --all``: the listing of each project of the user, below a heading with its path."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from reconcile.adapters.everywhere import every_project, with_stores
+
+from ..arguments import Turn
+from ..output.errors import FAILURES, ExitCode, first_code, report_failure
+from ..output.interaction import print_message
+from ..output.text import Style, short_path, show
+from .projects import BESIDE, home_request, options_for, refuse_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..arguments import Options
+
+
+def list_all(options: Options, run: Callable[[Options], int]) -> int:
+    """List every project with ``run``, and return the worst exit code. No project stops the others."""
+    refuse_beside(options, BESIDE - {"dry_run", "check", "verbose", "quiet"})
+    request = home_request()
+    found = every_project(request, options.format)
+    targets = sorted({*found.targets, *with_stores(request, options.format)})
+    codes, projects = [int(ExitCode.DONE)], list[dict[str, object]]()
+    for number, target in enumerate(targets):
+        own = Turn(options_for(options, target), target.format)
+        own.all, own.no_pager = False, True
+        name = f"{short_path(target.project)} ({target.format})"
+        if not options.json:
+            gone = "" if os.path.isdir(target.project) else ", gone"
+            head = Style.choose(options.color)(f"{name[:-1]}{gone})", bold=True)
+            show([*([""] if number else []), head])
+        try:
+            codes.append(run(own))
+        except FAILURES as error:
+            if not isinstance(error, Exception):
+                raise  # Ctrl-C is about all of them
+            codes.append(report_failure(error, as_json=options.json, of=name))
+        projects += [{"project": target.project, "format": target.format, "list": each} for each in own.documents]
+    if options.json:
+        from ..output.documents import print_document  # here: text needs none
+
+        print_document(options, {"format": "reconcile.ls.all/1", "projects": projects})
+    elif not targets:
+        show(["no projects"])
+    for each in found.left_out if not options.json else ():
+        print_message(options, f"left out: {short_path(each.path)}: {each.why}")
+    return first_code(codes)
