@@ -31,7 +31,7 @@ def content_of(seen: SideView, rules: Rules) -> Digest | None:
     """Return the digest of everything that one side has of a conversation; None if it is not there."""
     if seen.main is None:
         return None
-    rows = sorted((file.name, str(file.digest)) for copy in (seen.main, *seen.stale) for file in copy.files)
+    rows = sorted((file.name, file.digest or "") for copy in (seen.main, *seen.stale) for file in copy.files)
     return rules.digest(repr(rows).encode())
 
 

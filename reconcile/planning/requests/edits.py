@@ -274,7 +274,8 @@ def _leaving(context: PlanningContext, due: Mapping[tuple[str, Verb], PendingReq
     return [
         conversation
         for conversation in local
-        if context.presences[conversation].goal is not Goal.REMOVE  # it was removed from the store since
+        if context.views[conversation].workspace.main is not None
+        and context.presences[conversation].goal is not Goal.REMOVE  # it was removed from the store since
         and together.issuperset(inside_of(context, conversation))
     ]
 

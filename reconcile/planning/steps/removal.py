@@ -79,15 +79,15 @@ def vacate(context: PlanningContext, view: View, at: tuple[Node | None, str, str
     for copy in view.side(side).stale:
         if context.node(copy).is_at(*at):
             stays = context.node(copy).below or (side, copy.path) not in context.to_remove
-            return not stays and remove(context, copy) is not None
+            return not stays and remove(context, copy, makes_room=True) is not None
     return True
 
 
-def remove(context: PlanningContext, copy: Copy) -> int | None:
+def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) -> int | None:
     """Remove one directory, after every conversation below it has been saved and moved.
 
     Return the step. None if the directory must stay, which is then held, or if no step is needed: the last conversation
-    that leaves a directory without files removes it.
+    that leaves a directory without files removes it. ``makes_room``: another step waits for this one.
     """
     below = context.to_remove.pop((copy.side, copy.path))
     view = context.views[copy.conversation]
@@ -102,7 +102,7 @@ def remove(context: PlanningContext, copy: Copy) -> int | None:
     if staying or obstacle is not None:
         keep_in_step(context, view, copy)
         return None
-    if below and not node.files:
+    if below and not node.files and not makes_room:
         node.leave()
         return None
     broken = [unit for unit in units_of(copy, context.rules, None).values() if unit.fault and not unit.fault.incomplete]

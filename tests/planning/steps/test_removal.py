@@ -259,6 +259,18 @@ def test_a_directory_moves_to_its_place_after_what_lay_in_another_without_a_file
     assert moves["store:2-b"].id in moves["store:1-a"].needs
 
 
+def test_a_directory_without_a_file_makes_room_after_what_lay_in_it_left_it() -> None:
+    """Something that is no file of a conversation may be in it."""
+    old = '5-old  metadata 09:00 title "Old"  stream 09:00 [1]'
+    titled = '5-old  metadata 10:00 title "A"  stream 09:00 [1]'
+    child = B.replace("parent 1", "parent null")
+    plan = plan_of(stored(titled, "5-a/", f"5-a/conversations/{child}"), here(old), agreed_on(old))
+    (gone,), moves = steps(plan, Kind.REMOVE_STALE).values(), steps(plan, Kind.MOVE)
+    assert str(gone.target) == "store:5-a"
+    assert moves["store:2-b"].id in gone.needs
+    assert gone.id in moves["store:5-a"].needs
+
+
 def test_a_directory_goes_though_another_in_it_without_a_file_has_gone_with_what_lay_in_it() -> None:
     inside = "1-z/conversations/3-y/"
     plan = plan_of(stored(A, STALE, other, inside, f"{inside}conversations/{B}"), here())
