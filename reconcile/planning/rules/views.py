@@ -289,7 +289,7 @@ def _only_view(
     if managed is not None and managed.isdisjoint([file.name for file in copy.files]):
         return None
     units = units_of(copy, rules, known_parent)
-    if len(units) > len(_MANAGED) or not _MANAGED.issuperset(units):
+    if not _MANAGED.issuperset(units):
         units = dict(sorted(units.items()))
     return SideView(copy, (), units, (), units)
 

@@ -10,17 +10,29 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Baseline, ConversationRecord, Intent, IntentKind, WorldState, records_of
+from reconcile.model.baseline import (
+    Baseline,
+    ConversationRecord,
+    Intent,
+    IntentKind,
+    PendingRequest,
+    Verb,
+    WorldState,
+    records_of,
+)
 from reconcile.model.options import Missing
 from reconcile.model.past_run import LaterChanges, PastRun, SavedFile, changed_since, undone_runs
 from reconcile.model.plan import Heading, Kind
-from reconcile.model.policy import Policy, UndoRequest
+from reconcile.model.policy import Policy, RemoveRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Place, Side, nested_git
 from reconcile.planning.builder import Node
+from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.undo import DirectoryIndex, plan_undo
 from reconcile.planning.revalidate import agreeing
+from reconcile.planning.rules.guards import Sides, Whole
 from reconcile.planning.simulate import listing_of
+from tests.support.formats.notes import BRANCHING, side
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 from tests.support.scenarios.past_runs import kept_of
 from tests.support.scenarios.pure_level import RULES
@@ -33,6 +45,7 @@ A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 LONGER_A = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]'
 B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
 LONGER_B = '2-b  metadata 09:00 title "B"  stream 10:00 [1 2]'
+CLEAR = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
 CHILD_B = '2-b  metadata 10:00 title "B" parent 1  stream 09:00 [1]'
 NESTED_B = '1-a/conversations/2-b  metadata 10:00 title "B" parent 1  stream 09:00 [1]'
 
@@ -185,6 +198,7 @@ def test_what_was_undone_already_is_left_out() -> None:
     past = replace(IMPORTED, since=LaterChanges({}, frozenset({"jp-c1"})))
     plan = undo(past, stored(A, B), here(A, B))
     assert [action.conversation for action in plan.actions] == ["jp-c2"]
+    assert plan.about == frozenset({"jp-c2"})
     assert [conversation for (conversation, _), _ in plan.asides] == ["jp-c2"]
     assert plan.outline == (Heading("jp-c2", "B", 0),)
 
@@ -275,6 +289,90 @@ def test_nothing_is_remembered_of_what_a_saved_undo_refuses() -> None:
     fresh = undo(past, stored(LONGER_A, LONGER_B), here(edited, LONGER_B))
     plan, _ = agreeing(saved, fresh)
     assert plan.concerned == {"jp-c2"}
+
+
+def test_what_waits_of_a_run_ends_with_it() -> None:
+    """Of a conversation that is undone, and of no other run."""
+    own, other = PendingRequest(run="run"), PendingRequest(run="other")
+    keys = [("jp-c1", Verb.LOCAL), ("jp-c1", Verb.REMOVE), ("jp-c2", Verb.LOCAL), ("jp-c3", Verb.LOCAL)]
+    baseline = Baseline(waiting=dict(zip(keys, (own, other, own, own), strict=True)))
+    past = replace(IMPORTED, since=LaterChanges({"jp-c2": "later"}, frozenset()))
+    plan = plan_undo(past, WorldState(stored(A, B), here(A, B), baseline), Policy(), RULES, 0)
+    assert plan.waiting == ((keys[0], None),)
+
+
+LOCAL = Intent(IntentKind.LOCAL)
+
+
+LOCALS = Baseline(intents={"jp-c1": LOCAL, "jp-c2": LOCAL})
+
+
+def removal_of(*ids: str, store: tuple[str, ...] = (A, B)) -> PastRun:
+    """A command has removed these from both sides."""
+    sides = stored(*store), here(A, B)
+    plan = plan_of(*sides, agreed_on(A, B), Policy(request=RemoveRequest(ids)))
+    return PastRun("run", plan.actions, kept_of(plan, listing_of(*sides)))
+
+
+def undone(past: PastRun, baseline: Baseline) -> Plan:
+    return plan_undo(past, WorldState(stored(), here(), baseline), Policy(), RULES, 0)
+
+
+def test_what_is_private_comes_back_to_the_store_alone() -> None:
+    """A command has removed both copies; since then, or before, somebody has made it local."""
+    past = removal_of("jp-c1", "jp-c2")
+    assert [note.conversation for note in undone(removal_of("jp-c2", "jp-c1"), LOCALS).notes] == ["jp-c1", "jp-c2"]
+    for records, known in (
+        ({}, LOCALS),
+        ({id_: ConversationRecord(intent=LOCAL) for id_ in ("jp-c2", "jp-c1")}, Baseline()),
+    ):
+        found = undone(replace(past, remembered=records), known)
+        assert sorted(str(action.target) for action in found.actions) == ["store:1-a", "store:2-b"]
+        notes = [(note.conversation, note.reason) for note in found.notes]
+        assert notes == [("jp-c1", Reason.LEFT_IN_VAULT), ("jp-c2", Reason.LEFT_IN_VAULT)]
+        assert "reconcile project jp-c1" in found.notes[0].message
+        assert not found.held
+    public = {id_: ConversationRecord() for id_ in ("jp-c1", "jp-c2")}
+    assert len(undone(replace(past, remembered=public), LOCALS).actions) == 4
+
+
+def test_what_is_private_and_cannot_come_back_to_the_store_is_refused() -> None:
+    """Of one of its two directories there the vault has nothing any more."""
+    beside = A.replace("1-a", "1-z")
+    past = removal_of("jp-c1", store=(A, beside))
+    kept = {place: versions for place, versions in past.kept.items() if not str(place).startswith("store:1-a/")}
+    found = undone(replace(past, kept=kept), LOCALS)
+    assert (found.notes, found.actions, len(found.held)) == ((), (), 1)
+    assert "the vault has no saved version" in found.held[0].message
+
+
+def test_what_only_the_workspace_had_and_is_private_by_now_is_refused() -> None:
+    """The way on is to publish it, if that is what keeps it away."""
+    for run, ends in (("run", True), ("other", True)):
+        known = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL, run=run)})
+        plan = plan_undo(REMOVED, WorldState(stored(B), here(B), known), Policy(), RULES, 0)
+        (held,) = plan.held
+        assert plan.notes == ()
+        assert "local, so it is not copied to the workspace" in held.message
+        assert ("reconcile project jp-c1" in held.resolve) is ends
+    changed = replace(REMOVED, since=LaterChanges({"jp-c1": "later"}, frozenset()))
+    for run, ends in (("run", True), ("other", False)):
+        known = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL, run=run)})
+        (held,) = plan_undo(changed, WorldState(stored(B), here(B), known), Policy(), RULES, 0).held
+        assert ("reconcile project jp-c1" in held.resolve) is ends
+
+
+def test_the_last_title_that_is_known_names_what_is_gone() -> None:
+    known = records_of(agreed_on(A), ["jp-c1"])
+    for past, title in (
+        (replace(REMOVED, titles={"jp-c1": "older"}), "older"),
+        (replace(REMOVED, titles={"jp-c1": "older"}, remembered=known), "A"),
+    ):
+        titles = {each.conversation: each.title for each in undo(past, stored(B), here(B)).outline}
+        assert titles["jp-c1"] == title
+    there = stored(A.replace('"A"', '"Now"'), B)
+    (heading,) = undo(replace(EDITED, remembered=known), there, here(LONGER_A)).outline
+    assert heading.title == "A"
 
 
 def test_what_was_only_remembered_is_told() -> None:
@@ -386,7 +484,12 @@ def test_many_directories_go_only_when_that_is_accepted() -> None:
     (held,) = undo(imported, *sides).held
     assert (held.reason, held.resolve) == (Reason.BULK, ("reconcile undo run --allow-bulk-removal",))
     assert held.message == "store: 7 of 7 directories would be removed: 7-x7, 6-x6, 5-x5, 4-x4, 3-x3 and 2 more"
-    assert undo(imported, *sides).actions == ()
+    assert (undo(imported, *sides).actions, undo(imported, *sides).about) == ((), frozenset())
+    others = [f'{number}-x  metadata 09:00 title "X"  stream 09:00 [1]' for number in range(20, 50)]
+    assert undo(imported, stored(*lines), here(*lines, *others)).held == (held,)
+    world = WorldState(*sides, Baseline())
+    part = plan_undo(imported, world, Policy(), RULES, 0, Whole(CLEAR, directories=0, stored=100))
+    assert (part.held, len(part.actions)) == ((), 7), "the store has others, which the plan isn't about"
     assert len(undo(imported, *sides, Policy(accept_bulk=True)).actions) == 7
     assert undo(imported, *sides, Policy(only=frozenset({"jp-c1", "jp-c2", "jp-c3"}))).held == ()
     longer = [each.replace("stream 09:00 [1]", "stream 10:00 [1 2]") for each in lines]
@@ -457,6 +560,19 @@ def test_a_fixed_place_is_in_no_container_whatever_its_path_says() -> None:
     node = Node(Side.STORE, *whereabouts.split_place(place))
     whereabouts.enter(node, place.path)
     assert (node.path, whereabouts.find(place)) == (place.path, node)
+
+
+def test_a_record_with_such_a_path_is_found_where_it_is() -> None:
+    path = ".nexus/conversations/a.md"
+
+    def at(which: Side) -> Snapshot:
+        (copy,) = side(which, {"a.md": b"one\n"}).copies
+        return replace(side(which, {}), copies=(replace(copy, conversation=path, path=path),))
+
+    plan = make_plan(side(Side.STORE, {}), at(Side.WORKSPACE), Baseline(), Policy(), BRANCHING, 0)
+    past = PastRun("run", tuple(action for action in plan.actions if action.kind is Kind.COPY))
+    undone = plan_undo(past, WorldState(at(Side.STORE), at(Side.WORKSPACE), Baseline()), Policy(), BRANCHING, 0)
+    assert [str(action.target) for action in undone.actions] == [f"store:{path}"]
 
 
 def test_a_note_that_was_copied_is_not_taken_away_where_it_is_the_only_one_by_now() -> None:

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, CommittedPlace, Intent, IntentKind
-from reconcile.model.snapshot import METADATA, STREAM, Copy, Side
+from reconcile.model.snapshot import METADATA, STREAM, Copy, Partition, Side
 from reconcile.planning.rules.views import PLACE, Lead, SideView, View, views_of, without_speakers
-from tests.support.scenarios.building import agreed_on, here, stored, view_of
+from tests.support.scenarios.building import agreed_on, here, stored, unreadable, view_of
 from tests.support.scenarios.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -119,6 +119,11 @@ WORKSPACES = {
     "the first of them": (Baseline(), [at("1-c"), at("1-a"), at("1-b")], ("1-a", ["1-b", "1-c"])),
     "a live one; what is archived beside it is left alone": (Baseline(), [A, at(".archive/1-z", LATER)], ("1-a", [])),
     "an archived one where that is all": (Baseline(), [at(".archive/1-z")], (".archive/1-z", [])),
+    "the first of those that are archived": (
+        Baseline(),
+        [at(".archive/1-z"), at(".archive/1-y")],
+        (".archive/1-y", [".archive/1-z"]),
+    ),
 }
 
 
@@ -215,9 +220,45 @@ def test_what_nobody_can_read_counts_where_it_speaks_or_lies_in_the_directory_th
     broken = ["1-z  metadata 09:00", '1-z/events.json  12:00 "["']
     side = view_of(stored(), here("1-a  metadata 13:00", *broken)).workspace
     assert (kept(side)[0], {name: unit.copy.path for name, unit in side.faults.items()}) == ("1-a", {STREAM: "1-z"})
-    side = view_of(stored(), here("1-a  metadata 10:00", '1-a/events.json  12:00 "["', at("1-z")), KNOWN).workspace
+    assert side.faulty(STREAM) is side.faults[STREAM]
+    half = ('1-a/events.json  12:00 "["', at("1-z"), '1-z/metadata.json  12:00 "{"')
+    side = view_of(stored(), here("1-a  metadata 13:00", *half), KNOWN).workspace
+    assert (kept(side)[0], speaker(side)) == ("1-a", "1-z")
+    assert {name: unit.copy.path for name, unit in side.faults.items()} == {STREAM: "1-a"}
+    assert side.faulty(STREAM) is side.faults[STREAM]
+    assert side.faulty(METADATA) is None
     assert not view_of(stored(), here(A, *broken)).workspace.faults
-    assert side.main is not None
+
+
+def test_what_is_invalid_in_the_store_alone() -> None:
+    """A file that can't be read is a problem of the side."""
+    store = stored("1-a  metadata 13:00", '1-a/events.json  12:00 "["')
+    (found,) = view_of(store, here()).invalid_in_store_alone()
+    assert (found[0], found[1].path, found[2]) == (STREAM, "1-a", store.copies[0].stream)
+    assert not view_of(store, here("1-a  metadata 13:00")).invalid_in_store_alone()
+    assert not view_of(unreadable(stored(A), "1-a/events.json"), here()).invalid_in_store_alone()
+
+
+def test_what_leaves_or_is_in_a_remote_is_viewed_like_any_other() -> None:
+    local = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert view_of(stored(A), here(A), local).local
+    assert not views_of(stored(A), here(A), local, RULES, leaving={"jp-c1"})["jp-c1"].local
+    assert not view_of(stored(A), here(A), replace(local, is_of_remote=True)).local
+
+
+NOTE = '1-a/NOTE.md  09:00 "n"'
+ORDERS = {
+    "all": ((A, NOTE), ["extra:NOTE.md", METADATA, STREAM]),
+    "a note and metadata": (("1-a  metadata 09:00", NOTE), ["extra:NOTE.md", METADATA]),
+    "a note and a stream": (("1-a  stream 09:00 [1]", NOTE), ["extra:NOTE.md", STREAM]),
+    "two directories": ((A, at("1-z"), NOTE), ["extra:NOTE.md", METADATA, STREAM]),
+}
+
+
+@pytest.mark.parametrize(("lines", "names"), ORDERS.values(), ids=ORDERS)
+def test_units_come_in_one_order(lines: tuple[str, ...], names: list[str]) -> None:
+    for side in (view_of(stored(*lines), here()).store, view_of(stored(), here(*lines)).workspace):
+        assert list(side.units) == names
 
 
 LIVE, ARCHIVED = "1-a", ".archive/1-a"
@@ -248,16 +289,22 @@ def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: 
     elsewhere = replace(known, committed={"jp-c1": CommittedPlace("9-z", older, "c1")})
     for baseline in (known, elsewhere):
         assert view_of(store, workspace, baseline).lead is Lead.STORE
+    partition = Partition.ARCHIVE if ours == ARCHIVED else Partition.LIVE
+    assert view.split_record == AsideRecord(AsideKind.PLACED, partition, theirs)
     stays = replace(known, asides={("jp-c1", PLACE): view.split_record})
     assert view_of(store, workspace, stays).lead is Lead.NEITHER
     other = AsideRecord(AsideKind.PLACED, view.split_record.store, "9-z")
     after = Lead.WORKSPACE if base and older is Side.STORE else Lead.NEITHER
     assert view_of(store, workspace, replace(found, asides={("jp-c1", PLACE): other})).lead is after
+    moved = AsideRecord(AsideKind.PLACED, None, "9-z")
+    assert view_of(store, workspace, replace(found, asides={("jp-c1", PLACE): moved})).lead is lead
     for past in (("c0", "c1", "c2"), ("c0+c1", "c2")):
         replaced = replace(found, history={("jp-c1", PLACE): past})
         assert view_of(store, workspace, replaced).lead is (Lead.NEITHER if lead is Lead.WORKSPACE else lead)
     again = replace(found, committed={"jp-c1": CommittedPlace(theirs, older, "c1+c3")}, history=replaced.history)
     assert view_of(store, workspace, again).lead is lead
+    whole = replace(again, committed={"jp-c1": CommittedPlace(theirs, older, "c0+c1")})
+    assert view_of(store, workspace, whole).lead is (Lead.NEITHER if lead is Lead.WORKSPACE else lead)
     local = replace(found, intents={"jp-c1": Intent(IntentKind.LOCAL)})
     assert view_of(store, workspace, local).lead is Lead.STORE
     same = view_of(store, here(at(ours)), found)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Baseline, Intent, IntentKind
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Action, Kind, Plan
-from reconcile.model.policy import LocalRequest, Policy, RemoveRequest
+from reconcile.model.policy import LocalRequest, Policy, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EARLIEST_NS, METADATA, STREAM, Side, Snapshot
-from reconcile.planning.steps.content import AGE_NS
+from reconcile.model.snapshot import EARLIEST_NS, METADATA, STREAM, Metadata, Side, Snapshot
+from reconcile.planning.rules.content import Outcome, Verdict
+from reconcile.planning.steps.content import AGE_NS, keeps_directories
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored, unreadable, view_of
 from tests.support.scenarios.line_reader import time_ns
 from tests.support.scenarios.notation import StreamText
@@ -336,3 +337,199 @@ def test_where_the_stores_own_directory_has_no_stream_nothing_is_aged() -> None:
     store = stored('1-a  metadata 09:00 title "A"', "1-z  stream 09:00 [1 2]")
     plan = plan_of(store, here(A), replace(baseline, history=history))
     assert not of(plan, Kind.AGE)
+
+
+RECORDS = {kind: AsideRecord(kind, "x", "y") for kind in AsideKind}
+KEEPING = {
+    "held": (Verdict(STREAM, 15, Outcome.HELD), True),
+    "behind": (Verdict(STREAM, 11, Outcome.BEHIND, record=RECORDS[AsideKind.BEHIND]), True),
+    "kept apart": (Verdict(STREAM, 15, Outcome.ASIDE, record=RECORDS[AsideKind.KEPT]), True),
+    "local": (Verdict(STREAM, 15, Outcome.ASIDE, record=RECORDS[AsideKind.LOCAL]), False),
+    "undone": (Verdict(STREAM, 15, Outcome.ASIDE, record=RECORDS[AsideKind.UNDONE]), False),
+    "saved": (Verdict(STREAM, 11, Outcome.TO_STORE), False),
+}
+
+
+@pytest.mark.parametrize(("verdict", "keeps"), KEEPING.values(), ids=KEEPING)
+def test_what_is_undecided_or_kept_apart_keeps_every_directory(verdict: Verdict, keeps: bool) -> None:
+    equal = Verdict(METADATA, 10, Outcome.NOTHING)
+    assert keeps_directories([equal, verdict]) is keeps
+
+
+NEWER_Z = A.replace("1-a", "1-z").replace("09:00 [1]", "10:00 [1 2]")
+
+
+def test_while_something_is_held_the_stores_directories_are_not_put_together() -> None:
+    broken = here('1-a  metadata 09:00 title "A"', '1-a/events.json  11:00 "["')
+    assert not plan_of(stored(A, NEWER_Z), broken, agreed_on(A)).actions
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [("1-z", Reason.DUPLICATE), ("2-b/conversations/1-z", Reason.FLATTENED)],
+    ids=["beside", "inside"],
+)
+def test_what_another_directory_of_the_store_has_is_put_with_the_rest(place: str, reason: Reason) -> None:
+    store = stored(A, NEWER_Z.replace("1-z", place), '2-b  metadata 09:00 title "B"  stream 09:00 [1]')
+    (copy,) = of(plan_of(store, here(A), agreed_on(A)), Kind.COPY)
+    assert (copy.unit, copy.reason, copy.case, copy.events) == (STREAM, reason, None, (1, 2))
+
+
+def test_what_the_workspace_has_edited_is_saved_in_place_of_what_another_directory_has() -> None:
+    edited = A.replace("09:00 [1]", "11:00 [1 2 3]")
+    (copy,) = of(plan_of(stored(A, NEWER_Z), here(edited), agreed_on(A)), Kind.COPY)
+    assert (copy.unit, copy.events, copy.reason) == (STREAM, (1, 3), Reason.AHEAD_WORKSPACE)
+
+
+def test_what_is_archived_is_imported_into_the_archive() -> None:
+    plan = plan_of(stored(OTHER), here(f".archive/{A}", OTHER), agreed_on(OTHER))
+    (copy,) = of(plan, Kind.COPY)
+    assert str(copy.target) == "store:.archive/1-a"
+
+
+def test_a_stream_that_was_lost_is_restored_from_none() -> None:
+    (copy,) = of(plan_of(stored('1-a  metadata 09:00 title "A"'), here(A), agreed_on(A)), Kind.COPY)
+    assert (copy.reason, copy.events) == (Reason.INCOMPLETE, (0, 1))
+
+
+def test_a_configuration_that_one_side_has_removed_goes_with_a_stream_that_is_made_of_two() -> None:
+    base = A.replace("[1]", "[1 2]")
+    edited, continued = LEGACY.replace("[1]", "[1x 2]").replace("09:30", "10:00"), A.replace("[1]", "[1 2 3]")
+    (copy,) = of(plan_of(stored(continued), here(edited), agreed_on(base)), Kind.COPY)
+    assert (copy.reason, [place.path for place in copy.removes]) == (Reason.UNITED, ["1-a/base_config.json"])
+
+
+def test_metadata_that_is_made_of_two_says_nothing_of_events() -> None:
+    base, ours, theirs = (A.replace('"A"', f'"A" {each}') for each in ('x="1" y="1"', 'x="2" y="1"', 'x="1" y="2"'))
+    store, workspace = stored(ours), here(theirs.replace("metadata 09:00", "metadata 10:00"))
+    known = agreed_on(base)
+    (before,) = (copy.metadata for copy in stored(base).copies)
+    assert isinstance(before, Metadata)
+    contents = {("jp-c1", known.agreed["jp-c1"].units[METADATA]): before.content}
+    (copy,) = of(plan_of(store, workspace, replace(known, contents=contents)), Kind.COPY)
+    assert (copy.unit, copy.reason, copy.events) == (METADATA, Reason.UNITED, None)
+
+
+def test_a_fork_has_the_time_of_its_newest_file_and_the_case_of_its_source() -> None:
+    ours = OURS.replace("[1 2]", "[1 2] b2@09:20")
+    (fork,) = of(plan_of(stored(ours), here(THEIRS), agreed_on(A)), Kind.FORK)
+    described = next(write for write in fork.writes if write.target.path.endswith("/metadata.json"))
+    assert described.content is not None
+    assert (described.mtime_ns, described.size) == (time_ns("09:30"), len(described.content))
+    assert (fork.case, fork.events) == (15, (0, 2))
+
+
+def test_a_fork_without_a_title_of_its_own_has_the_conversations() -> None:
+    workspace = OURS.replace('title "A"', "")
+    (fork,) = of(plan_of(stored(THEIRS), here(workspace), agreed_on(A)), Kind.FORK)
+    assert fork.title == "[diverged] A"
+
+
+def test_a_fork_of_what_its_metadata_calls_local_is_local() -> None:
+    base, ours, theirs = (line.replace('"A"', '"A" local') for line in (A, OURS, THEIRS))
+    plan = plan_of(stored(ours), here(theirs), agreed_on(base))
+    (fork,) = of(plan, Kind.FORK)
+    assert dict(plan.intents)[fork.conversation] == Intent(IntentKind.LOCAL)
+
+
+BARE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+BROKEN = '1-a/events.json  11:00 "["'
+GIVEN = {"jp-c1": "jp-c2"}
+FIRST = replace(agreed_on(PARENT), parents=GIVEN)
+AGREED = replace(agreed_on(PARENT, BARE), parents=GIVEN)
+STREAM_ALONE = replace(AGREED, agreed={**AGREED.agreed, "jp-c1": replace(AGREED.agreed["jp-c1"], units={STREAM: "x"})})
+UNKNOWN = replace(
+    STREAM_ALONE, parents={}, agreed={**AGREED.agreed, "jp-c1": replace(STREAM_ALONE.agreed["jp-c1"], parent="jp-c2")}
+)
+STATED = agreed_on(PARENT, CHILD)
+RETITLED = BARE.replace('metadata 09:00 title "A"', 'metadata 10:00 title "Z"')
+UNDECIDED = {
+    "a first run was killed after it had replaced what stated the parent": (FIRST, BARE, BARE, True),
+    "the same, and only the events were in sync": (STREAM_ALONE, BARE, BARE, True),
+    "both sides were in sync without it": (AGREED, BARE, BARE, False),
+    "no run knows the parent": (replace(FIRST, parents={}), BARE, BARE, False),
+    "no run has seen the store's parent": (UNKNOWN, BARE, BARE, False),
+    "a version that states it is replaced": (STATED, CHILD, RETITLED, True),
+    "the version that replaces it states another": (STATED, CHILD, RETITLED.replace('"Z"', '"Z" parent 3'), False),
+}
+
+
+@pytest.mark.parametrize(("baseline", "store", "workspace", "kept"), UNDECIDED.values(), ids=UNDECIDED)
+def test_while_the_parent_is_undecided_the_store_keeps_its_only_statement(
+    baseline: Baseline, store: str, workspace: str, kept: bool
+) -> None:
+    """The workspace's events can't be read, so that nothing moves."""
+    plan = plan_of(stored(PARENT, store), here(PARENT, workspace, BROKEN), baseline)
+    assert [str(action.target) for action in of(plan, Kind.SET_PARENT)] == (["store:1-a/metadata.json"] if kept else [])
+
+
+def test_nor_is_its_only_statement_lost_by_what_came_back_from_the_trash() -> None:
+    carried = f".trash/2-b/conversations/{BARE}"
+    store = stored(PARENT, '1-a  metadata 09:00 title "A"', '1-a/events.json  09:00 "["')
+    plan = plan_of(store, here(PARENT, carried), FIRST)
+    assert [str(action.target) for action in of(plan, Kind.SET_PARENT)] == ["store:1-a/metadata.json"]
+
+
+@pytest.mark.parametrize(
+    ("parent", "store", "workspace"),
+    [
+        ("jp-c8", BARE, BARE),
+        ("jp-c8", CHILD, CHILD),
+        ("jp-c8", CHILD, RETITLED),
+        ("jp-c2", CHILD, RETITLED.replace('"Z"', '"Z" parent 8')),
+    ],
+)
+def test_another_parent_is_not_set_while_the_events_are_held(parent: str, store: str, workspace: str) -> None:
+    policy = Policy(request=SetParentRequest("jp-c1", parent))
+    baseline = replace(STATED, agreed={**STATED.agreed, "jp-c8": agreed_on(OTHER).agreed["jp-c8"]})
+    plan = plan_of(stored(PARENT, OTHER, store), here(PARENT, OTHER, workspace, BROKEN), baseline, policy)
+    assert not of(plan, Kind.SET_PARENT)
+
+
+def test_metadata_that_is_made_of_two_states_the_parent_at_once() -> None:
+    base, ours, theirs = (BARE.replace('"A"', f'"A" {each}') for each in ('x="1" y="1"', 'x="2" y="1"', 'x="1" y="2"'))
+    known = replace(agreed_on(PARENT, base), parents=GIVEN)
+    (before,) = (copy.metadata for copy in stored(base).copies)
+    assert isinstance(before, Metadata)
+    known = replace(known, contents={("jp-c1", known.agreed["jp-c1"].units[METADATA]): before.content})
+    plan = plan_of(stored(PARENT, ours), here(PARENT, theirs), known)
+    assert [action.reason for action in of(plan, Kind.COPY)] == [Reason.UNITED]
+    assert not of(plan, Kind.SET_PARENT)
+
+
+def test_a_note_that_was_edited_in_the_store_is_written() -> None:
+    note = '1-a/NOTE.md  09:00 "n"'
+    plan = plan_of(stored(A, note.replace('"n"', '"m"')), here(A, note), agreed_on(A, note))
+    assert [(str(action.target), action.unit) for action in plan.actions] == [
+        ("workspace:1-a/NOTE.md", "extra:NOTE.md")
+    ]
+
+
+def test_a_parent_that_was_written_is_changed_and_not_put_back() -> None:
+    third = '3-c  metadata 09:00 title "C"  stream 09:00 [1]'
+    edited = CHILD.replace("parent 2", "parent 3").replace("metadata 09:00", "metadata 10:00")
+    nested = f"2-b/conversations/{CHILD}"
+    policy = Policy(request=SetParentRequest("jp-c1", "jp-c2"))
+    sides = stored(PARENT, third, CHILD), here(PARENT, third, f"2-b/conversations/{edited}")
+    plan = plan_of(*sides, agreed_on(PARENT, third, nested), policy)
+    assert {action.reason for action in of(plan, Kind.SET_PARENT)} == {Reason.PARENT_CHANGED}
+
+
+def test_what_several_directories_have_is_put_together_in_the_one_that_stays() -> None:
+    main = A.replace("metadata 09:00", "metadata 11:00")
+    longer = A.replace("1-a", "1-z").replace("stream 09:00 [1]", "stream 10:00 [1 2]")
+    (project,) = of(plan_of(stored(OTHER), here(main, longer, OTHER), agreed_on(OTHER)), Kind.PROJECT)
+    assert (str(project.target), project.unit, project.reason) == ("workspace:1-a", STREAM, Reason.DUPLICATE)
+
+
+def test_in_a_local_copy_or_one_that_leaves_nothing_is_written() -> None:
+    base, ours, theirs = (A.replace('"A"', f'"A" {each}') for each in ('x="1" y="1"', 'x="2" y="1"', 'x="1" y="2"'))
+    known = agreed_on(base)
+    (before,) = (copy.metadata for copy in stored(base).copies)
+    assert isinstance(before, Metadata)
+    contents = {("jp-c1", known.agreed["jp-c1"].units[METADATA]): before.content}
+    local = replace(known, contents=contents, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    merged = plan_of(stored(ours), here(theirs), local)
+    assert [str(action.target) for action in merged.actions] == ["store:1-a/metadata.json"]
+    policy = Policy(request=LocalRequest(("jp-c1",)))
+    assert {action.kind for action in plan_of(stored(ours), here(base), known, policy).actions} == {Kind.REMOVE_STALE}
