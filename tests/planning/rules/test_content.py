@@ -783,3 +783,33 @@ def test_what_is_not_as_jp_writes_it_is_decided_as_a_whole() -> None:
     view = view_of(stored(files[0]), here(files[1], f'1-a/metadata.json 08:00 "{compact}"'), baseline)
     found = decide_unit(view, METADATA, baseline, Policy())
     assert (found.outcome, found.reason, found.conflict, found.keys) == (OUT, Reason.NEWER_STORE, True, ())
+
+
+ONE = "1-a  metadata 07:00  stream 09:00 [1]"
+
+
+@pytest.mark.parametrize(
+    ("store", "reason"), [("[7]", Reason.DIVERGED), ("[1 2]", Reason.AHEAD_STORE)], ids=["another", "a longer one"]
+)
+def test_in_another_store_no_history_makes_a_version_older(store: str, reason: Reason) -> None:
+    """Another checkout had replaced this checkout's version, in the store that is gone."""
+    known, key = agreed_on(ONE), ("jp-c1", STREAM)
+    known = replace(known, history={**known.history, key: (*known.history[key], "newer")})
+    view = view_of(stored(f"1-a  metadata 07:00  stream 10:00 {store}"), here(ONE), known)
+    stream = decide_units(view, known, Policy(), replace(CLEAR, store_replaced=True))[1]
+    assert (stream.outcome, stream.reason) == (OUT, reason)
+
+
+def test_some_files_that_came_back_bring_no_others() -> None:
+    newer = '1-a  metadata 09:00 title "B"  stream 09:00 [1]'
+    view = view_of(stored(newer), here("1-a  metadata 08:00"))
+    verdicts = {verdict.unit: verdict.outcome for verdict in decide_units(view, Baseline(), Policy(), CLEAR)}
+    assert verdicts == {METADATA: Outcome.WAIT, STREAM: HELD}
+
+
+def test_every_unit_of_either_side_is_decided() -> None:
+    noted = ["1-a  metadata 08:00", '1-a/NOTE.md  08:00 "n"']
+    for store, workspace in ((noted, [ONE]), ([ONE], noted)):
+        view = view_of(stored(*store), here(*workspace))
+        found = [verdict.unit for verdict in decide_units(view, Baseline(), Policy(), CLEAR)]
+        assert found == [METADATA, STREAM, NOTE]

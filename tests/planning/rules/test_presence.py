@@ -12,7 +12,7 @@ from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Foreign, Problem, Side, Snapshot
-from reconcile.planning.rules.presence import Goal, Presence, removed_here
+from reconcile.planning.rules.presence import Goal, Presence, missing_side, removed_here
 from tests.support.scenarios.building import agreed_on, context_of, here, seen, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -71,6 +71,9 @@ ROWS = {
     ),
     "2: it was removed, but this has other content": Row(
         "", EDITED, replace(FRESH, tombstones=BURIED), Goal.IMPORT, 2, "external", Reason.EXTERNAL
+    ),
+    "2: a version that was replaced long ago, of which nothing was agreed on": Row(
+        "", EDITED, replace(FRESH, history=OLDER), Goal.IMPORT, 2, "external", Reason.EXTERNAL
     ),
     "2: an old copy, wanted back": Row(
         "",
@@ -312,3 +315,30 @@ def test_a_base_configuration_alone_is_damage_unless_the_rest_was_there() -> Non
     assert view_of(stored(), here(left)).workspace.main is not None
     assert view_of(stored(), here(left), agreed_on(whole)).workspace.main is not None
     assert view_of(stored(whole), here(left), agreed_on(whole)).workspace.main is None
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "decisions", "side"),
+    [
+        ("", ONE, {"jp-c1": Take.STORE}, Side.STORE),
+        (ONE, "", {"jp-c1": Take.WORKSPACE}, Side.WORKSPACE),
+        (ONE, "", {"jp-c1": Take.STORE}, None),
+        (ONE, ONE, {"jp-c1": Take.STORE}, None),
+        (ONE, ONE, {"jp-c1": Take.WORKSPACE}, None),
+        ("", "", {"jp-c1": Take.STORE}, None),
+        ("", ONE, {"jp-c1": Take.BOTH}, None),
+        ("", ONE, {"jp-c8": Take.STORE}, None),
+    ],
+)
+def test_who_takes_a_side_that_lacks_it_takes_nothing(
+    store: str, workspace: str, decisions: dict[str, Take], side: Side | None
+) -> None:
+    view = view_of(stored(*filter(None, [store])), here(*filter(None, [workspace])), KNOWN)
+    assert missing_side(view, Policy(decisions=decisions)) is side
+
+
+def test_a_remote_gets_what_the_store_has_and_nothing_else() -> None:
+    remote = replace(KNOWN, is_of_remote=True)
+    found = presence(stored(ONE, BESIDE), here(BESIDE), remote)
+    assert found == Presence(Goal.PROJECT, 9, "projected", Reason.REPROJECTED)
+    assert presence(stored(BESIDE), here(BESIDE), remote) == Presence(Goal.NOTHING, 6, "gone")
