@@ -350,7 +350,8 @@ def _note_cleared(context: PlanningContext, places: Places) -> None:
     kept = (view.id for view in context.views.values() if view.store.main is not None and not view.local)
     count = len(set(filter(None, map(places.counted_as, kept))))  # without the files beside them
     what = f"{count} {places.noun}{'' if count == 1 else 's'}"
-    message = f"no {places.noun} is left in the workspace; the store keeps {what}; restore them: reconcile recover"
+    them = "it" if count == 1 else "them"
+    message = f"no {places.noun} is left in the workspace; the store keeps {what}; restore {them}: reconcile recover"
     context.note(None, Reason.REMOVED_HERE, message)
 
 

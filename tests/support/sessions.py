@@ -92,6 +92,9 @@ def _run(commands: list[str], environ: dict[str, str], *, demo: bool) -> Iterato
         )
         printed = _RUN.sub("20260515-100000-00", ran.stdout.replace(str(home), "/home/me"))
         printed = printed.replace(_SLOW, "")
+        # Claude Code names a directory after the project's path; the store has a hash of it.
+        printed = printed.replace(re.sub("[^A-Za-z0-9]", "-", str(home)), "-home-me")
+        printed = re.sub(r"(stores/claude-code/\w+-)[0-9a-f]{16}", r"\g<1>5a1f0c93b7e2d846", printed)
         printed = re.sub(r"(in git since) [0-9a-f]{12}", r"\1 86e812f4a1c0", printed)
         for day in {began.date(), datetime.now(UTC).date()}:
             printed = re.sub(rf"{day} \d\d:\d\d:\d\d", "2026-05-15 10:00:00", printed)
