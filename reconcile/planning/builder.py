@@ -159,7 +159,7 @@ def owner_of(path: str, nodes: Mapping[str, Node]) -> str | None:
 def _enclosing(path: str, nodes: dict[str, Node]) -> tuple[Node | None, str]:
     """Return the copy that contains a path, and the rest of the path below its children."""
     above, _, rest = path.rpartition(_BELOW)
-    container = nodes.get(above) if above else None
+    container = nodes.get(above)
     return (None, path) if container is None else (container, rest)
 
 
@@ -275,7 +275,7 @@ class PlanBuilder:
                 writes.append(Write(to, source, put.content, file.size, file.mtime_ns, file.digest, put.kept))
                 written.append(file)
         removes = tuple([target.file(name) for name in gone])
-        targets += [_expect(to, there.get(name)) for to, name in zip(removes, gone, strict=True)]
+        targets += [_expect(target.file(name), there.get(name)) for name in gone]
         if is_new:
             targets.append(Precondition(place, 0, 0, None))
         is_file = len(puts) == 1 and step.unit != WHOLE

@@ -76,9 +76,8 @@ def surprises(plan: Plan, undone: Collection[str], before: WorldState, after: Wo
     pairs = [(was, now) for was, now in pairs if was is not now or was.side in written]
     expected = _replayed(done, listing_of(*(was for was, _ in pairs)))
     different: set[str] = set()
-    places: list[Place] = []
     for _, now in pairs:
-        side, left = now.side, expected[now.side]
+        left = expected[now.side]
         for copy in now.copies:
             path = copy.path
             for file in copy.files:
@@ -86,9 +85,7 @@ def surprises(plan: Plan, undone: Collection[str], before: WorldState, after: Wo
                 state = left.pop(at, None)
                 if state is None or not _is_state(file, state):
                     different.add(copy.conversation)
-                    places.append(Place(side, at))
-    places += [Place(side, path) for side, left in expected.items() for path in left]
-    if places:
+    if places := [Place(side, path) for side, left in expected.items() for path in left]:
         snapshots = (snapshot for pair in pairs for snapshot in pair)
         owners = {(copy.side, copy.path): copy.conversation for snapshot in snapshots for copy in snapshot.copies}
         owners |= {(action.target.side, action.target.path): action.conversation for action in done}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from reconcile.model import baseline, names, options, plan, policy, snapshot, transcript
 from reconcile.model.options import Layout, Prefer
+from reconcile.model.past_run import LaterChanges, PastRun
 from reconcile.planning import baseline_update, filters
 from reconcile.planning.diagnosis import Ailment
 from tests.model.test_values import VALUES
@@ -135,3 +136,8 @@ def test_every_finding_of_doctor_has_a_word_a_severity_and_a_reason_why_it_matte
     assert {each.value for each in Ailment if each.severity == "error"} == ERRORS
     assert {each.value for each in Ailment if each.severity == "note"} == NOTES
     assert all(each.matters.endswith(".") for each in Ailment)
+
+
+def test_a_run_of_which_nothing_more_is_known_had_no_later_changes() -> None:
+    assert PastRun("r1", ()).since == LaterChanges({}, frozenset())
+    assert plan.Plan(layout="nested").contents == {}

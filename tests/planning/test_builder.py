@@ -225,6 +225,23 @@ def test_steps_are_kept_in_order_and_by_conversation() -> None:
     assert plan.builder.before_stale("jp-c7") == (second,)
 
 
+def test_the_removal_of_a_stale_directory_stands_where_it_is_done() -> None:
+    plan = Planned()
+    steps = plan.write(plan.a), plan.remove(plan.d), plan.write(plan.a, replace(NEW, digest="newer"))
+    assert plan.builder.steps_of("jp-c1") == steps
+    assert plan.builder.before_stale("jp-c1") == (steps[0], steps[2])
+
+
+def test_the_file_that_is_copied_is_expected_as_it_is() -> None:
+    """Also one that nobody can read: that isn't nothing."""
+    plan = Planned()
+    old = plan.home.files["metadata.json"]
+    for digest, expected in ((old.digest, old.digest), (None, "")):
+        plan.home.files["metadata.json"] = replace(old, digest=digest)
+        source = plan.builder.action(plan.write(plan.b, NEW, plan.home)).expect[0]
+        assert source == Precondition(plan.home.file("metadata.json"), old.size, old.mtime_ns, expected)
+
+
 def test_needs_are_named_in_the_order_of_the_steps() -> None:
     plan = Planned()
     steps = [plan.write(plan.a, replace(NEW, name=f"{number}.md")) for number in range(10)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from reconcile.model.snapshot import Place, Side
+from msgspec.structs import replace
+
+from reconcile.model.snapshot import Foreign, Place, Side, nested_git
 from reconcile.planning.builder import Node, nodes_of
 from tests.support.scenarios.building import here
 
@@ -87,3 +89,22 @@ def test_a_chain_of_3000_needs_no_recursion() -> None:
     assert above.lies_below(top)
     assert len(list(top.subtree())) == 2999
     assert paths({"last": above})["last"].endswith("/2999")
+
+
+def test_a_directory_has_the_files_that_it_is_given() -> None:
+    node = nodes()["1-a"]
+    assert node.files.keys() == {"metadata.json"}
+    node.files = {}
+    assert node.files == {}
+    assert not node.is_empty_tree(), "those below it still have theirs"
+
+
+def test_only_a_repository_keeps_a_directory_where_it_is() -> None:
+    """What the vault can't keep only keeps it from being removed."""
+    pipe = Foreign("1-a/pipe", "a pipe", special=True)
+    snapshot = here(*LINES)
+    found = nodes_of(replace(snapshot, foreign=(pipe,)))["1-a"]
+    assert (found.anchor(), found.obstacle() is None) == (None, False)
+    inner = nested_git("1-a/conversations/2-b/.git", directory=True)
+    found = nodes_of(replace(snapshot, foreign=(inner,)))["1-a"]
+    assert (found.anchor() is None, found.obstacle()) == (False, None)

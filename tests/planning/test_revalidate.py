@@ -12,6 +12,7 @@ from reconcile.model.baseline import (
     ConversationRecord,
     Intent,
     IntentKind,
+    Verb,
     WorldState,
 )
 from reconcile.model.plan import Action, Item, Kind, Plan, Precondition, Write
@@ -83,6 +84,8 @@ def test_nothing_is_done_or_remembered_of_what_was_decided_otherwise_since() -> 
         intents=tuple((each, Intent(IntentKind.LOCAL)) for each in ids),
         asides=tuple(((each, METADATA), record) for each in ids),
         remembered=tuple((each, ConversationRecord()) for each in ids),
+        waiting=tuple(((each, Verb.LOCAL), None) for each in ids),
+        put_off=frozenset({"jp-c5"}),
     )
     fresh = replace(saved, actions=saved.actions[:3])
     found, _ = agreeing(saved, fresh, ("jp-c1",))
@@ -90,6 +93,8 @@ def test_nothing_is_done_or_remembered_of_what_was_decided_otherwise_since() -> 
     assert [key for key, _ in found.intents] == ["jp-c2", "jp-c3", "jp-c4"]
     assert [key for (key, _), _ in found.asides] == ["jp-c3"]
     assert [key for key, _ in found.remembered] == ["jp-c3"]
+    assert [key for (key, _), _ in found.waiting] == ["jp-c3"]
+    assert found.put_off == {"jp-c1", "jp-c2", "jp-c5"}
 
 
 def test_a_local_version_is_not_taken_for_saved_by_a_fork_that_is_not_made() -> None:

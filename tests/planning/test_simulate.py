@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import WorldState
+from reconcile.model.baseline import Baseline, WorldState
 from reconcile.model.plan import Action, Kind, Plan, Precondition, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
@@ -70,6 +70,16 @@ MEANINGS = {
         ("1-a/x", "1-a/conversations/2-b/y"),
     ),
     "one file of it goes": (action(Kind.REMOVE_STALE, "1-a/x", unit="extra:x", removes=(at("1-a/x"),)), {}, ("1-a/x",)),
+    "one of two files goes, named by the directory": (
+        action(Kind.REMOVE_STALE, "1-a/conversations", unit="extra:y", removes=(at("1-a/conversations/2-b/y"),)),
+        {},
+        ("1-a/conversations/2-b/y",),
+    ),
+    "of a directory, only the named file goes": (
+        action(Kind.REMOVE_STALE, "1-a", unit="extra:x", removes=(at("1-a/x"),)),
+        {},
+        ("1-a/x",),
+    ),
     "from the store, too": (action(Kind.REMOVE, "3-c"), {}, ("3-c/x",)),
 }
 
@@ -106,6 +116,13 @@ def test_a_contradiction_is_an_error_that_names_the_action(expect: Precondition)
 @pytest.mark.parametrize("place", ["4-d", "1", "1-a/xx", "1-a/x/z"])
 def test_a_free_place_is_none_even_where_names_only_begin_alike(place: str) -> None:
     assert after(action(Kind.COPY, "4-d", expect=(replace(FREE, place=at(place)),))) == BEFORE
+
+
+def test_a_directory_is_gone_with_all_that_was_in_it() -> None:
+    deep = at("4-d/conversations/5-e/x")
+    moved = action(Kind.MOVE, "5-e", source=at("4-d/conversations/5-e"))
+    free = action(Kind.COPY, "1-a", id="2", expect=(replace(FREE, place=at("4-d")),))
+    assert simulate(Plan(layout="nested", actions=(moved, free)), {deep: STATE}) == {at("5-e/x"): STATE}
 
 
 def test_a_move_of_nothing_is_a_contradiction() -> None:
@@ -175,3 +192,46 @@ def test_what_was_made_is_gone_again() -> None:
     plan = plan_of(before.store, before.workspace, before.baseline)
     assert [each.kind for each in plan.actions] == [Kind.COPY]
     assert surprises(plan, (), before, before) == {"jp-c1"}
+
+
+C = '3-c  metadata 09:00 title "C" parent 1  stream 09:00 [1]'
+NOTE = '1-a/NOTE.md  09:00 "x"'
+NESTED = f"1-a/conversations/{C}"
+RETITLED = A.replace('"A"', '"Z"').replace("1-a", "1-z")
+Sides = tuple[list[str], list[str]]
+DONE: dict[str, tuple[Baseline, Sides, Sides]] = {
+    "a move": (agreed_on(B), ([A, B, C], [A, B, C]), ([A, B, C], [A, B, NESTED])),
+    "a removal": (agreed_on(A, B, NESTED), ([B], [A, B, NESTED]), ([B], [B])),
+    "a removal of one file": (agreed_on(A, B, NOTE), ([A, B], [A, B, NOTE]), ([A, B], [A, B])),
+    "a new title": (
+        agreed_on(A, B, NESTED),
+        ([RETITLED.replace("1-z", "1-a"), B, C], [A, B, NESTED]),
+        ([RETITLED, B, C], [RETITLED, B, NESTED.replace("1-a", "1-z")]),
+    ),
+}
+"""What is known, and both sides before and after the plan."""
+
+
+@pytest.mark.parametrize(("known", "sides", "results"), DONE.values(), ids=DONE)
+def test_what_a_plan_does_to_directories_is_no_surprise(known: Baseline, sides: Sides, results: Sides) -> None:
+    """Unless it isn't done."""
+    before = WorldState(stored(*sides[0]), here(*sides[1]), known)
+    plan = plan_of(before.store, before.workspace, known)
+    assert surprises(plan, (), before, WorldState(stored(*results[0]), here(*results[1]), known)) == set()
+    concerned = {each.conversation for each in plan.actions}
+    assert surprises(plan, (), before, before) & concerned
+
+
+def test_what_went_from_a_nested_directory_is_a_surprise_of_its_conversation() -> None:
+    before = WorldState(stored(A, C), here(A, NESTED), agreed_on(A, NESTED))
+    lost = here(A, "1-a/conversations/" + C.partition("  stream")[0])
+    assert surprises(Plan(layout="nested"), (), before, WorldState(before.store, lost, before.baseline)) == {"jp-c3"}
+
+
+@pytest.mark.parametrize("change", [{"size": 1}, {"mtime_ns": 1}, {"digest": "x"}])
+def test_another_size_time_or_content_is_a_surprise(change: dict[str, object]) -> None:
+    before = WorldState(stored(A), here(A), agreed_on(A))
+    (copy,) = before.workspace.copies
+    files = (replace(copy.files[0], **change), *copy.files[1:])
+    changed = replace(before.workspace, copies=(replace(copy, files=files),))
+    assert surprises(Plan(layout="nested"), (), before, WorldState(before.store, changed, before.baseline)) == {"jp-c1"}
