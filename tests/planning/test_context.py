@@ -98,6 +98,12 @@ UNTITLED = BaselineEntry({STREAM: "x"}, None, None, None, "1-old")
 NAMES = {
     "a new title": (replace(UNTITLED, units={METADATA: "x"}, title="B"), "A", False, "1-a"),
     "the title that was agreed on": (replace(UNTITLED, units={METADATA: "x"}, title="A"), "A", False, "1-old"),
+    "the title that was agreed on, and a rename is recorded": (
+        replace(UNTITLED, units={METADATA: "x"}, title="A"),
+        "A",
+        True,
+        "1-old",
+    ),
     "metadata that was never agreed on": (UNTITLED, "A", False, "1-old"),
     "the same, and a rename is due": (UNTITLED, "A", True, "1-a"),
     "nothing agreed on": (None, "A", False, "1-old"),

@@ -9,8 +9,17 @@ from msgspec.structs import replace
 
 from reconcile.model.plan import Item
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Place, Problem, Side
-from reconcile.planning.diagnosis import LAY_OUT, PLAIN, SEE_TO_IT, Ailment, Finding, diagnose, empty_directories
+from reconcile.model.snapshot import Place, Problem, Side, Unreadable
+from reconcile.planning.diagnosis import (
+    LAY_OUT,
+    NOTHING_IN_IT,
+    PLAIN,
+    SEE_TO_IT,
+    Ailment,
+    Finding,
+    diagnose,
+    empty_directories,
+)
 from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored, unreadable
 
 if TYPE_CHECKING:
@@ -355,3 +364,31 @@ def test_a_link_in_the_place_of_a_conversation() -> None:
 )
 def test_what_is_normal_is_a_note(ailment: Ailment, severity: str) -> None:
     assert ailment.severity == severity
+
+
+def test_every_file_that_nobody_can_read_is_named_with_the_way_on() -> None:
+    lines = (A, B.replace(" parent 1", ""))
+    workspace = unreadable(unreadable(here(*lines), "1-a/events.json"), "2-b/events.json")
+    sides = stored(*lines), workspace
+    baseline = agreed_on(*lines)
+    findings = diagnosed(context_of(*sides, baseline), plan_of(*sides, baseline), *sides)
+    assert [(each.ailment, each.conversation, each.mend) for each in findings] == [
+        (Ailment.UNREADABLE, "jp-c1", (SEE_TO_IT,)),
+        (Ailment.UNREADABLE, "jp-c2", (SEE_TO_IT,)),
+    ]
+    assert {each.found for each in findings} == {"can't be read"}
+
+
+def test_an_empty_directory_is_looked_at_before_it_is_removed() -> None:
+    sides = stored("1-a/"), here()
+    (finding,) = diagnosed(context_of(*sides), plan_of(*sides), *sides)
+    assert (finding.found, finding.mend) == (NOTHING_IN_IT, ("reconcile status jp-c1", "remove it"))
+
+
+def test_a_directory_of_which_something_is_known_is_not_empty() -> None:
+    (bare,) = stored("1-a/").copies
+    fault = Unreadable("1-a", "", "a readable directory")
+    side = stored("1-a/")
+    for copy in (replace(bare, metadata=fault), replace(bare, stream=fault), replace(bare, obstructed=True)):
+        assert not list(empty_directories(replace(side, copies=(copy,))))
+    assert list(empty_directories(side)) == [bare]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Baseline
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.options import Diverged, OnConflict
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
@@ -235,3 +235,82 @@ def test_a_decided_conflict_is_a_notice() -> None:
     seen = found([ONE], [ONE], KNOWN, notices={"jp-c1": "it was decided"})["jp-c1"]
     assert (seen.word, seen.detail, seen.settled) == ("in-sync", "it was decided", True)
     assert found([ONE], [MORE], KNOWN, notices={"jp-c1": "it was decided"})["jp-c1"].word == "newer-in-workspace"
+
+
+RETITLED = tuple(ONE.replace('"A"', f'"{title}"') for title in "BC")
+
+
+def test_what_nobody_can_read_comes_before_a_conflict() -> None:
+    broken = [RETITLED[1].partition("  stream")[0], '1-a/events.json  09:00 "["']
+    line = found([RETITLED[0]], broken, KNOWN)["jp-c1"]
+    assert (line.word, line.settled) == ("invalid", False)
+
+
+def test_an_older_version_beside_a_conflict_is_told_after_it() -> None:
+    ours, theirs = RETITLED[0].replace("[1]", "[1 2]"), RETITLED[1].replace("stream 09:00", "stream 09:30")
+    known = agreed_on(MORE, BESIDE)
+    line = found([ours], [theirs], known)["jp-c1"]
+    assert line.word == "conflict"
+    assert line.detail.startswith("metadata (title): ")
+    assert line.detail.endswith("; the workspace has an older version; the store keeps the newer one")
+
+
+def test_a_newer_version_in_the_store_is_told_before_the_older_metadata() -> None:
+    older = ONE.replace('"A"', '"Old"')
+    history = tuple(view_of(stored(line), here()).store.digest(METADATA) or "" for line in (older, ONE))
+    known = replace(KNOWN, history={**KNOWN.history, ("jp-c1", METADATA): history})
+    line = found([MORE], [older], known)["jp-c1"]
+    assert (line.word, line.settled) == ("behind", False)
+    assert line.detail.startswith(f"events: {Reason.EDITED_STORE.words}; the workspace has an older version; ")
+
+
+def test_an_empty_directory_beside_what_the_workspace_has_changes_no_word() -> None:
+    line = found(["1-a/"], [ONE], KNOWN, Policy(only=frozenset({"jp-c8"})))["jp-c1"]
+    assert (line.word, line.detail) == ("in-sync", THERE)
+    beside = found([ONE], [ONE, "1-b/"], KNOWN)["jp-c1"]
+    assert (beside.word, beside.detail) == ("in-sync", "workspace:1-b: an empty directory")
+
+
+def test_a_request_that_waits_is_told_with_what_it_waits_for() -> None:
+    """What blocks the conversation comes first; what is set aside does not."""
+    waits = {("jp-c1", Verb.LOCAL): PendingRequest(run="r1", why="its directory can't be read")}
+    command = "`local jp-c1` waits since run r1"
+    known = replace(KNOWN, waiting=waits)
+    line = found([ONE], [ONE], known)["jp-c1"]
+    assert (line.word, line.detail, line.settled) == ("requested", f"{command}: its directory can't be read", False)
+    behind = found([ONE], [ONE.replace("09:00 [1]", "09:30 []")], known)["jp-c1"]
+    assert (behind.word, behind.detail) == ("requested", line.detail)
+    blocked = found([ONE], ["1-a  metadata 09:00", '1-a/events.json  09:00 "["'], known)["jp-c1"]
+    assert (blocked.word, blocked.detail.endswith(f"; {command}")) == ("invalid", True)
+
+
+def test_of_what_is_not_settled_no_decided_conflict_is_told() -> None:
+    notices = {"jp-c1": "a conflict was decided"}
+    assert found([ONE], [ONE], KNOWN, notices=notices)["jp-c1"].detail == notices["jp-c1"]
+    assert notices["jp-c1"] not in found([ONE], [MORE], KNOWN, notices=notices)["jp-c1"].detail
+
+
+def test_from_an_emptied_workspace_everything_is_available() -> None:
+    sides = stored(ONE, BESIDE), here()
+    context, plan = context_of(*sides, KNOWN), plan_of(*sides, KNOWN)
+    line = next(each for each in status_lines(context, plan, {}, {}) if each.conversation == "jp-c1")
+    assert (line.word, line.detail, line.settled) == ("available", "in the store only", True)
+    local = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    lines = status_lines(context_of(*sides, local), plan_of(*sides, local), {}, {})
+    assert [each.word for each in lines if each.conversation == "jp-c1"] == ["local"]
+    asked = replace(FRESH, intents={"jp-c1": Intent(IntentKind.PROJECTED)})
+    assert found([ONE], [], asked, Policy(only=frozenset({"jp-c8"})))["jp-c1"].word == "projected"
+
+
+def test_a_conflict_that_is_held_is_told_once() -> None:
+    line = found([RETITLED[0]], [RETITLED[1]], KNOWN, Policy(conflict=OnConflict.HOLD))["jp-c1"]
+    assert (line.word, "both sides changed" in line.detail) == ("conflict", False)
+
+
+def test_a_private_one_that_is_here_says_so_with_its_state() -> None:
+    local, copy_here = ONE.replace('"A"', '"A" local'), "marked local, but this checkout has a copy"
+    older = found([local], [local.replace("09:00 [1]", "09:30 []")], agreed_on(local, BESIDE))["jp-c1"]
+    assert older.word == "local-present"
+    assert older.detail == f"{copy_here}; the workspace has an older version; the store keeps the newer one"
+    left_out = found([local], [ONE], KNOWN, Policy(only=frozenset({"jp-c8"})))["jp-c1"]
+    assert (left_out.word, left_out.detail) == ("local-present", f"{copy_here}; not copied to workspaces")
