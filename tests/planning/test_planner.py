@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Kind, Plan
-from reconcile.model.policy import Children, GcRequest, Policy, ProjectRequest, RemoveRequest
-from reconcile.model.snapshot import STREAM, Snapshot
-from reconcile.planning.planner import make_plan, plan_by_rules
+from reconcile.model.policy import Children, GcRequest, LocalRequest, Policy, ProjectRequest, RemoveRequest
+from reconcile.model.snapshot import STREAM, Side, Snapshot
+from reconcile.model.units import Rules
+from reconcile.planning.planner import make_plan, needs_logs, plan_by_rules
 from reconcile.planning.rules.guards import Sides, Whole
+from tests.support.formats import notes
 from tests.support.scenarios.building import NOW_NS, agreed_on, here, plan_of, stored
 from tests.support.scenarios.pure_level import RULES
 
@@ -147,3 +149,69 @@ def test_what_is_left_of_a_local_is_part_of_a_whole_too() -> None:
     for whole, removed in ((WHOLE, 5), (Whole(ORDINARY, 5), 1)):
         plan = make_plan(*sides, baseline, Policy(), RULES, NOW_NS, whole)
         assert [action.kind for action in plan.actions] == [Kind.REMOVE_STALE] * removed
+
+
+def test_a_command_carries_out_no_other_request_that_waits() -> None:
+    local = replace(
+        behind(), intents={"jp-c4": Intent(IntentKind.LOCAL)}, waiting={("jp-c4", Verb.LOCAL): PendingRequest()}
+    )
+    assert {action.conversation for action in plan_of(*BEHIND, local).actions} == {"jp-c4"}
+    limited = plan_of(*BEHIND, local, Policy(decisions=TAKEN, only=frozenset(TAKEN)))
+    assert limited.about == {"jp-c2", "jp-c3"}
+    assert {action.conversation for action in limited.actions} == {"jp-c2", "jp-c3"}
+
+
+def test_below_a_conversation_a_command_is_about_all_of_its_targets() -> None:
+    everything = ProjectRequest(("jp-c1", "jp-c2", "jp-c3", "jp-c4"))
+    sides = stored(ONE, TWO, THREE, FOUR, FIVE), here(FIVE)
+    plan = plan_of(*sides, agreed_on(FIVE), Policy(request=everything, below=frozenset({"jp-c2"})))
+    assert [action.conversation for action in plan.actions] == ["jp-c1", "jp-c2", "jp-c3"]
+
+
+def test_what_only_the_workspace_has_is_removed_with_a_parent_that_is_known() -> None:
+    known = replace(agreed_on(FOUR), parents={"jp-c1": "jp-c4"})
+    removing = Policy(request=RemoveRequest(("jp-c1",), Children.REFUSE))
+    plan = plan_of(stored(FOUR), here(f"4-d/conversations/{ONE}", FOUR), known, removing)
+    assert [(action.kind, action.conversation) for action in plan.actions] == [(Kind.REMOVE_STALE, "jp-c1")]
+    assert plan.rooted == ()
+
+
+def test_a_conflict_that_nothing_is_written_for_is_none_of_the_plan() -> None:
+    """The workspace's version is saved, and its directory goes."""
+    ours, theirs = (ONE.replace('"A"', f'"{title}"') for title in ("B", "C"))
+    sides = stored(ours, FOUR), here(theirs, FOUR)
+    assert len(plan_of(*sides, agreed_on(ONE, FOUR)).conflicts) == 1
+    assert plan_of(*sides, agreed_on(ONE, FOUR), Policy(request=LocalRequest(("jp-c1",)))).conflicts == ()
+
+
+def test_a_plan_knows_its_policy_and_what_somebody_has_moved() -> None:
+    policy = Policy(accept_bulk=True)
+    plan = plan_of(stored(ONE, TWO), here(ONE, TWO), agreed_on(ONE, f"1-a/conversations/{TWO}"), policy)
+    assert plan.policy == policy
+    assert plan.displaced == {"jp-c2"}
+    assert plan.about is None
+
+
+class Logs(notes.notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """A format in which `log` is a log."""
+
+    def is_log(self, conversation: str) -> bool:
+        return conversation == "log"
+
+
+LOGS: dict[str, tuple[dict[str, bytes], dict[str, bytes], set[str]]] = {
+    "different": ({"log": b"1"}, {"log": b"1\n2"}, {"log"}),
+    "equal": ({"log": b"1"}, {"log": b"1"}, set()),
+    "in the store alone": ({"log": b"1"}, {}, set()),
+    "in the workspace alone": ({}, {"log": b"1"}, set()),
+    "another record": ({"a.md": b"1"}, {"a.md": b"2"}, set()),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "found"), LOGS.values(), ids=LOGS)
+def test_the_contents_of_logs_that_differ_are_needed(
+    store: dict[str, bytes], workspace: dict[str, bytes], found: set[str]
+) -> None:
+    rules = Rules(Logs(), notes.RULES.digest)
+    assert needs_logs(notes.side(Side.STORE, store), notes.side(Side.WORKSPACE, workspace), rules) == found
+    assert needs_logs(stored(ONE), here(ONE.replace("[1]", "[1 2]")), RULES) == set()
