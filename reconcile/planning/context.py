@@ -140,7 +140,7 @@ class PlanningContext(Struct, kw_only=True):
     """The store directory of each conversation, new ones included."""
     to_remove: dict[tuple[Side, str], set[str]] = field(default_factory=dict)
     """Directories that should be removed, by side and path, with the conversations that were below them."""
-    edits: Edits = field(default_factory=Edits)
+    edits: Edits
     """The edits of a command."""
     repairs: tuple[DerivedRepair, ...] = ()
     """Repairs of derived data in the workspace that come before all other steps."""
@@ -152,13 +152,13 @@ class PlanningContext(Struct, kw_only=True):
     blocked: list[tuple[View, Step, Node, tuple[Node | None, str, str]]] = field(default_factory=list)
     """Moves to a place that was taken when they were due: to (container, prefix, name)."""
     builder: PlanBuilder = field(default_factory=PlanBuilder)
-    held: list[Item] = field(default_factory=list)
+    held: list[Item]
     aside: list[Item] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    notes: list[Note]
     conflicts: list[Conflict] = field(default_factory=list)
     preserve: list[Preserve] = field(default_factory=list)
     intents: dict[str, Intent | None] = field(default_factory=dict)
-    asides: dict[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
+    asides: dict[tuple[str, str], AsideRecord | None]
     tombstones: dict[str, tuple[Digest, ...]] = field(default_factory=dict)
 
     def node(self, copy: Copy) -> Node:

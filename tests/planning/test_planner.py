@@ -157,7 +157,7 @@ def test_a_command_carries_out_no_other_request_that_waits() -> None:
     )
     assert {action.conversation for action in plan_of(*BEHIND, local).actions} == {"jp-c4"}
     limited = plan_of(*BEHIND, local, Policy(decisions=TAKEN, only=frozenset(TAKEN)))
-    assert limited.about == {"jp-c2", "jp-c3"}
+    assert limited.about == frozenset({"jp-c2", "jp-c3"})
     assert {action.conversation for action in limited.actions} == {"jp-c2", "jp-c3"}
 
 
