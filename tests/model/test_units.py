@@ -8,7 +8,7 @@ import pytest
 
 from reconcile.fs.hashing import digest
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Unreadable
-from reconcile.model.units import is_of_another, joined_digest, spelled_units, unit_spelling, units_of
+from reconcile.model.units import is_nested_git, is_of_another, joined_digest, spelled_units, unit_spelling, units_of
 from tests.support.scenarios.building import stored, unreadable
 from tests.support.scenarios.line_reader import Words, time_ns
 from tests.support.scenarios.notation import read_metadata
@@ -140,3 +140,22 @@ def test_a_spelling_stands_for_one_unit(unit: str, spelling: str) -> None:
 
 def test_the_older_spelling_of_events_is_known() -> None:
     assert spelled_units("stream") == (STREAM, "extra:stream")
+
+
+def test_a_repository_in_a_directory_is_none_where_its_files_are_units() -> None:
+    """A directory is asked about by a file in it, and the file of a worktree by itself."""
+    asked: list[str] = []
+
+    def unit_of(name: str) -> str | None:
+        asked.append(name)
+        return EXTRA + name if name.startswith("kept/") else None
+
+    names = [("sub/.git", True), (".git", False), ("kept/.git", True), ("kept/.git", False), ("sub/git", True)]
+    assert [is_nested_git(name, unit_of, directory=directory) for name, directory in names] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert asked == ["sub/.git/HEAD", ".git", "kept/.git/HEAD", "kept/.git"]

@@ -21,7 +21,12 @@ from reconcile.model.baseline import (
     records_of,
 )
 from reconcile.model.format import EventSelection
-from reconcile.model.snapshot import METADATA, STREAM
+from reconcile.model.options import Prefer, Take
+from reconcile.model.past_run import LaterChanges, changed_since
+from reconcile.model.plan import Action, Item, Kind, Note, Plan, Precondition
+from reconcile.model.policy import GcRequest, Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, STREAM, Foreign, Place, Side, is_same_directory, nested_git
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
 COLLECTED = {"Changes", "PlanningContext"}
@@ -104,6 +109,8 @@ def test_everything_that_is_remembered_of_a_conversation_and_nothing_of_others()
             asides={METADATA: kept, STREAM: undone},
         )
     }
+    void = records_of(baseline, ["jp-c1"], ["jp-c1"])["jp-c1"]
+    assert void == replace(records_of(baseline, ["jp-c1"])["jp-c1"], agreed=None), "its store was lost"
     assert records_of(baseline, ["jp-c2"])["jp-c2"].parent_known
     assert records_of(Baseline(), ["jp-c2"]) == {"jp-c2": ConversationRecord()}
 
@@ -141,3 +148,81 @@ def test_a_wish_is_a_projection_that_nothing_led_to() -> None:
         Intent(IntentKind.PROJECTED, place="1-a"),
     )
     assert not any(intent.is_wish for intent in others)
+
+
+def test_the_newest_events_beside_an_earlier_configuration_are_old_where_the_newest_has_none() -> None:
+    baseline = Baseline(history={("jp-c1", STREAM): ("b1+e1", "e2")})
+    assert [baseline.superseded("jp-c1", STREAM, digest) for digest in ("b1+e2", "b9+e2", "e2")] == [True, False, False]
+
+
+def test_a_later_run_of_another_checkout_counts_where_it_changed_shared_data() -> None:
+    later = {"jp-c1": ("r2",), "jp-c3": ("r2",)}
+    found = changed_since("r1", later, {"r1": None, "r2": None}, {}, {"r2": ("jp-c3",)})
+    assert found == LaterChanges({"jp-c3": "r2"}, frozenset())
+
+
+PLAIN = Policy()
+SPECIAL: dict[str, tuple[Policy, bool]] = {
+    "a request": (Policy(request=GcRequest()), False),
+    "a selection": (Policy(only=frozenset({"jp-c1"})), False),
+    "a subtree": (Policy(below=frozenset({"jp-c1"})), False),
+    "a decision": (Policy(decisions={"jp-c1": Take.STORE}), False),
+    "a permission": (Policy(accept_bulk=True), True),
+    "a repair": (Policy(mend=frozenset({"index"})), True),
+    "an answer": (Policy(choices={("jp-c1", STREAM): Take.STORE}), True),
+    "a secret that is allowed": (Policy(allow_secrets={"jp-c1": None}), True),
+    "a side": (Policy(prefer=Prefer.STORE), True),
+}
+
+
+@pytest.mark.parametrize(("policy", "unlimited"), SPECIAL.values(), ids=SPECIAL)
+def test_a_plain_run_is_without_a_request_and_without_a_wish(policy: Policy, unlimited: bool) -> None:
+    assert (policy.is_plain, policy.is_unlimited) == (False, unlimited)
+    assert (PLAIN.is_plain, PLAIN.is_unlimited) == (True, True)
+
+
+def test_what_an_action_expects_of_its_target_is_inside() -> None:
+    at = [Place(Side.STORE, path) for path in ("1-a", "1-a/x", "1-ab/x")] + [Place(Side.WORKSPACE, "1-a/x")]
+    action = Action(
+        id="1",
+        kind=Kind.MOVE,
+        conversation="jp-c1",
+        title=None,
+        unit=METADATA,
+        reason=Reason.LAYOUT,
+        target=at[0],
+        expect=tuple(Precondition(place, 0, 0, None) for place in at),
+    )
+    assert [expect.place for expect in action.inside] == at[:2]
+    assert [expect.place for expect in action.beside] == at[2:]
+
+
+def test_an_item_says_its_message_without_its_place() -> None:
+    item = Item(conversation="jp-c1", title=None, unit=METADATA, reason=Reason.INVALID, message="None: no name")
+    assert item.words == "None: no name"
+    assert replace(item, message="store:1-a/x: broken", place=Place(Side.STORE, "1-a/x")).words == "broken"
+
+
+def test_a_plan_speaks_of_the_conversations_of_its_items_and_notes() -> None:
+    item = Item(conversation="jp-c1", title=None, unit=METADATA, reason=Reason.INVALID, message="broken")
+    notes = tuple(Note(conversation=each, reason=Reason.FOREIGN, message="") for each in ("jp-c3", None))
+    plan = Plan(layout="nested", held=(item,), aside=(replace(item, conversation="jp-c2"),), notes=notes)
+    assert plan.spoken_of == {"jp-c1", "jp-c2", "jp-c3"}
+
+
+def test_a_directory_is_known_by_its_whole_identity_or_by_the_recorded_part_of_it() -> None:
+    identity = "8:17:3"
+    recorded = {"8:17:3": True, "8:17": True, "8:17:4": False, "8:18": False}
+    assert {each: is_same_directory(identity, each) for each in recorded} == recorded
+
+
+def test_the_name_of_a_record_is_its_whole_path() -> None:
+    (copy,) = here("1-a  metadata 09:00").copies
+    assert replace(copy, path="9-z/conversations/1-a").dirname == "1-a"
+    assert replace(copy, path="trip/a.md", conversation="trip/a.md").dirname == "trip/a.md"
+
+
+def test_a_repository_is_a_special_entry_of_that_name() -> None:
+    assert nested_git("1-a/.git", directory=True).repository
+    assert not Foreign("1-a/.git", "a file").repository
+    assert not Foreign("1-a/pipe", "a pipe", special=True).repository
