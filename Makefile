@@ -15,6 +15,8 @@ ARGS ?=
 STORIES_FOR ?= 300
 # The seconds of `make soak`, in which all programs write at once.
 SOAK_FOR ?= 600
+# The seconds of each test of `make machines`: random stories of several machines, and five that race.
+MACHINES_FOR ?= 600
 # The steps of `make walk` through JP's own history; RECONCILE_JP_MIRROR names a clone of its repository.
 WALK_STEPS ?= 500
 WALK_SEED ?= 1
@@ -43,7 +45,7 @@ endif
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test long worlds stories git-stories soak walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
+.PHONY: help demo test long worlds stories git-stories soak machines walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
 .DELETE_ON_ERROR:
 
 help:
@@ -52,6 +54,7 @@ help:
 	@echo 'make long      tests that make test leaves out: most scenarios on a fake disk (pyfakefs) and on a real one, some under faults, hooks, pipes, hostile files, generated pages'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
+	@echo 'make machines  random stories of two to five machines with one remote, and five that race and are killed, for MACHINES_FOR=600 seconds each'
 	@echo 'make walk      through the history of a clone of JP (RECONCILE_JP_MIRROR=DIR), WALK_STEPS=500 steps from WALK_SEED=1'
 	@echo 'make race      eight programs that use the library, and a watcher, killed at random, RACE_EVENTS=200 events each'
 	@echo 'make browser   the page of ls --tree --html in Chromium (skipped where there is none)'
@@ -93,6 +96,9 @@ git-stories: $(VENV)/.installed-dev
 
 soak: $(VENV)/.installed-dev
 	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow -rP tests/stories/test_soak.py $(ARGS)
+
+machines: $(VENV)/.installed-dev
+	MACHINES_FOR=$(MACHINES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow -rP tests/remote $(ARGS)
 
 walk: $(VENV)/.installed-dev
 	RECONCILE_WALK_STEPS=$(WALK_STEPS) RECONCILE_WALK_SEED=$(WALK_SEED) $(BIN)/pytest -m slow -rsP tests/stories/test_git_walk.py::test_jps_own_history $(ARGS)

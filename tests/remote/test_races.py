@@ -1,4 +1,7 @@
-"""Machines as processes of their own that sync at once, and are killed: nothing is lost, and all end equal."""
+"""Machines as processes of their own that sync at once, and are killed: nothing is lost, and all end equal.
+
+`make machines` has five machines do so for ``MACHINES_FOR`` seconds.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,15 @@ from tests.support.projects.machines import git, make_bare, make_machine
 from tests.support.projects.world import LONG_AGO, SECOND, command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
 A, B = 17528832000, 17528832100
-ROUNDS = 12
+NAMES = ("laptop", "desktop", "server", "container", "tablet")
+SECONDS = float(os.environ.get("MACHINES_FOR", "600"))
 
 
 def start(machine: Machine) -> subprocess.Popen[bytes]:
@@ -35,27 +40,32 @@ def start(machine: Machine) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.long
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", range(2))
-def test_machines_that_are_killed_lose_nothing(tmp_path: Path, run: Run, seed: int) -> None:
+def race(path: Path, run: Run, seed: int, count: int, rounds: Iterator[int], extra: tuple[str, ...] = ()) -> int:
+    """Let machines write and sync at once, kill some; return the number of syncs that began."""
     chance = random.Random(seed)
-    bare = make_bare(tmp_path / "r.git")
-    machines = [make_machine(tmp_path / name, run) for name in ("laptop", "desktop", "server")]
+    bare = make_bare(path / "r.git")
+    machines = [make_machine(path / name, run) for name in NAMES[:count]]
     machines[0].write(A)
-    for machine in machines:
+    machines[0].run("remote", "add", *extra, str(bare))
+    machines[0].sync()
+    for machine in machines[1:]:
+        if extra:
+            key = machine.state.parent / "age-key.txt"
+            key.parent.mkdir(parents=True)
+            key.write_bytes((machines[0].state.parent / "age-key.txt").read_bytes())
         machine.sync(str(bare))
-    written = set[str]()
-    for number in range(ROUNDS):
+    written, begun = set[str](), 0
+    for number in rounds:
         running = []
         for at, machine in enumerate(machines):
-            voice = "bcd"[at]
+            voice = "bcdef"[at]
             if machine.directory(A).exists() and chance.random() < 0.5:
-                machine.append(A, 1, voice, LONG_AGO + (number * 3 + at + 1) * SECOND)
+                machine.append(A, 1, voice, LONG_AGO + (number * 5 + at + 1) * SECOND)
             new = B + number * 10 + at
             machine.write(new, title=f"{voice}{number}")
             written.add(str(new))
             running.append(start(machine))
+        begun += len(running)
         for process in running:
             if chance.random() < 0.5:
                 time.sleep(chance.random())
@@ -75,3 +85,24 @@ def test_machines_that_are_killed_lose_nothing(tmp_path: Path, run: Run, seed: i
     names = {path.parent.name.partition("-")[0] for path in machines[0].store.glob("*/events.json")}
     assert written <= names
     git(bare, "fsck", "--strict")
+    return begun
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("extra", [(), ("--encrypt",)], ids=["plain", "encrypted"])
+def test_machines_that_are_killed_lose_nothing(tmp_path: Path, run: Run, extra: tuple[str, ...]) -> None:
+    race(tmp_path, run, len(extra), 3, iter(range(12)), extra)
+
+
+def for_seconds(seconds: float) -> Iterator[int]:
+    end, number = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        yield number
+        number += 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * SECONDS + 300)
+def test_five_machines_race(tmp_path: Path, run: Run) -> None:
+    print(f"{race(tmp_path, run, 1, 5, for_seconds(SECONDS))} syncs, half of them killed")

@@ -1,0 +1,207 @@
+"""Random stories of machines: edits, removals, privacy, archives, halves of syncs, kills at every operation.
+
+At the end all machines are equal after some quiet rounds, no line is lost, and no continuation was forked needlessly.
+`make machines` plays them for ``MACHINES_FOR`` seconds each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec import Struct, field
+
+from reconcile.adapters.roots import Roots
+from reconcile.model.policy import Policy
+from reconcile.remote.engine import RemoteError, Swap
+from reconcile.remote.known import Half, Lock, Report
+from reconcile.remote.place import RemotePlace
+from reconcile.remote.sync import Sync, open_session
+from tests.support.projects.machines import make_machine
+from tests.support.projects.memory_engine import Host, MemoryEngine
+from tests.support.projects.world import LONG_AGO, SECOND, write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+    from tests.support.projects.machines import Machine
+
+SECONDS = float(os.environ.get("MACHINES_FOR", "600"))
+FIRST = 17528832000
+START, STEPS = 3, 40
+OPERATIONS = ("tip", "tree", "read", "write", "swap")
+ROUNDS = 4
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+class MortalEngine(MemoryEngine):
+    """An engine whose process is killed before or after one of its operations, or gets no answer to a swap."""
+
+    def __init__(self, host: Host, chance: random.Random | None) -> None:
+        super().__init__(host)
+        self.left = chance.randrange(12) if chance is not None else -1
+        self.is_before = chance is not None and chance.random() < 0.5
+        self.is_silent = chance is not None and chance.random() < 0.3
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in OPERATIONS or self.left < 0:
+            return found
+        self.left -= 1
+        if self.left >= 0:
+            return found
+
+        def fatal(*args: Any) -> Any:
+            if not self.is_before:
+                found(*args)
+            if name == "swap" and self.is_silent:
+                return Swap.UNKNOWN
+            raise Killed
+
+        return fatal
+
+
+class Story(Struct):
+    """The machines, the lines that were said, and those that someone has removed knowingly."""
+
+    machines: list[Machine]
+    host: Host
+    chance: random.Random
+    said: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    private: set[str] = field(default_factory=set)
+    log: list[str] = field(default_factory=list)
+
+    def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False) -> Report:
+        with machine.at_work():
+            silo, jp = machine.store.parent, machine.project / ".jp"
+            roots = Roots("jp", str(jp), str(machine.project), str(silo), True, "ab1cd", "", "jp-ab1cd")  # noqa: FBT003
+            state = machine.state
+            place = RemotePlace("memory", "memory", "refs/reconcile/jp-ab1cd", str(state / "remotes" / "memory"))
+            engine = MortalEngine(self.host, self.chance if dies else None)
+            with open_session(roots, place, str(state), place.tree, ignore=(), dry=False) as session:
+                lock = Lock("a story", 0, lambda _who: None)
+                report = Sync(session, place, engine, Policy(accept_bulk=True), lock, half).run()
+        check_forks(machine, report)
+        return report
+
+    def step(self, number: int) -> None:
+        at = self.chance.randrange(len(self.machines))
+        machine, name = self.machines[at], f"m{at}s{number}"
+        there = sorted(path for path in machine.store.rglob("events.json") if path.parent.name[0].isdigit())
+        kind = self.chance.choice("waaaaaatpddrhsssssskkkuv")
+        self.log.append(f"{kind} {at}")
+        mtime_ns = LONG_AGO + self.chance.randrange(1, 1000) * SECOND
+        if kind == "w":
+            self.write(machine, number * 10 + at, name, mtime_ns)
+        elif kind in "skuv":
+            half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
+            with suppress(Killed, RemoteError):
+                self.sync(machine, half, dies=kind == "k")
+        elif there:
+            self.change(kind, machine, self.chance.choice(there), name, mtime_ns)
+
+    def change(self, kind: str, machine: Machine, stream: Path, name: str, mtime_ns: int) -> None:
+        conversation = f"jp-c{stream.parent.name.partition('-')[0]}"
+        metadata = stream.with_name("metadata.json")
+        if kind == "a":
+            self.say(stream, name, mtime_ns)
+        elif kind == "t" and metadata.exists():
+            write_json(metadata, json.loads(metadata.read_bytes()) | {name: 1}, mtime_ns)
+        elif kind == "p":
+            (stream.parent / f"{name}.txt").write_text(name)
+        elif kind == "d" and stream.parent.parent == machine.store:
+            lines = {line["content"] for line in json.loads(stream.read_bytes())}
+            machine.run("rm", conversation, "--yes", "--promote")
+            self.removed |= lines
+        elif kind == "r" and stream.parent.parent == machine.store:
+            (machine.store / ".archive").mkdir(exist_ok=True)
+            stream.parent.rename(machine.store / ".archive" / stream.parent.name)
+        elif kind == "h" and stream.parent.parent == machine.store:
+            machine.run("local", conversation)
+            self.private.add(conversation)
+
+    def write(self, machine: Machine, number: int, name: str, mtime_ns: int) -> None:
+        self.say(machine.write(FIRST + number, 0, name) / "events.json", name, mtime_ns)
+
+    def say(self, stream: Path, name: str, mtime_ns: int) -> None:
+        before, at = json.loads(stream.read_bytes()), len(self.said)  # two lines of one time would be one, edited
+        line = {"timestamp": f"2026-01-01T00:{at // 60:02}:{at % 60:02}Z", "type": "chat_request", "content": name}
+        write_json(stream, [*before, line], mtime_ns)
+        self.said.add(name)
+
+    def known(self, machine: Machine) -> dict[str, bytes]:
+        """Return the files without other ones, which stay where they were when a conversation comes back without."""
+        return {path: content for path, content in machine.contents.items() if not path.endswith(".txt")}
+
+    def check(self) -> None:
+        for _ in range(ROUNDS):
+            for machine in self.machines:
+                self.sync(machine)
+        first = self.machines[0]
+        for machine in self.machines:
+            found = self.sync(machine)
+            assert not any((found.sent, found.taken, found.forked, found.removed_here, found.removed_there)), found
+            assert self.known(machine) == self.known(first)
+        assert self.said - self.removed <= {line for stream in streams_of(first).values() for line in stream}
+
+
+def streams_of(machine: Machine) -> dict[str, list[str]]:
+    """Return the lines of each conversation, by its number."""
+    return {
+        path.parent.name.partition("-")[0]: [line["content"] for line in json.loads(path.read_bytes())]
+        for path in machine.store.rglob("events.json")
+    }
+
+
+def check_forks(machine: Machine, report: Report) -> None:
+    """A fork has something that its source lacks."""
+    streams = streams_of(machine)
+    for fork in report.forked:
+        metadata = json.loads((machine.directory(int(fork.id.removeprefix("jp-c"))) / "metadata.json").read_bytes())
+        source = streams[metadata["parent_id"].removeprefix("jp-c")]
+        forked = streams[fork.id.removeprefix("jp-c")]
+        assert forked != source[: len(forked)], "a needless fork"
+
+
+def play(path: Path, run: Run, seed: int) -> None:
+    chance = random.Random(seed)
+    machines = [make_machine(path / f"m{at}", run) for at in range(chance.randint(2, 5))]
+    story = Story(machines, Host(), chance)
+    try:
+        for number in range(START):
+            story.write(machines[0], -number, f"start{number}", LONG_AGO)
+        for machine in machines:
+            story.sync(machine)
+        for number in range(STEPS):
+            story.step(number)
+        story.check()
+    except BaseException as error:
+        error.add_note(f"seed {seed}: {', '.join(story.log)}")
+        raise
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_a_story_of_machines(tmp_path: Path, run: Run, seed: int) -> None:
+    play(tmp_path, run, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS + 300)
+@pytest.mark.parametrize("start", [0, 1_000_000])
+def test_many_stories_of_machines(tmp_path: Path, run: Run, start: int) -> None:
+    end, seed = time.monotonic() + SECONDS, start
+    while time.monotonic() < end:
+        seed += 1
+        play(tmp_path / str(seed), run, seed)
+    print(f"{seed - start} stories")

@@ -1,0 +1,61 @@
+"""An engine of remotes in memory, for tests without git."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from reconcile.remote.engine import Swap
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+
+class Host:
+    """What an engine in memory shares with others: commits with their parents and trees, contents, and the tip."""
+
+    def __init__(self) -> None:
+        self.newest: str | None = None
+        self.commits: dict[str, tuple[str | None, dict[str, str]]] = {}
+        self.contents: dict[str, bytes] = {}
+
+
+class MemoryEngine:
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def tip(self) -> str | None:
+        return self.host.newest
+
+    def contains(self, commit: str, earlier: str) -> bool:
+        at: str | None = commit
+        while at is not None and at != earlier:
+            at = self.host.commits[at][0] if at in self.host.commits else None
+        return at is not None
+
+    def tree(self, commit: str) -> dict[str, str]:
+        return self.host.commits[commit][1]
+
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        return ((name, self.host.contents[name]) for name in names)
+
+    def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
+        before = {} if parent is None else self.host.commits[parent][1]
+        gone = tuple(f"{path}/" for path in removes)
+        tree = {path: name for path, name in before.items() if path not in removes and not path.startswith(gone)}
+        for path, content in edits.items():
+            tree[path] = hashlib.sha256(content).hexdigest()
+            self.host.contents[tree[path]] = content
+        commit = hashlib.sha256(repr((parent, sorted(tree.items()))).encode()).hexdigest()
+        self.host.commits[commit] = parent, tree
+        return commit
+
+    def without_history(self, commit: str, edits: Mapping[str, bytes]) -> str:
+        names = self.host.commits[commit][1]
+        return self.write(None, {path: self.host.contents[name] for path, name in names.items()} | dict(edits), ())
+
+    def swap(self, expected: str | None, commit: str) -> Swap:
+        if self.host.newest != expected:
+            return Swap.LOST
+        self.host.newest = commit
+        return Swap.WON
