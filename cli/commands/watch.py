@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,9 @@ from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 
 from ..command import Command, Several
 from ..context import find_roots, formats_here, open_session, policy_of, settings_of
+from ..misuse import Misuse
 from ..options import options_of
-from ..output.errors import FAILURES, ExitCode, first_code, report_failure
+from ..output.errors import FAILURES, ExitCode, first_code, print_error, report_failure
 from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
@@ -90,8 +92,9 @@ _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POL
     metavar="SECONDS",
     help="Sync after at most this many seconds (default: 2).",
 )
+@click.option("--sync", is_flag=True, help="Sync the store with its remote once a minute, too.")
 @click.pass_context
-def watch(context: click.Context, settle: float | None, settle_at_most: float | None) -> None:
+def watch(context: click.Context, settle: float | None, settle_at_most: float | None, sync: bool) -> None:
     """Sync both sides while you work.
 
     Copies each change to the other side once its conversation has been quiet for a moment, until you stop it. Reports a
@@ -101,12 +104,16 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     With --all, it keeps every project of yours, as `reconcile --all` does. No project stays open, and new sessions of
     Claude Code are noticed. `reconcile service install` starts that at login.
 
+    With --sync, it also runs `reconcile sync`, once a minute. A failure is printed once, and the next sync tries again.
+
     SIGTERM and Ctrl-C finish the current step, then exit. SIGHUP reads the configuration again.
     """
     gc.enable()  # other commands end before garbage matters
     options = options_of(context)
     printer = _JsonLines(options) if options.json else _TextLines(options)
     if options.all:
+        if sync:
+            raise Misuse("--sync is for one project", "run `reconcile sync` in each of the others", context)
         context.exit(_watch_all(options, printer, settle, settle_at_most))
     formats = formats_here(options)
     chosen = {name: options.in_format(name) for name in formats} if formats else {"": options}
@@ -132,13 +139,34 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
             watcher.queue.reopen()
 
     code: int = ExitCode.DONE
-    with _signals(stop, reopen) as seen:
+    with _signals(stop, reopen) as seen, _syncing(options) if sync else nullcontext():
         if formats:
             code = _run_beside_each_other(watchers, options)
         else:
             watchers[""].run()
     printer.close()
     context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else code)
+
+
+@contextmanager
+def _syncing(options: Options) -> Iterator[None]:
+    """Sync with the remote while the block runs. Raises `RemoteError` without a remote."""
+    from reconcile.remote.place import chosen  # here: most watchers have no remote
+
+    from ..remotes.actions import shared_store
+    from ..remotes.background import BackgroundSync
+    from ..remotes.syncing import VARIABLE
+
+    if not options.format and VARIABLE not in os.environ:
+        shared = shared_store(options)
+        chosen(shared.state, shared.store, None)
+    words = shlex.split(options.sides)
+    syncing = BackgroundSync(words, lambda said: print_error(said, None, as_json=options.json, label="error: sync"))
+    syncing.start()
+    try:
+        yield
+    finally:
+        syncing.stop()
 
 
 def _watch_all(

@@ -123,7 +123,7 @@ def _is_encrypted_there(place: RemotePlace, store: str) -> bool:
     found = read_format(place.engine, place.engine.tip(), store)
     if place.encrypt and found is not None and found.bundle is None:
         raise RemoteError(
-            "the remote has conversations already, and they are not encrypted",
+            "the remote is in use already, and is not encrypted",
             "use an empty repository, or leave out --encrypt",
         )
     return place.encrypt or (found is not None and found.bundle is not None)

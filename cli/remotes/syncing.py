@@ -39,11 +39,15 @@ _HEADINGS = (
 )
 
 
+VARIABLE = "RECONCILE_REMOTE"
+"""The variable with the address or the name of the remote that is meant if none is named."""
+
+
 def run_sync(options: Options, command: str, url: str | None, half: Half) -> int:
     """Sync with the remote of this name or address, report it, and return the exit code."""
     shared = shared_store(options)
     settings = settings_of(shared.roots)
-    place = _place(options, shared, url)
+    place = _place(options, shared, url or os.environ.get(VARIABLE))
     with ExitStack() as stack:
         tree = place.tree
         if options.is_dry:
@@ -60,7 +64,7 @@ def run_sync(options: Options, command: str, url: str | None, half: Half) -> int
             place.note_contact()
         for message in session.messages:
             print_message(options, message)
-    _report(options, place, report)
+    _report(options, shared, place, report)
     return ExitCode.HELD if report.held else ExitCode.DONE
 
 
@@ -84,7 +88,7 @@ def _ids(options: Options, parse_id: Callable[[str], str | None]) -> frozenset[s
     return frozenset(ids)
 
 
-def _report(options: Options, place: RemotePlace, report: Report) -> None:
+def _report(options: Options, shared: Shared, place: RemotePlace, report: Report) -> None:
     if options.json:
         lists = {name: [{"id": e.id, "title": e.title} for e in getattr(report, name)] for name, _, _ in _HEADINGS}
         document = {"format": "reconcile.sync/1", "remote": place.name, "dry_run": options.is_dry, **lists}
@@ -107,5 +111,8 @@ def _report(options: Options, place: RemotePlace, report: Report) -> None:
         ending = (
             "a dry run: nothing is changed" if options.is_dry else ", ".join(counts) or "nothing to send or to take"
         )
+        if report.taken and not options.is_dry:
+            after = "reconcile" if shared.roots.is_in_project else "reconcile recover --all"
+            ending += f"; {after} brings them to the project"
         lines += [*([""] if lines else []), f"{place.name}: {ending}."]
     show(lines)

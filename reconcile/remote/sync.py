@@ -329,7 +329,7 @@ class Sync:
             return buried
         if is_bulk(len(going), len(stored)) and not self.policy.accept_bulk:
             way = "reconcile sync --allow-bulk-removal"
-            report.held.append(f"{len(going)} of {len(stored)} conversations would be removed here: {way}")
+            report.held.append(f"{len(going)} of {len(stored)} {self.session.roots.noun}s would be removed here: {way}")
             return buried
         request = RemoveRequest(tuple(going), Children.PROMOTE)
         try:
