@@ -284,7 +284,7 @@ def test_an_edit_that_has_lost_something_for_good_is_for_a_person() -> None:
             world.policy = Policy(prefer=prefer)
             plan = world.plan()
             (held,) = plan.held
-            assert (plan.actions, held.reason) == ((), Reason.LOSING)
+            assert (plan.actions, held.reason, held.unit) == ((), Reason.LOSING, METADATA)
             assert held.message.startswith("an edit removed entries that the other side has")
     world.files[Side.WORKSPACE]["log"] = b"1\n2\n3\n"
     assert [action.reason for action in world.plan().actions] == [Reason.EDITED_WORKSPACE]
