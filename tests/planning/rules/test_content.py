@@ -135,6 +135,9 @@ STREAMS = {
     "13: rewritten": Row(
         "[1 2]", "11:00 [1 3]", "10:00 [1 2]", 13, OUT, Reason.DIVERGED, Side.WORKSPACE, conflict=True
     ),
+    "13: rewritten, as another checkout knows already, after other versions": Row(
+        "[1 2]", "11:00 [1 3]", "10:00 [1 2]", 13, OUT, Reason.EDITED_STORE, past=("[1]",), future=("[1 3]",)
+    ),
     "13: rewritten, as another checkout knows already": Row(
         "[1 2]", "11:00 [1 3]", "10:00 [1 2]", 13, OUT, Reason.EDITED_STORE, future=("[1 3]",)
     ),

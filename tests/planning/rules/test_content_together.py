@@ -11,7 +11,7 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, I
 from reconcile.model.options import Diverged, OnConflict, Prefer, StreamRule, Take
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, Metadata, Side
+from reconcile.model.snapshot import METADATA, STREAM, Metadata, Side, Stream
 from reconcile.planning.rules.content import (
     Outcome,
     Verdict,
@@ -27,6 +27,7 @@ from tests.support.formats.notes import BRANCHING, side
 from tests.support.scenarios.building import agreed_on, here, stored, view_of
 
 if TYPE_CHECKING:
+    from reconcile.model.snapshot import Snapshot
     from reconcile.planning.rules.views import View
 
 CLEAR = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
@@ -365,3 +366,104 @@ def test_two_continuations_of_a_record_are_held_where_that_is_the_setting() -> N
     view = views_of(store, workspace, Baseline(), BRANCHING)["a.md"]
     found = decide_unit(view, METADATA, Baseline(), Policy(diverged=Diverged.HOLD))
     assert found == Verdict(METADATA, 5, Outcome.HELD, Reason.DIVERGED_HELD, conflict=True)
+
+
+def stream(text: str, at: str) -> str:
+    return f"1-a  metadata 07:00  stream {at} {text}"
+
+
+def versions(*texts: str) -> tuple[str, ...]:
+    return tuple(digest(stream(text, "07:00")) for text in texts)
+
+
+KEY = ("jp-c1", STREAM)
+FROM_ONE = agreed_on(stream("[1]", "07:00"))
+WITHOUT_STREAM = replace(
+    FROM_ONE, agreed={"jp-c1": replace(FROM_ONE.agreed["jp-c1"], units={METADATA: digest(ONE, METADATA)})}
+)
+ENDS: dict[str, tuple[Baseline, str, str, bool]] = {
+    "both continue what was agreed on": (FROM_ONE, "[1 2]", "[1 2x]", True),
+    "with other events before the end": (FROM_ONE, "[1 5 2]", "[1 6 2x]", True),
+    "the winner has all of it": (FROM_ONE, "[1 2]", "[1 3 2]", False),
+    "both continue a version of the history, where nothing was agreed on": (
+        Baseline(history={KEY: versions("[1]", "[9]")}),
+        "[1 2]",
+        "[1 2x]",
+        True,
+    ),
+    "the same, and the events were not in sync": (
+        replace(WITHOUT_STREAM, history={KEY: versions("[1]", "[9]")}),
+        "[1 2]",
+        "[1 2x]",
+        True,
+    ),
+    "both continue a version before what was agreed on": (
+        replace(agreed_on(stream("[9]", "07:00")), history={KEY: versions("[0]", "[1]", "[9]")}),
+        "[1 2]",
+        "[1 2x]",
+        False,
+    ),
+    "both have edited what was agreed on": (agreed_on(stream("[1 2]", "07:00")), "[1 2x]", "[1 2y]", False),
+    "no version is known": (Baseline(), "[1 2]", "[1 2x]", False),
+}
+
+
+@pytest.mark.parametrize(("baseline", "store", "workspace", "forks"), ENDS.values(), ids=ENDS)
+def test_events_of_one_time_that_both_sides_have_added_are_no_edits_of_each_other(
+    baseline: Baseline, store: str, workspace: str, forks: bool
+) -> None:
+    found = decided([stream(store, "09:00")], [stream(workspace, "10:00")], baseline)[STREAM]
+    assert (found.outcome, found.forks, found.conflict) == (Outcome.TO_STORE, Side.STORE if forks else None, True)
+
+
+def test_a_longer_version_with_an_event_between_is_the_newer_one_and_no_other_continuation() -> None:
+    found = decided([stream("[1 3]", "09:00")], [stream("[1 2 3 4]", "10:00")], FROM_ONE)[STREAM]
+    assert (found.outcome, found.reason, found.forks) == (Outcome.TO_STORE, Reason.NEWER_WORKSPACE, None)
+
+
+@pytest.mark.parametrize("which", Side)
+def test_without_the_contents_no_event_is_taken_for_a_new_one(which: Side) -> None:
+    def without_content(snapshot: Snapshot) -> Snapshot:
+        (copy,) = snapshot.copies
+        assert isinstance(copy.stream, Stream)
+        return replace(snapshot, copies=(replace(copy, stream=replace(copy.stream, content=None)),))
+
+    store, workspace = stored(stream("[1 2]", "09:00")), here(stream("[1 2x]", "10:00"))
+    if which is Side.STORE:
+        store = without_content(store)
+    else:
+        workspace = without_content(workspace)
+    found = decide_unit(view_of(store, workspace, FROM_ONE), STREAM, FROM_ONE, Policy())
+    assert (found.outcome, found.forks) == (Outcome.TO_STORE, None)
+
+
+BASES = {
+    "the configuration alone": (FROM_ONE, "[1]", "[1] b2", True),
+    "events, too": (FROM_ONE, "[1]", "[1x] b2", False),
+    "events alone": (FROM_ONE, "[1]", "[1x]", False),
+    "the form alone": (agreed_on(LEGACY), "legacy [1]", "[1]", False),
+    "the configuration on both sides": (FROM_ONE, "[1] b3", "[1] b2", False),
+}
+
+
+@pytest.mark.parametrize(("baseline", "store", "workspace", "noted"), BASES.values(), ids=BASES)
+def test_another_configuration_is_noted_where_it_is_the_only_edit(
+    baseline: Baseline, store: str, workspace: str, noted: bool
+) -> None:
+    found = decided([stream(store, "09:00")], [stream(workspace, "10:00")], baseline)[STREAM]
+    assert (found.outcome, found.noted) == (Outcome.TO_STORE, Reason.BASE_REPLACED if noted else None)
+
+
+def test_what_is_kept_or_behind_is_remembered_with_the_contents() -> None:
+    view = view_of(stored(ONE), here(LONGER))
+    kept = decide_unit(view, STREAM, Baseline(), Policy(decisions={"jp-c1": Take.KEEP}))
+    assert kept.record == AsideRecord(AsideKind.KEPT, view.store.raw(STREAM), view.workspace.raw(STREAM))
+    older = view_of(stored(LONGER), here(ONE.replace("stream 08:00", "stream 10:00")))
+    behind = decide_unit(older, STREAM, Baseline(), Policy())
+    assert behind.record == AsideRecord(AsideKind.BEHIND, None, older.workspace.raw(STREAM))
+
+
+def test_a_note_that_was_removed_here_stays_away_though_the_store_has_edited_it() -> None:
+    known = agreed_on(ONE, NOTED)
+    found = decided([ONE, NOTED.replace('"n"', '"m"')], [ONE], known)[NOTE]
+    assert (found.case, found.outcome) == (12, Outcome.NOTHING)
