@@ -27,6 +27,7 @@ from reconcile.model.policy import Policy, RemoveRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Place, Side, nested_git
 from reconcile.planning.builder import Node
+from reconcile.planning.filters import DirectoryState, directory_state, undone_record
 from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.undo import DirectoryIndex, plan_undo
 from reconcile.planning.revalidate import agreeing
@@ -129,6 +130,40 @@ def test_what_is_nowhere_afterwards_is_not_set_aside() -> None:
     plan = undo(restored, stored(A), here())
     assert [action.conversation for action in plan.actions] == ["jp-c1"]
     assert dict(plan.asides)["jp-c1", WHOLE] is None
+
+
+def state_of(snapshot: Snapshot, conversation: str, container: str | None = None) -> list[DirectoryState]:
+    copies = (copy for copy in snapshot.copies if copy.conversation == conversation)
+    return [directory_state(copy.path, container, copy.files) for copy in copies]
+
+
+def test_what_is_as_before_is_set_aside_with_the_state_of_both_sides() -> None:
+    """A directory in another one is known by the conversation that it lies in."""
+    ours = here(LONGER_A)
+    before = undone_record(state_of(stored(A), "jp-c1"), state_of(ours, "jp-c1"), RULES)
+    found = dict(undo(EDITED, stored(LONGER_A), ours).asides)["jp-c1", WHOLE]
+    assert found is not None
+    assert before is not None
+    assert (found.kind, found.workspace) == (before.kind, before.workspace)
+    nested = here(A, NESTED_B)
+    plan = undo(ran(stored(), nested), stored(A, CHILD_B), nested)
+    assert dict(plan.asides)["jp-c2", WHOLE] == undone_record([], state_of(nested, "jp-c2", "jp-c1"), RULES)
+
+
+def test_to_undo_what_undid_something_repeats_it() -> None:
+    reasons = {
+        repeats: {
+            action.reason for action in undo(replace(IMPORTED, repeats=repeats), stored(A, B), here(A, B)).actions
+        }
+        for repeats in (False, True)
+    }
+    assert reasons == {False: {Reason.TAKEN_BACK}, True: {Reason.REPEATED}}
+
+
+def test_a_note_that_a_run_has_removed_comes_back() -> None:
+    note = '1-a/NOTE.md  09:00 "x"'
+    (back,) = undo(ran(stored(A), here(A, note), A, note), stored(A), here(A)).actions
+    assert [str(write.target) for write in back.writes] == ["workspace:1-a/NOTE.md"]
 
 
 def test_what_moved_on_is_refused() -> None:
@@ -491,6 +526,8 @@ def test_many_directories_go_only_when_that_is_accepted() -> None:
     part = plan_undo(imported, world, Policy(), RULES, 0, Whole(CLEAR, directories=0, stored=100))
     assert (part.held, len(part.actions)) == ((), 7), "the store has others, which the plan isn't about"
     assert len(undo(imported, *sides, Policy(accept_bulk=True)).actions) == 7
+    accepted = Policy(accept_bulk=True, git_busy=None, only=frozenset({"jp-c1"}))
+    assert undo(imported, *sides, accepted).policy == replace(accepted, request=UndoRequest("run"))
     assert undo(imported, *sides, Policy(only=frozenset({"jp-c1", "jp-c2", "jp-c3"}))).held == ()
     longer = [each.replace("stream 09:00 [1]", "stream 10:00 [1 2]") for each in lines]
     edits = undo(ran(stored(*lines), here(*longer), *lines), stored(*longer), here(*longer))
