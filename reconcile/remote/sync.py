@@ -41,6 +41,7 @@ from reconcile.remote.tree import (
     directory_of,
     encoded,
     format_file,
+    is_record,
     pieces,
     read_format,
     read_tree,
@@ -51,7 +52,7 @@ from reconcile.remote.tree import (
 from reconcile.remote.tree_cache import load_contents, save_contents
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 """Races that one sync loses before it gives up."""
 _PAUSE_S = 0.2
+BATCH = 64 << 20
+"""Bytes that a push sends at most, but for the last conversation in it: a sync that was killed goes on after it."""
 
 
 def open_session(
@@ -158,11 +161,18 @@ class Sync:
             edits, removes = ({}, []) if self.half is Half.PULL else self._edits(before, end, known.kept, report)
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
-            edits[FORMAT] = format_file(self.store, identity, tree.coding)
+            edits = {FORMAT: format_file(self.store, identity, tree.coding), **edits}
         key = tree.coding.public if isinstance(tree.coding, Sealed) else None
         epoch = 0 if tree.format is None else tree.format.epoch
         agreed = replace(known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch)
-        commit = self.engine.write(start, edits, removes) if edits or removes else start
+        *first, rest = _in_parts(edits)
+        for part in first:
+            # Nothing is noted: to the next sync, a part that has arrived is one that another machine has sent.
+            start = self.engine.write(start, part, ())
+            if not self._is_swapped(tip, start):
+                return None
+            tip = start
+        commit = self.engine.write(start, rest, removes) if rest or removes else start
         if commit is None or commit == tip or self.half is Half.PULL:
             is_new = commit is None
             self._won(replace(agreed, commit=commit, id=None if is_new else identity))
@@ -170,18 +180,22 @@ class Sync:
             return report
         pending = replace(known, pending=commit, waiting=waiting)
         self._note(pending)
-        swap = self.engine.swap(tip, commit)
-        if swap is Swap.UNKNOWN:
-            raise UnreachableError(
-                "the remote gave no answer to a push: it may have it, or not", "run the sync again: it looks first"
-            )
-        if swap is Swap.LOST:
+        if not self._is_swapped(tip, commit):
             self._note(replace(pending, pending=None))
             return None
         self._won(replace(agreed, commit=commit))
         report.commit = commit
         self._remember(end, report)
         return report
+
+    def _is_swapped(self, tip: str | None, commit: str) -> bool:
+        """Send a commit; return False if another machine has moved the remote meanwhile."""
+        swap = self.engine.swap(tip, commit)
+        if swap is Swap.UNKNOWN:
+            raise UnreachableError(
+                "the remote gave no answer to a push: it may have it, or not", "run the sync again: it looks first"
+            )
+        return swap is Swap.WON
 
     # The next sync
 
@@ -442,6 +456,19 @@ def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:
             "use an empty repository, or `reconcile remote remove NAME`, then add it without --encrypt",
         )
     return tree
+
+
+def _in_parts(edits: Mapping[str, bytes]) -> list[dict[str, bytes]]:
+    """Return files in parts of about `BATCH` bytes, at least one; the files of a conversation stay together."""
+    parts, size, is_whole = [dict[str, bytes]()], 0, True
+    for path, content in edits.items():
+        if size >= BATCH and is_whole:
+            parts.append({})
+            size = 0
+        parts[-1][path] = content
+        size += len(content)
+        is_whole = path.startswith("t/") or is_record(path)
+    return parts
 
 
 def _local_now(record: Record | None, before: Record | None, *, here: bool) -> bool:

@@ -121,6 +121,11 @@ def tombstone_of(conversation: str, coding: Coding) -> str:
     return f"t/{_fanned(coding.key(conversation))}"
 
 
+def is_record(path: str) -> bool:
+    """Tell whether a path is that of a record."""
+    return path.startswith("c/") and path.endswith("/r") and path.count("/") == len(("aa", "bb", "key", "r"))
+
+
 def _fanned(key: str) -> str:
     last = key.rjust(4, "0")
     return f"{last[-2:]}/{last[-4:-2]}/{key}"
@@ -201,7 +206,7 @@ def read_tree(
                 tombstone = msgspec.json.decode(read[name], type=Tombstone)
                 if tombstone_of(tombstone.id, coding) == path:
                     tombstones[tombstone.id] = tombstone
-            elif path.startswith("c/") and path.count("/") == len(("aa", "bb", "key", "r")):
+            elif is_record(path):
                 record = _checked(read[name], path, names, fmt, coding)
                 records[record.id] = record
         except (msgspec.DecodeError, ValueError) as error:

@@ -345,3 +345,45 @@ def test_a_run_of_the_checkout_leaves_the_remote_alone(laptop: Machine, desktop:
     desktop.sync()
     assert "remote origin" in desktop.run("log").output
     assert "no run to undo here" in desktop.run("undo", "--dry-run", code=2).output
+
+
+def test_a_first_sync_that_was_killed_goes_on(new_laptop: Machine, bare: Path, tmp_path: Path, run: Run) -> None:
+    swap, swaps = GitEngine.swap, iter(range(9))
+
+    def dies_at_the_second(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if next(swaps) == 1:
+            raise Killed
+        return swap(self, expected, commit)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reconcile.remote.sync.BATCH", 1)
+        patch.setattr(GitEngine, "swap", dies_at_the_second)
+        with pytest.raises(Killed), new_laptop.at_work():
+            new_laptop.world.run("--workspace", new_laptop.project, "sync")
+        assert git(bare, "rev-list", "--count", REF) == "1"
+        desktop = make_machine(tmp_path / "desktop", run)
+        assert len(desktop.sync(str(bare))["taken"]) == 1
+        assert len(new_laptop.sync()["sent"]) == 2
+    assert git(bare, "rev-list", "--count", REF) == "3"
+    assert len(desktop.sync()["taken"]) == 2
+    assert desktop.contents == new_laptop.contents
+    assert not new_laptop.sync()["taken"]
+
+
+def test_a_race_between_the_parts_of_a_sync(new_laptop: Machine, bare: Path, tmp_path: Path, run: Run) -> None:
+    other = make_machine(tmp_path / "desktop", run)
+    other.write(A + 5)
+    swap, races = GitEngine.swap, iter(range(2))
+
+    def late(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if str(new_laptop.home) in self.mirror and expected is not None and next(races, None) is not None:
+            other.sync(*(() if (other.state / "remotes").exists() else (str(bare),)))
+        return swap(self, expected, commit)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reconcile.remote.sync.BATCH", 1)
+        patch.setattr(GitEngine, "swap", late)
+        new_laptop.sync()
+    other.sync()
+    assert other.contents == new_laptop.contents
+    assert not new_laptop.sync()["taken"]
