@@ -392,3 +392,7 @@ def test_a_directory_of_which_something_is_known_is_not_empty() -> None:
     for copy in (replace(bare, metadata=fault), replace(bare, stream=fault), replace(bare, obstructed=True)):
         assert not list(empty_directories(replace(side, copies=(copy,))))
     assert list(empty_directories(side)) == [bare]
+
+
+def test_what_a_plain_run_solves_is_mended_by_that_command() -> None:
+    assert PLAIN == "reconcile"
