@@ -364,3 +364,12 @@ def test_what_is_foreign_goes_with_the_directory_that_it_is_in_and_else_stays() 
     assert of([], [A], KNOWN) == [(Side.STORE, Reason.FOREIGN), (Side.WORKSPACE, Reason.TAKEN_ALONG)]
     request = Policy(request=RemoveRequest(("jp-c1",), Children.CASCADE))
     assert of([A], [A], KNOWN, request) == [(Side.STORE, Reason.TAKEN_ALONG), (Side.WORKSPACE, Reason.TAKEN_ALONG)]
+
+
+@pytest.mark.parametrize(("kind", "reason"), [(AsideKind.KEPT, Reason.KEPT), (AsideKind.UNDONE, Reason.UNDONE)])
+def test_a_unit_that_was_left_as_it_is_says_why(kind: AsideKind, reason: Reason) -> None:
+    sides = [A.replace('"A"', '"B"')], [A.replace('"A"', '"C"')]
+    view = view_of(stored(*sides[0]), here(*sides[1]))
+    record = AsideRecord(kind, view.store.raw(METADATA), view.workspace.raw(METADATA))
+    found = plan(*sides, replace(KNOWN, asides={("jp-c1", METADATA): record}))
+    assert said(found.aside) == [(METADATA, reason, reason.words, (TAKE_STORE, TAKE_WORKSPACE))]

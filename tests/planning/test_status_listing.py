@@ -314,3 +314,8 @@ def test_a_private_one_that_is_here_says_so_with_its_state() -> None:
     assert older.detail == f"{copy_here}; the workspace has an older version; the store keeps the newer one"
     left_out = found([local], [ONE], KNOWN, Policy(only=frozenset({"jp-c8"})))["jp-c1"]
     assert (left_out.word, left_out.detail) == ("local-present", f"{copy_here}; not copied to workspaces")
+
+
+def test_another_end_on_one_side_that_is_held_is_a_conflict() -> None:
+    line = found([ONE], [ONE.replace("[1]", "[2]")], KNOWN, Policy(diverged=Diverged.HOLD))["jp-c1"]
+    assert (line.word, line.detail) == ("conflict", Reason.DIVERGED_HELD.words)
