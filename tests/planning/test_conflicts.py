@@ -321,3 +321,14 @@ def test_a_value_that_is_nested_too_deep_to_be_written() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert value_texts("key", {"key": deep}, {"key": 1}) == ("…", "1")
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "words"),
+    [(None, None, "newer"), ("t", None, "its file is newer"), (None, "t", "its file is newer")],
+)
+def test_beside_the_time_of_an_event_the_time_of_the_file_is_named(
+    store: str | None, workspace: str | None, words: str
+) -> None:
+    conflict = of_metadata(store=Rival(1, last=store), workspace=Rival(2, last=workspace))
+    assert taken(conflict) == f"the workspace's is taken ({words})"
