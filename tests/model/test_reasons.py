@@ -7,11 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from reconcile.model.reasons import CASES, case_of
+from reconcile.model.reasons import CASES, Reason, case_of
 from tests.support.scenarios.scenario import read_scenario
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios" / "cases"
 CONTENTS = (None, "x", "y", "z")
+REASONS = """
+external trashed refill edited-workspace edited-store edit-wins newer-workspace newer-store tie preferred
+ahead-workspace ahead-store later-commit diverged incomplete decided projected ancestor-returned ancestor-left shared
+united put-back rebuilt reprojected removed-in-store duplicate flattened parent-changed parent-gone parent-stripped
+cycle-broken title-changed layout archived unarchived behind localized with-ancestor asked recovered removed-as-asked
+written promoted expired forked quarantined taken-back repeated restored invalid diverged-held conflict-held bulk
+workspace-emptied git-busy subtree-held not-round-trip obstructed path-too-long unreadable ancestors-absent
+archived-held unsettled written-since secret contradicting losing program-busy behind-aside displaced local-present
+removed-before kept undone conflict base-replaced parent-absent parent-unreadable duplicate-conflict removed-here
+waiting cycle foreign store-replaced taken-along archived-copy requested request-dropped secret-allowed left-in-vault
+busy drift outdated failed needs-skipped
+"""
+"""The words for programs: JSON, plan files and the state have them."""
 
 
 def shape(*values: str | None) -> tuple[int | None, ...]:
@@ -43,3 +56,13 @@ def test_every_case_is_shown_by_a_scenario_of_its_own(number: int) -> None:
     shown = [read_scenario(path) for path in sorted(FIXTURES.glob(f"{number:02}-*.scenario"))]
     assert shown
     assert all(number in scenario.cases for scenario in shown)
+
+
+def test_every_reason_keeps_its_word_and_has_words_for_people() -> None:
+    assert [reason.value for reason in Reason] == REASONS.split()
+    assert all(reason.words for reason in Reason)
+
+
+def test_there_are_15_cases_and_two_of_them_are_equal() -> None:
+    assert list(CASES) == list(range(1, 16))
+    assert [number for number, (_, words) in CASES.items() if words in ("equal", "up to date")] == [4, 10]
