@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -23,10 +24,11 @@ from reconcile.model.baseline import (
 from reconcile.model.format import EventSelection
 from reconcile.model.options import Prefer, Take
 from reconcile.model.past_run import LaterChanges, changed_since
-from reconcile.model.plan import Action, Item, Kind, Note, Plan, Precondition
+from reconcile.model.plan import Action, Item, Kind, Note, Plan, Precondition, counted_as, states_of
 from reconcile.model.policy import GcRequest, Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Foreign, Place, Side, is_same_directory, nested_git
+from tests.support.formats import notes
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
 COLLECTED = {"Changes", "PlanningContext"}
@@ -205,8 +207,8 @@ def test_an_item_says_its_message_without_its_place() -> None:
 
 def test_a_plan_speaks_of_the_conversations_of_its_items_and_notes() -> None:
     item = Item(conversation="jp-c1", title=None, unit=METADATA, reason=Reason.INVALID, message="broken")
-    notes = tuple(Note(conversation=each, reason=Reason.FOREIGN, message="") for each in ("jp-c3", None))
-    plan = Plan(layout="nested", held=(item,), aside=(replace(item, conversation="jp-c2"),), notes=notes)
+    noted = tuple(Note(conversation=each, reason=Reason.FOREIGN, message="") for each in ("jp-c3", None))
+    plan = Plan(layout="nested", held=(item,), aside=(replace(item, conversation="jp-c2"),), notes=noted)
     assert plan.spoken_of == {"jp-c1", "jp-c2", "jp-c3"}
 
 
@@ -226,3 +228,28 @@ def test_a_repository_is_a_special_entry_of_that_name() -> None:
     assert nested_git("1-a/.git", directory=True).repository
     assert not Foreign("1-a/.git", "a file").repository
     assert not Foreign("1-a/pipe", "a pipe", special=True).repository
+
+
+class Together(notes.notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """A format in which `a-1` counts with `a`, and `x` with nothing."""
+
+    def counted_as(self, conversation: str) -> str | None:
+        return None if conversation == "x" else conversation.partition("-")[0]
+
+
+COUNTED: dict[str, tuple[dict[str, str], dict[str, int]]] = {
+    "all in sync": ({"a": "in-sync", "a-1": "in-sync"}, {"in-sync": 1}),
+    "one that belongs to it is open": ({"a": "in-sync", "a-1": "in-sync", "a-2": "open"}, {"open": 1}),
+    "its own state comes first": ({"a-1": "open", "a": "removed", "a-2": "changing"}, {"removed": 1}),
+    "of others the first": ({"a-1": "open", "a-2": "changing", "a": "in-sync"}, {"open": 1}),
+    "one that counts with nothing": ({"a": "in-sync", "x": "open"}, {"in-sync": 1}),
+    "two": ({"b": "open", "a": "in-sync"}, {"in-sync": 1, "open": 1}),
+}
+
+
+@pytest.mark.parametrize(("counted", "states"), COUNTED.values(), ids=COUNTED)
+def test_a_record_counts_once_with_those_that_belong_to_it(counted: dict[str, str], states: dict[str, int]) -> None:
+    assert states_of(counted, Together()) == tuple(states.items())
+    assert states_of(counted) == tuple(sorted(Counter(counted.values()).items()))
+    assert [counted_as(each, Together()) for each in ("a-1", "x")] == ["a", "x"]
+    assert counted_as("a-1", None) == "a-1"
