@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -282,3 +283,16 @@ def test_what_is_larger_than_a_sync_writes_is_refused() -> None:
         coding.open(coding.seal(b"0" * (3 << 20)))
     with pytest.raises(ValueError, match="decrypted"):
         coding.open(b"x")
+
+
+def test_without_the_package_one_line_says_what_to_install(
+    laptop: Machine, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyrage", None)
+    new = make_bare(tmp_path / "new.git")
+    for words in (("sync",), ("remote", "key"), ("remote", "add", "--encrypt", str(new))):
+        laptop.append(A, 1, "b", LONG_AGO + SECOND)
+        said = laptop.run(*words, code=4).output
+        assert "encryption needs the package pyrage, which is not installed" in said
+        assert "'.[encrypt]'" in said
+    assert git(new, "for-each-ref") == ""
