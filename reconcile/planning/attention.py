@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.plan import Item, Kind
+from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
 from reconcile.model.units import unit_text
@@ -316,7 +317,8 @@ def restoring(view: View) -> str:
 def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
     """Report facts about the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
     places, unknown = context.rules.format.places, "" in context.sides.workspace_hidden
-    if places is not None and context.sides.workspace_cleared and not (places.is_for_others or unknown):
+    restores = isinstance(context.policy.request, ProjectRequest)
+    if places is not None and context.sides.workspace_cleared and not (places.is_for_others or unknown or restores):
         _note_cleared(context, places)
     if context.sides.workspace_emptied and not unknown:
         what, ways = "conversations", ["reconcile recover", "git checkout -- .jp"]

@@ -690,8 +690,12 @@ def test_an_empty_workspace_whose_program_deletes_is_no_accident(*, is_for_other
     else:
         words = "no record is left in the workspace; the store keeps 2 records; restore them: reconcile recover"
         assert told == [words]
-    unread = replace(side(Side.WORKSPACE, {}), problems=(Problem("", "no permission"),))
+    request = ProjectRequest(("shopping.md", "other.md"), records=())
     store = side(Side.STORE, world.files[Side.STORE])
+    plan = make_plan(store, side(Side.WORKSPACE, {}), world.baseline, Policy(request=request), world.rules, NOW)
+    assert {action.conversation for action in plan.actions} >= {"shopping.md", "other.md"}
+    assert not [note for note in plan.notes if note.conversation is None]
+    unread = replace(side(Side.WORKSPACE, {}), problems=(Problem("", "no permission"),))
     plan = make_plan(store, unread, world.baseline, Policy(), world.rules, NOW)
     assert [item.reason for item in plan.held] == [Reason.UNREADABLE]
     assert not plan.notes
