@@ -389,3 +389,13 @@ def test_renumbering_keeps_order_and_needs(actions: list[Action], left_out: set[
     for each, new in zip(kept, numbered, strict=True):
         assert list(new.needs) == [before[need] for need in each.needs if need in before]
         assert replace(new, id=each.id, needs=each.needs) == each
+
+
+def test_a_move_names_the_conversations_that_it_touches_in_their_order() -> None:
+    numbers = range(10, 22)
+    nodes = nodes_of(
+        here("1-a  metadata 09:00", *(f"1-a/conversations/{number}-x  metadata 09:00" for number in numbers))
+    )
+    builder = PlanBuilder()
+    index = builder.move(step(Kind.MOVE), nodes["1-a"], None, "", "1-b")
+    assert builder.action(index).touches == ("jp-c1", *(f"jp-c{number}" for number in numbers))
