@@ -373,3 +373,47 @@ def test_a_unit_that_was_left_as_it_is_says_why(kind: AsideKind, reason: Reason)
     record = AsideRecord(kind, view.store.raw(METADATA), view.workspace.raw(METADATA))
     found = plan(*sides, replace(KNOWN, asides={("jp-c1", METADATA): record}))
     assert said(found.aside) == [(METADATA, reason, reason.words, (TAKE_STORE, TAKE_WORKSPACE))]
+
+
+class Deleting(records.notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """A format whose program deletes old records."""
+
+    deletes_old = True
+
+    def counted_as(self, conversation: str) -> str | None:
+        return None if conversation == "log" else conversation
+
+
+@pytest.mark.parametrize(
+    ("names", "private", "words"),
+    [
+        (["a.md", "b.md"], [], "the store keeps 2 records; restore them: reconcile recover"),
+        (["a.md", "log"], [], "the store keeps 1 record; restore it: reconcile recover"),
+        (["a.md", "b.md"], ["b.md"], "the store keeps 1 record; restore it: reconcile recover"),
+    ],
+)
+def test_of_an_empty_workspace_whose_program_deletes_the_store_s_records_are_counted(
+    names: list[str], private: list[str], words: str
+) -> None:
+    """Without private ones, what counts with nothing, and what the store lacks."""
+    rules = Rules(Deleting(), records.RULES.digest)
+    known = [*names, "gone.md"]
+    agreed = {name: BaselineEntry({METADATA: rules.digest(b"a")}, None, None, None, name) for name in known}
+    baseline = Baseline(agreed=agreed, intents={name: Intent(IntentKind.LOCAL) for name in private})
+    store, workspace = records.side(Side.STORE, dict.fromkeys(names, b"a")), records.side(Side.WORKSPACE, {})
+    told = [note.message for note in make_plan(store, workspace, baseline, Policy(), rules, 0).notes]
+    assert told == [f"no record is left in the workspace; {words}"]
+
+
+class DeletingForOthers(Deleting):
+    """The same, with a workspace that colleagues share."""
+
+    is_for_others = True
+
+
+def test_of_an_empty_workspace_that_colleagues_share_every_record_is_named() -> None:
+    rules = Rules(DeletingForOthers(), records.RULES.digest)
+    agreed = {"a.md": BaselineEntry({METADATA: rules.digest(b"a")}, None, None, None, "a.md")}
+    store, workspace = records.side(Side.STORE, {"a.md": b"a"}), records.side(Side.WORKSPACE, {})
+    (note,) = make_plan(store, workspace, Baseline(agreed=agreed), Policy(), rules, 0).notes
+    assert (note.conversation, "share it again" in note.message) == ("a.md", True)
