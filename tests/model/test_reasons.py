@@ -61,6 +61,7 @@ def test_every_case_is_shown_by_a_scenario_of_its_own(number: int) -> None:
 def test_every_reason_keeps_its_word_and_has_words_for_people() -> None:
     assert [reason.value for reason in Reason] == REASONS.split()
     assert all(reason.words for reason in Reason)
+    assert {reason.value for reason in Reason if reason.words == reason.value} == {"failed"}
 
 
 def test_there_are_15_cases_and_two_of_them_are_equal() -> None:
