@@ -455,7 +455,10 @@ class Engine:
             plan, again = Plan(layout=plan.layout, policy=plan.policy), known.conversations()
         clean = self.clean_states(again, baseline, known_clean) if again else {}
         done = clean.keys() if is_plain else again
-        counted = {key: state for key, state in plan.counted.items() if is_plain or key not in again} | clean
+        # A conversation that the pass has removed from both sides is counted no more.
+        store = known.sides[Side.STORE]
+        left = (key for key in plan.counted if key in store and (is_plain or key not in again))
+        counted = {key: plan.counted[key] for key in left} | clean
         due = frozenset(conversation for conversation in (self._due | again) - clean.keys() if conversation in known)
         held = tuple(item for item in plan.held if item.conversation not in done)
         aside = tuple(item for item in plan.aside if item.conversation not in done)

@@ -51,6 +51,17 @@ def test_what_has_changed_is_looked_at_run_after_run(known: World) -> None:
         assert "3 up to date" in known.run("--workspace", known.project, "--dry-run").stdout
 
 
+def test_what_was_removed_from_both_sides_is_counted_no_more(known: World) -> None:
+    shutil.rmtree(known.store / f"{ONE}-it")
+    assert "1 removed" in known.run("--workspace", known.project).stdout
+    for _ in range(2):
+        listed = known.run("--workspace", known.project, "ls").stdout
+        assert str(TWO) in listed
+        assert str(ONE) not in listed
+        assert "1 conversation: 1 up to date." in known.run("--workspace", known.project, "status").stdout
+        known.run("--workspace", known.project)
+
+
 def test_what_other_commands_have_done_is_known(known: World) -> None:
     known.reconcile("local", str(TWO))
     assert "1 up to date, 1 local" in known.reconcile().stdout
