@@ -190,7 +190,7 @@ def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adj
         asks_first = is_interactive(options) and bool(plan.actions) and not options.yes
         if not asks_first:
             announce_new_store(options, roots, "creating")
-        elif start.is_first or lacks_store(options, roots):
+        elif start.is_first or lacks_store(options, roots) or _was_refused(session, pass_):
             show([""] if options.is_following else [])
             options.is_following = False
             show(first_run_lines(roots, session.directory, Style.choose(options.color)))
@@ -414,6 +414,12 @@ def announce_new_store(options: Options, roots: Roots, how: str) -> None:
     """Name the store that a run makes because JP has none for this workspace."""
     if lacks_store(options, roots):
         print_message(options, f"this workspace has no store yet; {how} {roots.store}")
+
+
+def _was_refused(session: Session, pass_: Pass) -> bool:
+    """Tell whether earlier runs have asked and got no yes: there is a state, and neither a run nor a baseline in it."""
+    since = session.site.since
+    return pass_.full and since is not None and not since.newest and not pass_.world.baseline.agreed
 
 
 def lacks_store(options: Options, roots: Roots) -> bool:

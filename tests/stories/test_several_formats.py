@@ -199,6 +199,15 @@ def test_a_no_at_a_question_ends_the_command_before_the_other_is_begun(fresh: Bo
     assert not fresh.claude.store.exists()
 
 
+def test_the_first_question_comes_again_after_a_no(fresh: Both) -> None:
+    for name in ("claude-code", "jp"):
+        for answer in ("n\n", "n\n", "y\n"):
+            code, shown = at_terminal("-w", fresh.project, "--format", name, answers=answer)
+            assert shown.count("This is the first run here") == 1
+            assert code == (0 if answer == "y\n" else 4)
+    assert fresh.claude.store.exists()
+
+
 def test_a_hook_of_git_is_about_the_conversations(both: Both) -> None:
     git(both.project, "init", "--quiet")
     both.change()
