@@ -21,7 +21,7 @@ from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.projects.git_world import git
 from tests.support.projects.terminal import at_terminal, watched_at_terminal
 from tests.support.projects.watcher import Watching, until
-from tests.support.projects.world import command
+from tests.support.projects.world import command, files
 
 if TYPE_CHECKING:
     from tests.conftest import Run
@@ -305,6 +305,23 @@ def test_a_lost_home_with_a_new_session_comes_back(whole: Sides, version: str) -
     assert carried(whole.store).items() >= before.items()
     whole.reconcile("recover", "--yes")
     assert carried(whole.live) == before | {new.name: new.read_bytes()}
+
+
+def test_a_session_that_is_nowhere_any_more_is_restored_from_the_vault(whole: Sides) -> None:
+    """Its file is deleted from the store, and a run removes it here, too: the vault has it."""
+    contents = {p.relative_to(whole.store): p.read_bytes() for p in files(whole.store) if p.suffix != ".md"}
+    runs = {}
+    for name in contents:
+        (whole.store / name).unlink()
+        removed = whole.reconcile("--allow-bulk-removal").stdout
+        runs[name] = removed.partition("(run ")[2].partition(";")[0]
+    assert not [path for path in files(whole.live) if path.suffix != ".md"]
+    for name, content in contents.items():
+        restored = whole.run("restore", f"{name}@{runs[name]}", "-w", whole.project)
+        assert restored.exit_code == 0, restored.output
+        assert (whole.store / name).read_bytes() == content
+    whole.reconcile("recover", "--all", "--yes")
+    assert {p.relative_to(whole.live): p.read_bytes() for p in files(whole.live) if p.suffix != ".md"} == contents
 
 
 def test_a_session_that_was_cut_short_is_restored(whole: Sides) -> None:

@@ -41,7 +41,8 @@ def plan_restore(
 ) -> Plan:
     """Return the plan that writes these units of one conversation to both sides; their mtime is now.
 
-    A conversation that no longer exists is created in the store alone, if metadata and stream are among the units.
+    A conversation that no longer exists is created in the store alone. Metadata and stream must be among the units,
+    unless its format has fixed places.
 
     Raises:
         NoPlaceError: it no longer exists, and the units don't suffice to create it.
@@ -52,7 +53,7 @@ def plan_restore(
     view = views_of(store, workspace, baseline, rules, {conversation})[conversation] if known else None
     title = view.title if view is not None else next((unit.title for unit in units if unit.title), None)
     if view is None or view.store.main is None:
-        _make(builder, units, title, now_ns)
+        _make(builder, units, title, rules, now_ns)
     else:
         nodes = nodes_of(store)
         _write(builder, nodes[view.store.main.path], units, Kind.COPY, view, rules, now_ns)
@@ -74,11 +75,14 @@ def plan_restore(
     return without_git(plan, policy.git_busy)
 
 
-def _make(builder: PlanBuilder, units: Sequence[SavedUnit], title: str | None, now_ns: int) -> None:
-    """Create a conversation that the store no longer has."""
-    if not {METADATA, STREAM} <= {unit.unit for unit in units if not unit.partial}:
-        raise NoPlaceError("only a part of the conversation, which is not in the store any more")
-    home = Node(Side.STORE, None, "", units[0].dirname)
+def _make(builder: PlanBuilder, units: Sequence[SavedUnit], title: str | None, rules: Rules, now_ns: int) -> None:
+    """Create a conversation that the store no longer has; a record with a fixed place has no units that it needs."""
+    name = units[0].conversation
+    if rules.format.places is None:
+        name = units[0].dirname
+        if not {METADATA, STREAM} <= {unit.unit for unit in units if not unit.partial}:
+            raise NoPlaceError("only a part of the conversation, which is not in the store any more")
+    home = Node(Side.STORE, None, "", name)
     puts = [put for unit in units for put in _puts(unit, now_ns)]
     builder.create(_step(units[0].conversation, title, Kind.COPY, WHOLE), home, puts)
 
