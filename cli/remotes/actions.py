@@ -96,13 +96,15 @@ def add(options: Options, shared: Shared, url: str, name: str | None, *, encrypt
     except RemoteError:
         forget(place)
         raise
+    place = place._replace(encrypt=is_encrypted)  # so it is never taken for one without encryption
     record(place)
     for line in _readers(place, shared.store, is_encrypted=is_encrypted):
         print_message(options, line)
     files = [os.path.join(at, name) for at, _, names in os.walk(shared.roots.store_conversations) for name in names]
     total = size(sum(os.lstat(path).st_size for path in files))
     count = f"{len(files)} file{'' if len(files) == 1 else 's'} ({total})"
-    print_message(options, f"the store has {count}, private ones included; nothing of it is sent yet")
+    if files:
+        print_message(options, f"the store has {count}, private ones included; nothing of it is sent yet")
     return place
 
 

@@ -104,7 +104,12 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     lines += [f"blocked: {visible(message)}" for message in report.held]
     counts = [
         f"{len(getattr(report, name))} {word}"
-        for name, word in (("sent", "sent"), ("taken", "taken"), ("removed_here", "removed here"))
+        for name, word in (
+            ("sent", "sent"),
+            ("taken", "taken"),
+            ("removed_here", "removed here"),
+            ("removed_there", "removed there"),
+        )
         if getattr(report, name)
     ]
     if not options.quiet:

@@ -51,6 +51,10 @@ def desktop(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> Machine:
     machine = make_machine(tmp_path / "desktop", run)
     said = machine.run("sync", str(bare), code=4).output
     assert "no key of this machine opens it" in said
+    (listed,) = json.loads(machine.run("remote", "--json").stdout)["remotes"]
+    assert listed["encrypted"]
+    (listed,) = json.loads(machine.run("remote", "--json").stdout)["remotes"]
+    assert listed["encrypted"]
     assert f"reconcile remote key add {key_of(machine)}" in said
     laptop.run("remote", "key", "add", key_of(machine))
     machine.sync()

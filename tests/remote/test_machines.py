@@ -170,6 +170,12 @@ def test_an_archived_conversation_reaches_a_new_machine(tmp_path: Path, run: Run
     quiet(laptop, desktop)
 
 
+def test_the_last_line_of_a_sync_counts_removals_on_both_sides(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("rm", str(A), "--yes")
+    assert laptop.run("sync").stdout.endswith("origin: 1 removed there.\n")
+    assert desktop.run("sync").stdout.endswith("origin: 1 removed here.\n")
+
+
 def test_a_removal_travels_and_can_be_restored(laptop: Machine, desktop: Machine) -> None:
     laptop.run("rm", str(A), "--yes")
     assert ids(laptop.sync()["removed_there"]) == [f"jp-c{A}"]
