@@ -225,9 +225,9 @@ def run(options: Options | None) -> int:
 def main(context: click.Context) -> None:
     """Sync AI conversations between a store and a workspace, with undo.
 
-    The store is a durable directory in your home directory, the workspace belongs to a project under git. Without a
-    command, reconcile compares both with their last synced state, shows its plan, and carries it out. It saves every
-    version that it replaces.
+    The store is a durable directory in your home directory. The workspace is the place where a program keeps its
+    conversations. Without a command, reconcile compares both with their last synced state, shows its plan, and carries
+    it out. It saves every version that it replaces.
 
     Exit status: 0 done, 1 something failed, 2 wrong usage, 3 there are changes (--check), 4 something is blocked,
     skipped or refused, 5 another reconcile is running, 130 interrupted.
