@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.model.options import Take
 from reconcile.model.plan import Kind
-from reconcile.model.snapshot import STREAM
+from reconcile.model.snapshot import STREAM, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import commands, described, differences, restore_command, restore_of, taken
 
@@ -72,15 +72,23 @@ def _decided(conflict: Conflict) -> str:
 
 
 def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterator[str]:
-    """Yield a line for each key of metadata that differs, with the values of both sides, cut to the width."""
-    found = differences(conflict)
+    """Yield a line for each key of metadata that differs, with the values of both sides, cut to the width.
+
+    If the cut leaves no difference, each value has a line of its own.
+    """
+    found, most = differences(conflict), MAX_COLUMNS if columns is None else columns
     for key, *values in found[:SHOWN]:
         name = shorten(clean(key), 40)
-        fixed = f"{indent}{name}:  (store) /  (workspace)"
-        room = max((MAX_COLUMNS if columns is None else columns) - width(fixed), 2 * LEAST_VALUE)
-        store, workspace = map(visible, values)
-        store = shorten_value(store, max(room // 2, room - width(workspace)))
-        yield f"{indent}{name}: {store} (store) / {shorten_value(workspace, room - width(store))} (workspace)"
+        room = max(most - width(f"{indent}{name}:  (store) /  (workspace)"), 2 * LEAST_VALUE)
+        whole = [visible(value) for value in values]
+        store = shorten_value(whole[0], max(room // 2, room - width(whole[1])))
+        workspace = shorten_value(whole[1], room - width(store))
+        if store != workspace:
+            yield f"{indent}{name}: {store} (store) / {workspace} (workspace)"
+            continue
+        for side, value in zip(Side, whole, strict=True):
+            start = f"{indent}{name} ({side}): "
+            yield start + shorten_value(value, max(most - width(start), LEAST_VALUE))
     if len(found) > SHOWN:
         yield f"{indent}... and {len(found) - SHOWN} more keys"
 

@@ -282,6 +282,18 @@ def test_the_difference_at_a_question_is_that_of_diff(world: World) -> None:
     assert difference in shown
 
 
+def test_values_that_differ_at_their_ends_have_a_line_each_on_a_narrow_terminal(world: World) -> None:
+    retitled(world)
+    for side in (world.store, world.workspace):
+        set_key(side / f"{FIRST}-it", "title", f"Release notes of the {side.parent.name}", LONG_AGO + SECOND)
+    _, shown = at_terminal("-n", "-w", world.project, columns=60, environ={"NO_COLOR": "1"})
+    lines = [line.strip() for line in shown.splitlines() if line.strip().startswith("title")]
+    assert len(lines) == 2
+    assert lines[0].startswith('title (store): "Release notes of the ')
+    assert lines[1].startswith('title (workspace): "Release notes of the ')
+    assert max(map(len, lines)) <= 56
+
+
 def test_a_question_says_what_becomes_of_the_other_version(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """And shows both values; of events, that both are kept anyway, unless the settings say otherwise."""
     retitled(world)
