@@ -62,12 +62,12 @@ def find(context: click.Context, words: tuple[str, ...]) -> None:
         raise Misuse("reconcile find: WORD is blank", "reconcile find --help", context)
     with opened(options) as engine:
         result = search(engine, wanted)
-        project = engine.session.project
+        project, noun = engine.session.project, engine.session.roots.noun
     if options.json:
         print_document(options, _json(result, words, project))
     else:
         style = Style.choose(options.color)
-        show_paged(_lines(result, wanted, style, SHOWN if not options.verbose else None), style)
+        show_paged(_lines(result, wanted, noun, style, SHOWN if not options.verbose else None), style)
         for note in result.notes:
             click.echo(f"note: {clean(note)}", err=True)
     context.exit(ExitCode.DONE if result.conversations else NOTHING)
@@ -121,15 +121,15 @@ def _place_json(place: Place, project: str) -> dict[str, object]:
     }
 
 
-def _lines(result: Result, words: Sequence[Word], style: Style, most: int | None) -> Iterator[str]:
+def _lines(result: Result, words: Sequence[Word], noun: str, style: Style, most: int | None) -> Iterator[str]:
     if not result.conversations:
         quoted = " and ".join(repr(word.text) for word in words)
-        yield f"no conversation has {clean(quoted)}"
+        yield f"no {noun} has {clean(quoted)}"
         return
     for found in result.conversations:
         yield from _found_lines(found, words, style, most)
     count = len(result.conversations)
-    yield style(f"{count} conversation{'' if count == 1 else 's'}", bold=True)
+    yield style(f"{count} {noun}{'' if count == 1 else 's'}", bold=True)
 
 
 def _found_lines(found: Match, words: Sequence[Word], style: Style, most: int | None) -> Iterator[str]:

@@ -58,4 +58,4 @@ def test_a_replaced_note_is_found_in_the_vault(run: Run, project: Path) -> None:
 
 def test_nothing_found_is_a_line(run: Run, project: Path) -> None:
     assert found(run, project, "zebra", code=1) == []
-    assert run("find", "zebra", "-w", project).stdout == "no conversation has 'zebra'\n"
+    assert run("find", "zebra", "-w", project).stdout == "no record has 'zebra'\n"
