@@ -12,6 +12,8 @@ from reconcile.model.policy import LocalRequest, Policy, ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Side
 from reconcile.planning.rules.views import PLACE
+from reconcile.planning.steps import placement
+from tests.support.formats.notes import RULES
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored, unreadable
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -366,6 +368,13 @@ def test_a_path_is_as_long_as_it_may_be(limit: int, fits: bool) -> None:
     assert [item.message for item in plan.held] == (
         [] if fits else ["the path in the workspace would have 21 characters; shorten the title, or use --layout flat"]
     )
+
+
+def test_the_path_of_a_record_needs_room_for_a_temporary_name_alone() -> None:
+    """A record has no stream files."""
+    limit = len("n.md") + 32
+    fitting = [placement.fits("n.md", Policy(path_limit=room), RULES) for room in (limit, limit - 1)]
+    assert fitting == [True, False]
 
 
 def test_a_name_is_as_long_as_it_may_be() -> None:
