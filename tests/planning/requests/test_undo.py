@@ -25,7 +25,7 @@ from reconcile.model.past_run import LaterChanges, PastRun, SavedFile, changed_s
 from reconcile.model.plan import Heading, Kind
 from reconcile.model.policy import Policy, RemoveRequest, UndoRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE, Place, Side, nested_git
+from reconcile.model.snapshot import STREAM, WHOLE, Place, Side, nested_git
 from reconcile.planning.builder import Node
 from reconcile.planning.filters import DirectoryState, directory_state, undone_record
 from reconcile.planning.planner import make_plan
@@ -122,6 +122,19 @@ def test_what_a_refused_one_was_before_can_be_restored() -> None:
     (item,) = undo(later, stored(LONGER_A), here(LONGER_A)).held
     assert item.message.endswith("undo that first: reconcile undo later, or restore only this conversation")
     assert item.resolve == ("reconcile restore jp-c1@run",)
+
+
+def test_only_what_the_vault_has_can_be_restored_alone() -> None:
+    later = replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset()))
+    message = "run later changed it since; undo that first: reconcile undo later"
+    assert refusals(undo(later, stored(A), here(A)))["jp-c1"] == message
+
+
+def test_a_step_back_is_of_the_same_unit_with_the_events_the_other_way_round() -> None:
+    plan = undo(EDITED, stored(LONGER_A), here(LONGER_A))
+    (there,), (back,) = EDITED.steps, plan.actions
+    assert (there.unit, there.events, plan.policy) == (STREAM, (1, 2), Policy(request=UndoRequest("run")))
+    assert (back.unit, back.events, back.reason) == (STREAM, (2, 1), Reason.TAKEN_BACK)
 
 
 def test_what_is_nowhere_afterwards_is_not_set_aside() -> None:
