@@ -735,14 +735,15 @@ def test_what_stays_in_the_home_is_never_called_published(whole: Sides) -> None:
 @pytest.mark.parametrize("columns", [40, 60, 120])
 def test_a_narrow_terminal_cuts_no_title_to_a_letter(whole: Sides, columns: int) -> None:
     session = first(whole)
-    session.unlink()
-    whole.reconcile()
+    with session.open("ab") as file:
+        file.write(LINE % b"plan")
     code, shown = at_terminal("status", "-w", whole.project, "--color=never", columns=columns)
     assert code == 0
     lines = shown.splitlines()
     assert any("The first prompt." in line for line in lines)
     assert any(session.name in line and "reconcile" not in line for line in lines)
-    assert max(map(len, lines)) <= max(columns, len(session.name) + 4)
+    words = (session.name, str(whole.project))  # they can't be broken
+    assert max(map(len, lines)) <= max(columns, *(len(word) + 4 for word in words))
 
 
 def test_a_fork_of_an_open_session_has_what_the_store_has_not_yet(whole: Sides) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.projects.terminal import at_terminal, run_at_terminal
 from tests.support.projects.three_conversations import three
-from tests.support.projects.world import SCRIPT, files, make_project
+from tests.support.projects.world import SCRIPT, files, make_project, shown as path_shown
 
 if TYPE_CHECKING:
     from tests.conftest import Run
@@ -85,7 +85,7 @@ def test_the_demo_asks_nothing_and_opens_no_pager(tmp_path: Path) -> None:
 def test_a_store_that_a_run_makes_is_named(tmp_path: Path, run: Run) -> None:
     world = make_project(tmp_path / "project", run)
     three(world)
-    told = f"this workspace has no store yet; creating {world.silo}\n"
+    told = f"this workspace has no store yet; creating {path_shown(world.silo)}\n"
     dry = run("-n", "-w", world.project)
     assert dry.stderr == told.replace("creating", "a run creates")
     assert not world.silo.exists()

@@ -181,7 +181,7 @@ def test_a_session_is_shared_with_all_that_belongs_to_it(ann: Person) -> None:
     notes.write_text("A private note.\n")
     before = carried(session.parent)
     shown = ann.run("project", session.stem, "--dry-run", code=2)
-    assert "no conversation has the id" in shown.output, "no run has saved it yet"
+    assert "no session has the id" in shown.output, "no run has saved it yet"
     assert not ann.folder.exists()
     ann.run("project", session.stem)
     belongs = {path: content for path, content in before.items() if path.startswith(session.stem)}

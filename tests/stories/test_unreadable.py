@@ -21,6 +21,7 @@ from tests.support.projects.world import (
     listing,
     make_project,
     set_key,
+    shown,
     write_conversation,
 )
 
@@ -102,7 +103,7 @@ def test_a_state_that_cannot_be_looked_at_is_no_empty_one(world: World, words: t
     world.state.symlink_to(world.state)  # leads nowhere, without end
     done = world.run("--workspace", world.project, *words)
     assert done.exit_code == 1, done.output
-    assert str(world.state) in done.stderr
+    assert shown(world.state) in done.stderr
     assert len(done.stderr.splitlines()) == 2, "an error and a hint"
     world.state.unlink()
     away.rename(world.state)
@@ -117,7 +118,7 @@ def test_settings_that_cannot_be_looked_at_are_no_default_ones(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
     done = world.run("--workspace", world.project)
     assert done.exit_code == 2, done.output
-    assert f"{place}" in done.stderr
+    assert shown(place) in done.stderr
     assert "can't be read" in done.stderr
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     world.reconcile()
@@ -174,7 +175,7 @@ def test_of_several_stores_one_that_cannot_be_looked_at_is_not_passed_over(world
     shutil.copytree(moved, other)
     done = refused(world, "openat", moved)
     assert done.exit_code == 2, done.output
-    assert f"{moved}: can't be read (Permission denied)" in done.stderr
+    assert f"{shown(moved)}: can't be read (Permission denied)" in done.stderr
 
 
 @straced
@@ -186,7 +187,7 @@ def test_settings_that_cannot_be_read_are_not_passed_over(world: World) -> None:
     for call in ("openat", "newfstatat,lstat,stat,statx,openat"):
         done = refused(world, call, path)
         assert done.exit_code == 2, done.output
-        assert f"{path}: can't be read" in done.stderr
+        assert f"{shown(path)}: can't be read" in done.stderr
 
 
 @straced
