@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.projects.terminal import at_terminal, run_at_terminal
 from tests.support.projects.three_conversations import three
-from tests.support.projects.world import SCRIPT, files, make_project, shown as path_shown
+from tests.support.projects.world import SCRIPT, files, make_project
+from tests.support.projects.world import shown as path_shown
 
 if TYPE_CHECKING:
     from tests.conftest import Run
