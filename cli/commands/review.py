@@ -103,7 +103,7 @@ def review(
         announce_new_store(options, roots, "a run creates")
         walk = _walk_of(options, engine, saved, file, undo, run)
         if not walk.subjects:
-            options.is_dry = True  # nothing is carried out
+            options.dry_run = True  # nothing is carried out
             report(options, roots, session.notices, walk.plan, None)
             context.exit(exit_code(walk.plan, None, options))
         result = _walked(options, walk, plain=plain)
