@@ -9,10 +9,17 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from reconcile.fs.files import fingerprint_of
 from reconcile.fs.hashing import digest, digest_file
 from reconcile.fs.paths import directory_identity
-from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
+from reconcile.fs.private_files import (
+    create_private_file,
+    make_private_directory,
+    replace_private_file,
+    write_all,
+)
 from reconcile.index.rows import Index
 from reconcile.model.snapshot import joined
 from reconcile.remote.tree import paths_of, slots_of
@@ -69,6 +76,24 @@ def read_file(side: str, path: str) -> bytes:
     """Return the content of a file of the directory."""
     with open(os.path.join(side, path), "rb") as file:
         return file.read()
+
+
+def load_contents(path: str) -> dict[str, bytes]:
+    """Return the records that the last sync has read, by their names; none if the file is missing or damaged.
+
+    The names follow from the contents, so that a sync reads those records alone that are new.
+    """
+    try:
+        with open(path, "rb") as file:
+            return msgspec.msgpack.decode(file.read(), type=dict[str, bytes])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def save_contents(path: str, contents: Mapping[str, bytes]) -> None:
+    """Save them for the next sync."""
+    make_private_directory(os.path.dirname(path))
+    replace_private_file(path, msgspec.msgpack.encode(contents))
 
 
 def _digests(side: str, known: Index) -> dict[str, Digest]:

@@ -30,7 +30,7 @@ from reconcile.planning.context import NO_CONVERSATION, RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
-from reconcile.remote.files import make_equal, read_file
+from reconcile.remote.files import load_contents, make_equal, read_file, save_contents
 from reconcile.remote.known import Entry, Half, Known, Lock, Report, by_conversation, known_of, note, won, working
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
@@ -49,7 +49,6 @@ from reconcile.remote.tree import (
     slots_of,
     tombstone_of,
 )
-from reconcile.remote.tree_cache import load_contents, save_contents
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
