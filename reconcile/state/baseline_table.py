@@ -403,7 +403,7 @@ def _prune_contents(connection: sqlite3.Connection, conversations: Iterable[str]
         places = ", ".join("?" * len(batch))
         connection.execute(
             f"""DELETE FROM agreed_content WHERE conversation IN ({places})
-                AND NOT EXISTS (SELECT 1 FROM checkout JOIN agreed_unit AS entry ON entry.checkout = checkout.id
+                AND NOT EXISTS (SELECT 1 FROM checkout CROSS JOIN agreed_unit AS entry ON entry.checkout = checkout.id
                     WHERE entry.conversation = agreed_content.conversation AND entry.unit = 'metadata'
                     AND entry.digest = agreed_content.digest)""",  # noqa: S608 - no values in it
             batch,

@@ -150,6 +150,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("ALTER TABLE conflict ADD COLUMN winner TEXT",),
     # The units that a pending decision is about.
     ("ALTER TABLE waiting ADD COLUMN decided TEXT NOT NULL DEFAULT '[]'",),
+    # CROSS JOIN keeps the order: few checkouts, then a key. SQLite's own choice was to read the whole of agreed_unit.
+    (
+        "DROP TRIGGER agreed_content_ended",
+        """CREATE TRIGGER agreed_content_ended AFTER DELETE ON agreed_unit WHEN old.unit = 'metadata' BEGIN
+            DELETE FROM agreed_content WHERE conversation = old.conversation AND digest = old.digest
+                AND NOT EXISTS (SELECT 1 FROM checkout CROSS JOIN agreed_unit AS other ON other.checkout = checkout.id
+                    WHERE conversation = old.conversation AND unit = 'metadata' AND digest = old.digest);
+        END""",
+    ),
 )
 """Entry n migrates a database from version n to n + 1. A released entry never changes."""
 

@@ -1026,6 +1026,28 @@ def test_what_is_purged_is_not_kept_either(state: State, here: int) -> None:
     assert of_database(state) == []
 
 
+def steps_of_a_change(directory: Path, entries: int) -> int:
+    """Return the hundreds of SQLite's steps to change one entry of so many, and to remove another."""
+    names = [f"{number:04}" for number in range(entries)]
+    many = BaselineUpdate(agreed=dict.fromkeys(names, AGREED), contents={(name, "m1"): b"one" for name in names})
+    with State.open(str(directory)) as state:
+        here = state.checkout("/home/me/project", "8:100", NOW)
+        assert here is not None
+        state.save_update(here, many)
+        taken: list[int] = []
+        state._connection.set_progress_handler(lambda: taken.append(1), 100)
+        newer = replace(AGREED, units=AGREED.units | {"metadata": "m2"})
+        state.save_update(here, BaselineUpdate(agreed={names[1]: newer}, contents={(names[1], "m2"): b"two"}))
+        state.save_update(here, BaselineUpdate(agreed={names[2]: None}))
+        state._connection.set_progress_handler(None, 0)
+        assert state._connection.execute("SELECT count(*) FROM agreed_content").fetchone() == (entries - 1,)
+    return len(taken)
+
+
+def test_a_change_costs_the_same_in_a_large_baseline(tmp_path: Path) -> None:
+    assert steps_of_a_change(tmp_path / "large", 2_000) < steps_of_a_change(tmp_path / "small", 20) + 5
+
+
 def test_an_older_state_has_none(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as old:
