@@ -11,34 +11,37 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from msgspec import msgpack
 from msgspec.structs import replace
 
 from reconcile.fs.files import TOO_LARGE, Directory, error_text, fingerprint_of, read_all
 from reconcile.fs.hashing import digest as digest_of
+from reconcile.fs.helper_process import HelperProcess
 from reconcile.fs.paths import regular_descriptor
 from reconcile.model.plan import Item, Kind, Note
 from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Place, Side, joined
 from reconcile.planning.filters import without_secrets
-from reconcile.secrets.detection import find_secrets, with_masked_secrets
+from reconcile.secrets.detection import Finding, find_secrets, with_masked_secrets
 from reconcile.secrets.prefilter import Prefilter
 from reconcile.state.allowed_secrets import AllowedSecret, AllowedSecrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.apply.run import Site
     from reconcile.fs.files import Fingerprint
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Plan, Write
     from reconcile.model.snapshot import Copy, Digest, File
-    from reconcile.secrets.detection import Finding
 
 _MOST_KEPT = 32 << 20
 """Bytes of contents that were read and are kept for the steps that write them."""
 _NAMED = 3
 """Secrets that a message names."""
+WORTH_A_PROCESS = 4 << 20
+"""Bytes of contents from which a second process saves time."""
 
 
 def publishing(plan: Plan) -> list[Action]:
@@ -104,7 +107,7 @@ class SecretCheck:
         """Return the findings with their units by conversation, and an item for each whose files can't be checked."""
         found: dict[str, list[tuple[str, Finding]]] = {}
         unread: dict[str, Item] = {}
-        self._prefilter.expect(sum(write.size for action in publishing(plan) for write in action.writes))
+        self._prepare(files, [(action, write) for action in publishing(plan) for write in action.writes])
         for action in publishing(plan):
             for write in action.writes:
                 unit = self._site.format.unit_of(files.name_of(action, write)) or WHOLE
@@ -129,17 +132,58 @@ class SecretCheck:
         """Keep the key of the fingerprints, for a plan that is saved. Raises `StateError`."""
         self._list.keep_key()
 
+    def _prepare(self, files: _Files, writes: Sequence[tuple[Action, Write]]) -> None:
+        """Find the secrets of many writes in advance, half of them in a helper process.
+
+        A failure is left to the check of that write.
+        """
+        size = sum(write.size for _, write in writes)
+        if size < WORTH_A_PROCESS:
+            self._prefilter.expect(size)
+            return
+        from threading import Thread  # here: few runs publish that much
+
+        building = Thread(target=self._prefilter.expect, args=(size,))
+        building.start()
+        for action, write in writes:  # until no more are kept; the helper process has them, too
+            if files.is_full:
+                break
+            with suppress(OSError, MemoryError):
+                files.content(action, write)
+        building.join()
+        half = len(writes) // 2
+        theirs, ours = writes[:half], writes[half:]  # the first ones are read already
+        with HelperProcess.start(lambda: msgpack.encode(self._in_writes(files, theirs))) as helper:
+            if not helper.is_running:
+                return
+            self._in_writes(files, ours)
+            result = helper.result()
+        found = [] if result is None else msgpack.decode(result, type=list[tuple[Finding, ...] | None])
+        for (action, write), findings in zip(theirs, found, strict=False):  # a helper that failed has found nothing
+            if findings is not None:
+                self._known[write.digest, files.digests_before(action, files.name_of(action, write))] = findings
+
+    def _in_writes(self, files: _Files, writes: Iterable[tuple[Action, Write]]) -> list[tuple[Finding, ...] | None]:
+        """Return the findings of each write, None for one that can't be checked."""
+        found: list[tuple[Finding, ...] | None] = []
+        for action, write in writes:
+            try:
+                found.append(self._in_write(files, action, write))
+            except (OSError, MemoryError):
+                found.append(None)
+        return found
+
     def _in_write(self, files: _Files, action: Action, write: Write) -> tuple[Finding, ...]:
         name = files.name_of(action, write)
-        digests = tuple(files.digests_before(action, name))
-        if (known := self._known.get((write.digest, digests))) is None:
+        key = write.digest, files.digests_before(action, name)
+        if (known := self._known.get(key)) is None:
             content = files.content(action, write)
             if content is None:
                 # It has changed since the scan, so that the step's precondition fails.
                 # RACE: it is written unchecked if it has the scanned content again at that moment.
                 return ()
             known = find_secrets(content, self._key, files.before(action, name), self._prefilter)
-            self._known[write.digest, digests] = known
+            self._known[key] = known
         return known
 
     def _in_files(self, files: _Files, conversation: str) -> Iterator[Finding]:
@@ -167,6 +211,11 @@ class _Files:
         for action in plan.actions:
             self._contents |= {write.digest: write.content for write in action.writes if write.content is not None}
 
+    @property
+    def is_full(self) -> bool:
+        """Tell whether no more contents are kept."""
+        return self._room < 0
+
     def _files_of(self, conversation: str) -> Iterator[tuple[Copy, File]]:
         return ((copy, file) for copy in self._copies.get(conversation, ()) for file in copy.files)
 
@@ -187,9 +236,9 @@ class _Files:
                     return content
         return self._site.vault.read(write.kept) if write.kept is not None else None
 
-    def digests_before(self, action: Action, name: str) -> Iterator[Digest | None]:
-        """Yield the digests of the workspace's versions of a file."""
-        return (file.digest for _, file in self._before(action, name))
+    def digests_before(self, action: Action, name: str) -> tuple[Digest | None, ...]:
+        """Return the digests of the workspace's versions of a file."""
+        return tuple([file.digest for _, file in self._before(action, name)])
 
     def before(self, action: Action, name: str) -> list[bytes]:
         """Return the workspace's versions of a file, of which the events are public already."""
@@ -215,6 +264,8 @@ class _Files:
         Raises `OSError`.
         """
         place = Place(copy.side, joined(copy.path, file.name))
+        if digest is not None and place in self.read:
+            return self.read[place][1]
         root = self._site.conversations(place.side)
         try:
             fd = regular_descriptor(os.path.join(root, place.path), os.O_RDONLY)
@@ -231,9 +282,9 @@ class _Files:
             os.close(fd)
         if digest is not None and digest_of(content) != digest:
             return None
-        if digest is not None:
+        if digest is not None and not self.is_full:
             self._room -= len(content)
-            if self._room >= 0:
+            if not self.is_full:
                 self.read[place] = fingerprint_of(status), content
         return content
 

@@ -1036,7 +1036,7 @@ def steps_of_a_change(directory: Path, entries: int) -> int:
         state.save_update(here, many)
         taken: list[int] = []
         state._connection.set_progress_handler(lambda: taken.append(1), 100)
-        newer = replace(AGREED, units=AGREED.units | {"metadata": "m2"})
+        newer = replace(AGREED, units={**AGREED.units, "metadata": "m2"})
         state.save_update(here, BaselineUpdate(agreed={names[1]: newer}, contents={(names[1], "m2"): b"two"}))
         state.save_update(here, BaselineUpdate(agreed={names[2]: None}))
         state._connection.set_progress_handler(None, 0)

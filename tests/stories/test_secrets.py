@@ -9,7 +9,12 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from reconcile import Workspace
+from reconcile.engine import secret_check
+from reconcile.fs import helper_process
+from reconcile.fs.helper_process import HelperProcess
 from tests.support.formats.claudesidian import conversation
 from tests.support.formats.claudesidian_project import small
 from tests.support.library.conversations import mutable
@@ -21,8 +26,6 @@ from tests.support.projects.world import LONG_AGO, SECOND, event, events, set_ke
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.conftest import Run
     from tests.support.projects.world import World
@@ -117,6 +120,32 @@ def test_the_other_conversations_of_a_run_are_published(story: World) -> None:
     put(stored(story, PARENT), event(3_000, "harmless"))
     check_held(story)
     assert "harmless" in everywhere(story)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_helper_process_checks_one_half(story: World, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' own process has more threads, none of which holds anything."""
+    taken: list[bytes | None] = []
+
+    class Watched(HelperProcess):
+        def result(self) -> bytes | None:
+            taken.append(None if fails else super().result())
+            return taken[-1]
+
+    monkeypatch.setattr(secret_check, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(secret_check, "HelperProcess", Watched)
+    monkeypatch.setattr(helper_process, "is_possible", lambda: True)
+    for number in (OTHER, PARENT):
+        put(stored(story, number), with_secret(seed=number))
+    put(stored(story, CHILD), event(3_000, "harmless"))
+    story.reconcile(code=4)
+    held = json.loads(story.run("--workspace", story.project, "--json", "--dry-run").stdout)["held"]
+    assert sorted(item["conversation"] for item in held) == sorted(f"jp-c{number}" for number in (OTHER, PARENT))
+    assert "harmless" in everywhere(story)
+    assert not any(secret(number) in everywhere(story) for number in (OTHER, PARENT))
+    assert all("GitHub token, gh" in item["message"] for item in held)
+    assert taken
+    assert fails == (taken[0] is None)
 
 
 def test_a_secret_that_is_allowed_is_allowed_in_later_events_too(story: World) -> None:
