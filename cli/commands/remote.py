@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconcile.remote.address import without_password
 from reconcile.remote.known import Half
 from reconcile.remote.place import chosen
 
@@ -80,7 +81,7 @@ def remote(
     `key add KEY` lets the machine with this public key read an encrypted remote. `key remove KEY` encrypts everything
     again for all others, and `key rotate` for all.
     """
-    options, command = options_of(context), command_line(context)
+    options, command = options_of(context), without_password(command_line(context))
     least, most, needed = _WORDS.get(action, (0, 0, "nothing"))
     if action not in _ANY_WORDS and not least <= len(words) <= most:
         raise Misuse(f"reconcile remote {action} takes {needed}", "reconcile remote --help", context)
@@ -96,13 +97,14 @@ def remote(
     if action == "add":
         place = add(options, shared, str(word), name, encrypt=encrypt)
         if options.json:
-            print_document(options, {"format": "reconcile.remote/1", "name": place.name, "url": place.url})
+            print_document(options, {"format": "reconcile.remote/1", "name": place.name, "url": place.shown})
     elif action == "remove":
         remove(options, shared.state, chosen(shared.state, shared.store, word), command)
     elif action == "check":
         place = chosen(shared.state, shared.store, word)
         place.engine.probe()
-        print_message(options, f"{place.url} can be read and written, and refuses a write that expected another state")
+        result = "can be read and written, and refuses a write that expected another state"
+        print_message(options, f"{place.shown} {result}")
     elif action in ("keep-here", "share"):
         place = chosen(shared.state, shared.store, name)
         (keep_here if action == "keep-here" else share)(options, shared, place, _ids_of(options, words), command)
@@ -134,7 +136,7 @@ def _ids_of(options: Options, words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _run(context: click.Context, url: str | None, half: Half) -> None:
-    context.exit(run_sync(options_of(context), command_line(context), url, half))
+    context.exit(run_sync(options_of(context), without_password(command_line(context)), url, half))
 
 
 @click.command(

@@ -16,10 +16,11 @@ from reconcile.formats import get_format
 from reconcile.fs.git_state import checkout_top
 from reconcile.fs.locks import run_lock
 from reconcile.fs.private_files import make_private_directory
+from reconcile.remote.address import checked_url
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
 from reconcile.remote.known import known_of, note
-from reconcile.remote.place import checked_url, forget, new_place, record, remotes, store_name
+from reconcile.remote.place import forget, new_place, record, remotes, store_name
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
 from reconcile.state.directory import state_directory
@@ -111,9 +112,9 @@ def add(options: Options, shared: Shared, url: str, name: str | None, *, encrypt
 def _readers(place: RemotePlace, store: str, *, is_encrypted: bool) -> Iterator[str]:
     """Yield who can read a remote, and what stays visible in an encrypted one."""
     if not is_encrypted:
-        yield f"{place.name}: {place.url}; whoever can read that repository can read what a sync sends"
+        yield f"{place.name}: {place.shown}; whoever can read that repository can read what a sync sends"
         return
-    yield f"{place.name}: {place.url}; encrypted, for the key in {short_path(place.keys.path)}: keep a copy of it"
+    yield f"{place.name}: {place.shown}; encrypted, for the key in {short_path(place.keys.path)}: keep a copy of it"
     yield (
         "whoever can read that repository sees the number of files, their sizes, the times of syncs, and the name "
         f"{store}"
@@ -136,7 +137,7 @@ def remove(options: Options, state: str, place: RemotePlace, command: str) -> No
     with run_lock(state, command=command), State.open(state) as known:
         _forget_agreement(known, place)
         forget(place)
-    print_message(options, f"{place.name} is forgotten on this machine; {place.url} keeps what it has")
+    print_message(options, f"{place.name} is forgotten on this machine; {place.shown} keeps what it has")
 
 
 def accept(options: Options, state: str, place: RemotePlace, command: str) -> None:
@@ -150,13 +151,13 @@ def accept(options: Options, state: str, place: RemotePlace, command: str) -> No
 
 def forget_past(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:
     """Drop the history of a remote, after a question."""
-    confirm_or_exit(options, f"Drop all earlier versions that {place.url} has?")
+    confirm_or_exit(options, f"Drop all earlier versions that {place.shown} has?")
     with run_lock(place.directory, command=command), State.open(shared.state) as state:
         known, fmt = known_of(state, place.name), get_format(shared.roots.format)
         known = forget_history(place.engine, fmt, shared.store, place.keys, known)
         note(state, place.name, known)
         shutil.rmtree(place.mirror)
-    print_message(options, f"{place.url} has no earlier versions now")
+    print_message(options, f"{place.shown} has no earlier versions now")
     print_message(options, "its host may keep the old objects for some time, and each machine what it has fetched")
 
 
@@ -205,7 +206,7 @@ def list_remotes(options: Options, shared: Shared) -> None:
         listed = [
             {
                 "name": place.name,
-                "url": place.url,
+                "url": place.shown,
                 "ref": place.ref,
                 "encrypted": _is_encrypted(place, known),
                 "commit": known.commit,
@@ -219,7 +220,7 @@ def list_remotes(options: Options, shared: Shared) -> None:
         print_message(options, "no remote is known for this store: reconcile remote add URL")
         return
     cells = [
-        (place.name, clean(place.url), "yes" if _is_encrypted(place, known) else "no", _contact(place))
+        (place.name, clean(place.shown), "yes" if _is_encrypted(place, known) else "no", _contact(place))
         for place, known in found
     ]
     columns = (Column("Remote"), Column("Address", shrinks=True), Column("Encrypted"), Column("Last contact"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.fs.locks import run_lock
 from reconcile.model.names import CHILDREN
+from reconcile.remote.address import without_password
 from reconcile.remote.known import Lock
 from reconcile.remote.place import chosen
 from reconcile.remote.sync import Sync, open_session
@@ -75,7 +76,8 @@ def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
     if url is None or not is_new or os.path.abspath(url) in [place.url for place in known]:
         return chosen(state, store, os.path.abspath(url) if is_new and url is not None else url)
     if options.is_dry:
-        raise Misuse(f"{url} is not known yet, and a dry run adds nothing", f"add it: reconcile remote add {url}")
+        shown = without_password(url)
+        raise Misuse(f"{shown} is not known yet, and a dry run adds nothing", f"add it: reconcile remote add {shown}")
     return add(options, shared, url, None)
 
 

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from reconcile.fs.private_files import make_private_directory
+from reconcile.remote.address import without_password
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
 from reconcile.remote.git_process import SilentError, ask_host, run_git
 
@@ -43,6 +44,7 @@ class GitEngine:
     def __init__(self, url: str, ref: str, mirror: str) -> None:
         """Name the ref; the mirror is made when it is needed first."""
         self.url, self.ref, self.mirror = url, ref, mirror
+        self.shown = without_password(url)
 
     def tip(self) -> str | None:
         """Fetch, and return the newest commit; git checks all objects before."""
@@ -52,7 +54,7 @@ class GitEngine:
         what = ("fetch", "--no-tags", "--no-write-fetch-head", "--progress", self.url, f"+{self.ref}:{_SEEN}")
         done = self._ask(*what)
         if done.returncode:
-            raise UnreachableError(f"{self.url}: git can't fetch from it: {_said(done)}", "run it again")
+            raise UnreachableError(f"{self.shown}: git can't fetch from it: {_said(done)}", "run it again")
         return self._required("rev-parse", "--verify", f"{_SEEN}^{{commit}}").decode().strip()
 
     def contains(self, commit: str, earlier: str) -> bool:
@@ -66,7 +68,8 @@ class GitEngine:
             words, _, path = line.partition(b"\t")
             mode, _, name = words.decode().split()
             if mode != _FILE:
-                raise RemoteError(f"{self.url}: {os.fsdecode(path)!r} has the mode {mode} (expected {_FILE})", _HOSTILE)
+                problem = f"{os.fsdecode(path)!r} has the mode {mode} (expected {_FILE})"
+                raise RemoteError(f"{self.shown}: {problem}", _HOSTILE)
             files[os.fsdecode(path)] = name
         return files
 
@@ -80,7 +83,7 @@ class GitEngine:
                 end = printed.index(b"\n", at)
                 name, kind, size = printed[at:end].decode().split()
                 if kind != "blob":
-                    raise RemoteError(f"{self.url}: the object {name} is a {kind} (expected a file)", _HOSTILE)
+                    raise RemoteError(f"{self.shown}: the object {name} is a {kind} (expected a file)", _HOSTILE)
                 yield name, printed[end + 1 : end + 1 + int(size)]
                 at = end + int(size) + 2
 
@@ -122,7 +125,7 @@ class GitEngine:
             return Swap.WON
         if newest != expected:
             return Swap.LOST
-        raise RemoteError(f"{self.url}: the host refused the push: {_said(done)}", "check it: reconcile remote check")
+        raise RemoteError(f"{self.shown}: the host refused the push: {_said(done)}", "check it: reconcile remote check")
 
     def probe(self) -> None:
         """Try compare-and-swap with a ref of its own: a swap that expects another commit must be refused.
@@ -135,12 +138,13 @@ class GitEngine:
         first = self.write(None, {"probe": b"1"}, ())
         second = self.write(first, {"probe": b"2"}, ())
         if (made := probe._push("", f"{first}:{probe.ref}")).returncode:
-            raise RemoteError(f"{self.url}: git can't write to it: {_said(made)}", "check the address and your rights")
+            problem = f"{self.shown}: git can't write to it: {_said(made)}"
+            raise RemoteError(problem, "check the address and your rights")
         stale = probe._push(second, f"{second}:{probe.ref}").returncode == 0
         removed = probe._push(second if stale else first, f":{probe.ref}").returncode == 0
         if stale or not removed:
             raise RemoteError(
-                f"{self.url}: the host did not refuse a write that expected another state", "choose another host"
+                f"{self.shown}: the host did not refuse a write that expected another state", "choose another host"
             )
 
     def _push(self, expected: str, what: str) -> subprocess.CompletedProcess[bytes]:
@@ -154,7 +158,8 @@ class GitEngine:
         if done.returncode == _ABSENT:
             return None
         if done.returncode:
-            raise UnreachableError(f"{self.url}: git can't read it: {_said(done)}", "check the address and the network")
+            problem = f"{self.shown}: git can't read it: {_said(done)}"
+            raise UnreachableError(problem, "check the address and the network")
         return done.stdout.split()[0].decode()
 
     def _make(self) -> None:
@@ -172,7 +177,7 @@ class GitEngine:
         return run_git(self._with_settings(args), stdin)
 
     def _ask(self, *args: str) -> subprocess.CompletedProcess[bytes]:
-        return ask_host(self._with_settings(args), self.url)
+        return ask_host(self._with_settings(args), self.shown)
 
     def _with_settings(self, args: Iterable[str]) -> list[str]:
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
@@ -186,7 +191,7 @@ def _said(done: subprocess.CompletedProcess[bytes]) -> str:
     """Return a line that git has printed on standard error, for people: that of the error, or else the last one."""
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
-    return (errors[:1] or lines[-1:] or [f"exit code {done.returncode}"])[0]
+    return without_password((errors[:1] or lines[-1:] or [f"exit code {done.returncode}"])[0])
 
 
 def _quoted(path: str) -> bytes:

@@ -51,9 +51,9 @@ def run_git(args: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProc
 
 
 def ask_host(
-    args: Sequence[str], url: str, variables: Mapping[str, str] | None = None
+    args: Sequence[str], host: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a git that talks to a host, and return its result.
+    """Run a git that talks to a host, and return its result. ``host`` is the address as messages name it.
 
     Raises:
         SilentError: it printed nothing for `SILENCE_S` seconds, and was ended with all processes that it had started.
@@ -74,7 +74,7 @@ def ask_host(
             waited = 0.0 if ready else waited + _POLL_S
             if waited >= SILENCE_S:
                 raise SilentError(
-                    f"{url}: the host gave no answer for {SILENCE_S:g} seconds", "check the network, then run it again"
+                    f"{host}: the host gave no answer for {SILENCE_S:g} seconds", "check the network, then run it again"
                 )
             for key, _ in ready:
                 if content := os.read(key.fd, 1 << 16):

@@ -1,4 +1,4 @@
-"""The remotes of one store, as the user has named them, and the addresses that are refused.
+"""The remotes of one store, as the user has named them.
 
 They lie in the state directory, so that no file of a project can name one (docs/design/remotes.md#privacy).
 """
@@ -12,9 +12,9 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.fs.private_files import make_private_directory, replace_private_file
+from reconcile.remote.address import without_password
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.git_engine import GitEngine
-from reconcile.remote.git_process import ask_host, run_git
 from reconcile.remote.sealing import Keys
 from reconcile.state.directory import REMOTES
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _FILE, _CONTACT = "remote.json", "contact"
 _REFS = "refs/reconcile/"
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,39}")
-_TRANSPORT = re.compile(r"[0-9A-Za-z+.-]+::")
-_WEB = re.compile(r"(?P<scheme>https?://)(?:[^/@]*@)?(?P<rest>.*)", re.DOTALL)
-_USER = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]*@)?")
 
 
 class RemotePlace(NamedTuple):
@@ -37,6 +34,11 @@ class RemotePlace(NamedTuple):
     ref: str
     directory: str
     encrypt: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The address, without a password."""
+        return without_password(self.url)
 
     @property
     def mirror(self) -> str:
@@ -128,9 +130,8 @@ def chosen(state: str, store: str, text: str | None) -> RemotePlace:
     if not known:
         raise RemoteError("no remote is known for this store", "name one: reconcile remote add URL")
     names = ", ".join(place.name for place in known)
-    raise RemoteError(
-        f"no remote is called {text}" if text else f"there are several remotes: {names}", f"one of: {names}"
-    )
+    problem = f"no remote is called {without_password(text)}" if text else f"there are several remotes: {names}"
+    raise RemoteError(problem, f"one of: {names}")
 
 
 def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bool = False) -> RemotePlace:
@@ -162,62 +163,3 @@ def record(place: RemotePlace) -> None:
 def forget(place: RemotePlace) -> None:
     """Forget a remote on this machine; what was sent stays there."""
     shutil.rmtree(place.directory, ignore_errors=True)
-
-
-def checked_url(url: str, project: str) -> str:
-    """Return an address, a path made absolute, if conversations may be sent to it.
-
-    Raises:
-        RemoteError: the address is no repository of the user's own, or the world can read it.
-    """
-    if url.startswith("-") or _TRANSPORT.match(url) or any(ord(letter) < ord(" ") for letter in url):
-        raise RemoteError(f"{url!r} is no address that is taken", "use ssh, https, or a path")
-    url = os.path.abspath(url) if os.path.isdir(url) else url
-    if shared := _of_project(url, project):
-        raise RemoteError(
-            f"{url} is {shared}, and private conversations would be sent to whoever can read that",
-            "use a private repository of your own",
-        )
-    if _is_public(url):
-        raise RemoteError(f"{url}: everyone can read it without a password", "use a private repository")
-    return url
-
-
-def _of_project(url: str, project: str) -> str:
-    """Return which repository of the project an address is; empty: none."""
-    if not os.path.isdir(project):
-        return ""
-    listed = run_git(["-C", project, "remote"]).stdout.decode(errors="surrogateescape").split()
-    wanted = _normal(_resolved(project, url))
-    for name in listed:
-        if wanted == _normal(_resolved(project, name)):
-            return f"the remote {name!r} of the project"
-    top = run_git(["-C", project, "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel"])
-    own = [_normal(line) for line in top.stdout.decode(errors="surrogateescape").splitlines()]
-    return "the project's own repository" if wanted in own else ""
-
-
-def _resolved(project: str, name: str) -> str:
-    """Return the address that git uses for a name or an address: the user may have abbreviations."""
-    done = run_git(["-C", project, "ls-remote", "--get-url", name])
-    text = done.stdout.decode(errors="surrogateescape").strip() or name
-    return os.path.realpath(os.path.join(project, text)) if os.path.isdir(os.path.join(project, text)) else text
-
-
-def _normal(url: str) -> str:
-    """Return what two spellings of one address have in common."""
-    text = url.removeprefix("file://")
-    text = _USER.sub("", text).replace(":", "/") if not os.path.isabs(text) else os.path.realpath(text)
-    return text.rstrip("/").removesuffix("/.git").removesuffix(".git").rstrip("/")
-
-
-def _is_public(url: str) -> bool:
-    """Tell whether an address of the web can be read without any of the user's credentials."""
-    web = _WEB.fullmatch(url)
-    if web is None:
-        return False
-    home = os.path.expanduser("~/.gitconfig")
-    config = os.environ.get("GIT_CONFIG_GLOBAL") or (home if os.path.isfile(home) else os.devnull)
-    anonymous = {"HOME": os.devnull, "GIT_CONFIG_GLOBAL": config, "GIT_ASKPASS": "false", "GIT_TERMINAL_PROMPT": "0"}
-    settings = ("-c", "credential.helper=", "-c", "http.extraHeader=", "-c", "core.askPass=false")
-    return not ask_host([*settings, "ls-remote", "--quiet", web["scheme"] + web["rest"]], url, anonymous).returncode

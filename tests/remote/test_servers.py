@@ -98,8 +98,17 @@ def test_two_machines_over_http(tmp_path: Path, run: Run, server: ThreadingHTTPS
     other.append(A, 1, "c", LONG_AGO + 2 * SECOND)
     one.sync()
     assert len(other.sync()["forked"]) == 1
-    one.sync()
+    one.sync(url)
     assert one.contents == other.contents
+    shown = url.replace("secret", "<redacted>")
+    ways = [("remote",), ("remote", "--json"), ("remote", "check"), ("log",), ("log", "--json"), ("remote", "accept")]
+    for args in (*ways, ("remote", "remove", "origin")):
+        assert "secret" not in one.run(*args).output
+    assert shown in other.run("remote").output
+    assert shown in other.run("log", "--json").output
+    server.shutdown()
+    server.server_close()
+    assert "secret" not in other.run("sync", code=1).output
 
 
 def test_a_repository_that_the_world_can_read_is_refused(tmp_path: Path, run: Run, server: ThreadingHTTPServer) -> None:
@@ -108,7 +117,9 @@ def test_a_repository_that_the_world_can_read_is_refused(tmp_path: Path, run: Ru
     one = make_machine(tmp_path / "one", run)
     one.write(A)
     url = f"http://me:secret@127.0.0.1:{server.server_port}/r.git"
-    assert "everyone can read it" in one.run("remote", "add", url, code=4).output
+    found = one.run("remote", "add", url, code=4).output
+    assert "everyone can read it" in found
+    assert "secret" not in found
 
 
 def test_two_machines_over_ssh(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,99 @@
+"""The address of a remote: what is refused, and what is shown of it.
+
+git takes an address with a password, as ``https://me:secret@example.org/x.git``, and so does a sync: a container often
+has no other way. But only git gets to see the password.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from reconcile.remote.engine import RemoteError
+from reconcile.remote.git_process import ask_host, run_git
+
+_TRANSPORT = re.compile(r"[0-9A-Za-z+.-]+::")
+_WEB = re.compile(r"(?P<scheme>https?://)(?:[^/@]*@)?(?P<rest>.*)", re.DOTALL)
+_USER = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]*@)?")
+_CREDENTIALS = re.compile(
+    r"""(?P<scheme>[A-Za-z][0-9A-Za-z+.-]*)://(?P<found>
+        [^/?#\x00-\x1f]* |                          # as git reads it
+        [^][:/?#\x00-\x1f]*:(?!\d*[/?#])[^\s]*     # a password that should have been encoded: no port follows
+    )@""",
+    re.VERBOSE,
+)
+_REDACTED = "<redacted>"
+"""git's own word for it."""
+
+
+def without_password(text: str) -> str:
+    """Return a text, each address in it without its password. On the web, a name alone may be a token, too."""
+
+    def shown(match: re.Match[str]) -> str:
+        scheme, (user, colon, _) = match["scheme"], match["found"].partition(":")
+        if not colon and not scheme.lower().startswith("http"):
+            return match[0]
+        return f"{scheme}://{user}:{_REDACTED}@" if colon else f"{scheme}://{_REDACTED}@"
+
+    return _CREDENTIALS.sub(shown, text)
+
+
+def checked_url(url: str, project: str) -> str:
+    """Return an address, a path made absolute, if conversations may be sent to it.
+
+    Raises:
+        RemoteError: the address is no repository of the user's own, or the world can read it.
+    """
+    if url.startswith("-") or _TRANSPORT.match(url) or any(ord(letter) < ord(" ") for letter in url):
+        raise RemoteError(f"{without_password(url)!r} is no address that is taken", "use ssh, https, or a path")
+    url = os.path.abspath(url) if os.path.isdir(url) else url
+    if shared := _of_project(url, project):
+        raise RemoteError(
+            f"{without_password(url)} is {shared}, and private conversations would be sent to whoever can read that",
+            "use a private repository of your own",
+        )
+    if _is_public(url):
+        shown = without_password(url)
+        raise RemoteError(f"{shown}: everyone can read it without a password", "use a private repository")
+    return url
+
+
+def _of_project(url: str, project: str) -> str:
+    """Return which repository of the project an address is; empty: none."""
+    if not os.path.isdir(project):
+        return ""
+    listed = run_git(["-C", project, "remote"]).stdout.decode(errors="surrogateescape").split()
+    wanted = _normal(_resolved(project, url))
+    for name in listed:
+        if wanted == _normal(_resolved(project, name)):
+            return f"the remote {name!r} of the project"
+    top = run_git(["-C", project, "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel"])
+    own = [_normal(line) for line in top.stdout.decode(errors="surrogateescape").splitlines()]
+    return "the project's own repository" if wanted in own else ""
+
+
+def _resolved(project: str, name: str) -> str:
+    """Return the address that git uses for a name or an address: the user may have abbreviations."""
+    done = run_git(["-C", project, "ls-remote", "--get-url", name])
+    text = done.stdout.decode(errors="surrogateescape").strip() or name
+    return os.path.realpath(os.path.join(project, text)) if os.path.isdir(os.path.join(project, text)) else text
+
+
+def _normal(url: str) -> str:
+    """Return what two spellings of one address have in common."""
+    text = url.removeprefix("file://")
+    text = _USER.sub("", text).replace(":", "/") if not os.path.isabs(text) else os.path.realpath(text)
+    return text.rstrip("/").removesuffix("/.git").removesuffix(".git").rstrip("/")
+
+
+def _is_public(url: str) -> bool:
+    """Tell whether an address of the web can be read without any of the user's credentials."""
+    web = _WEB.fullmatch(url)
+    if web is None:
+        return False
+    home = os.path.expanduser("~/.gitconfig")
+    config = os.environ.get("GIT_CONFIG_GLOBAL") or (home if os.path.isfile(home) else os.devnull)
+    anonymous = {"HOME": os.devnull, "GIT_CONFIG_GLOBAL": config, "GIT_ASKPASS": "false", "GIT_TERMINAL_PROMPT": "0"}
+    settings = ("-c", "credential.helper=", "-c", "http.extraHeader=", "-c", "core.askPass=false")
+    args = (*settings, "ls-remote", "--quiet", web["scheme"] + web["rest"])
+    return not ask_host(args, without_password(url), anonymous).returncode

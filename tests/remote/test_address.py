@@ -1,0 +1,62 @@
+"""A password in the address of a remote is never printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.remote.address import without_password
+
+if TYPE_CHECKING:
+    from tests.support.projects.machines import Machine
+
+REDACTED = "<redacted>"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:secret@example.org/x.git", "https://me:<redacted>@example.org/x.git"),
+        ("https://me:sec@ret:@example.org/x.git", "https://me:<redacted>@example.org/x.git"),
+        ("https://me:se cret@example.org/x.git", "https://me:<redacted>@example.org/x.git"),
+        ("https://:secret@example.org/x", "https://:<redacted>@example.org/x"),
+        ("HTTPS://secret@example.org/x", "HTTPS://<redacted>@example.org/x"),
+        ("ssh://me:secret@example.org:22/x", "ssh://me:<redacted>@example.org:22/x"),
+        ("ssh://git@example.org/x", "ssh://git@example.org/x"),
+        ("git@example.org:me/chats.git", "git@example.org:me/chats.git"),
+        ("https://example.org:8443/@me/x:y@z", "https://example.org:8443/@me/x:y@z"),
+        ("/home/me@work:x/chats.git", "/home/me@work:x/chats.git"),
+    ],
+)
+def test_a_password_is_replaced(url: str, shown: str) -> None:
+    assert without_password(url) == shown
+    assert without_password(f"fatal: unable to access '{url}': no\nthen {url}") == (
+        f"fatal: unable to access '{shown}': no\nthen {shown}"
+    )
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("remote", "add"),
+        ("sync",),
+        ("sync", "--dry-run"),
+        ("pull", "--json"),
+        ("remote", "remove"),
+        ("remote", "add", "--name", "x y"),
+    ],
+)
+def test_no_message_about_an_address_has_its_password(new_laptop: Machine, args: tuple[str, ...]) -> None:
+    with new_laptop.at_work():
+        url = "http://me:hunter2@127.0.0.1:1/chats.git"
+        found = new_laptop.world.run("--workspace", new_laptop.project, *args, url)
+    assert found.exit_code != 0
+    assert "hunter2" not in found.output
+    assert "hunter2" not in found.stderr
+
+
+def test_an_address_that_is_refused_is_shown_without_its_password(new_laptop: Machine) -> None:
+    found = new_laptop.run("remote", "add", "x::http://me:hunter2@127.0.0.1/", code=4).output
+    assert REDACTED in found
+    assert "hunter2" not in found
