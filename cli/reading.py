@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from reconcile.inspect.sources import NoSourceError, Reading
+from reconcile.state.directory import REMOTES
 
 from .context import find_ids, policy_of, settings_of
 from .run import opened, selection
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile.engine.engine import Engine
+    from reconcile.inspect.sources import Source
     from reconcile.planning.rules.views import View
 
     from .arguments import Options
@@ -43,4 +46,11 @@ def reading_of(engine: Engine, options: Options) -> Reading:
             views[conversation] = decided[conversation]
         return views[conversation]
 
-    return Reading(engine.session, find, view)
+    def elsewhere(name: str, place: str) -> tuple[Source, str] | None:
+        if not os.path.isdir(os.path.join(engine.session.directory, REMOTES)):
+            return None
+        from .remotes.versions import remote_source  # here: most stores have no remote
+
+        return remote_source(engine.session, find, name, place)
+
+    return Reading(engine.session, find, view, elsewhere=elsewhere)

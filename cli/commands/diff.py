@@ -63,8 +63,9 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
     Compares metadata by key, and events word by word. With one ID, also shows how the last conflict was decided, and
     marks that notice as read, unless --dry-run is given.
 
-    An ID can also be a version: ID@store, ID@workspace, ID@RUN (saved by that run), or ID@DIR (another checkout). With
-    two of them, compares these. One version alone is compared with the store's.
+    An ID can also be a version: ID@store, ID@workspace, ID@RUN (saved by that run), ID@DIR (another checkout), or
+    ID@REMOTE:COMMIT (as a remote had it). With two of them, compares these. One version alone is compared with the
+    store's.
     """
     options = options_of(context)
     if not sources and tool:

@@ -61,8 +61,9 @@ if TYPE_CHECKING:
 def show(context: click.Context, version: str, raw: bool) -> None:
     """Print a conversation or a saved version as text.
 
-    VERSION is ID, ID@store, ID@workspace, ID@RUN, ID@DIR, or the beginning of a hash. RUN is a run that saved a
-    version, and DIR is another checkout. The store's version of ID comes first. Add :metadata or :events for a part.
+    VERSION is ID, ID@store, ID@workspace, ID@RUN, ID@DIR, ID@REMOTE:COMMIT, or the beginning of a hash. RUN is a run
+    that saved a version, DIR is another checkout, and COMMIT is one of a remote. The store's version of ID comes first.
+    Add :metadata or :events for a part.
 
     Texts are Markdown. Metadata alone, and any other single file, is printed as it is. --raw prints each file below
     its name, and a single file byte for byte into a pipe or a file.

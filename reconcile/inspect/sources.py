@@ -1,8 +1,9 @@
 """The versions of a conversation that can be read and compared: a side's, a saved one, another checkout's.
 
 A source is spelled ``ID``, ``ID@store``, ``ID@workspace``, ``ID@RUN`` or ``ID@PATH``. ``RUN`` is a run that has saved
-a version, and ``PATH`` another checkout of the same store. A bare id is the store's version, or the workspace's if the
-store has none. The beginning of a hash is a saved version too. ``:UNIT`` after a side or a run is a part of it.
+a version, and ``PATH`` another checkout of the same store. A command may know more places, such as a remote. A bare id
+is the store's version, or the workspace's if the store has none. The beginning of a hash is a saved version too.
+``:UNIT`` after a side or a run is a part of it.
 """
 
 from __future__ import annotations
@@ -84,13 +85,15 @@ class Reading(NamedTuple):
     """The means to resolve a spelling: the session, and the conversations that a command knows.
 
     ``find`` returns the id of a conversation as users write it, or raises an error. ``view`` returns its view.
-    ``largest`` is the size up to which files beside the managed ones are read.
+    ``largest`` is the size up to which files beside the managed ones are read. ``elsewhere`` returns the version of a
+    conversation in a place that only the command knows, and the unit that is named; None if that is no such place.
     """
 
     session: Session
     find: Callable[[str], str]
     view: Callable[[str], View]
     largest: int = LARGEST_OTHER_FILE
+    elsewhere: Callable[[str, str], tuple[Source, str] | None] = lambda _name, _place: None
 
 
 def read_source(reading: Reading, text: str) -> Source:
@@ -117,6 +120,9 @@ def read_source(reading: Reading, text: str) -> Source:
     if is_path(place):
         conversation = reading.find(name)
         return checkout_source(session, conversation, place, reading.largest)
+    if (found := reading.elsewhere(name, place)) is not None:
+        source, unit = found
+        return _unit_of(session.format, source, unit) if unit else source
     try:
         return _saved(reading, name, place)
     except NoRunError:

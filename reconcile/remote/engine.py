@@ -35,16 +35,25 @@ class Swap(Enum):
 
 
 class RemoteEngine(Protocol):
-    """The operations of an engine. Each raises `RemoteError`."""
+    """The operations of an engine. Each raises `RemoteError`. Only `tip` and `swap` use the network."""
 
     def tip(self) -> str | None:
         """Return the newest commit of the remote, None if it has none; everything of it can be read then."""
 
+    def seen(self) -> str | None:
+        """Return the newest commit that this machine knows, without the network; None if it knows none."""
+
+    def named(self, text: str) -> str | None:
+        """Return the one known commit whose name begins with a text, None if there is none, or several."""
+
+    def history(self, commit: str, path: str) -> list[tuple[str, int]]:
+        """Return a commit and those before it that have changed something at a path, and their times in ns."""
+
     def contains(self, commit: str, earlier: str) -> bool:
         """Tell whether a commit is in the history of another one, or is the same."""
 
-    def tree(self, commit: str) -> dict[str, str]:
-        """Return the name of the content of each file of a commit, by its path."""
+    def tree(self, commit: str, path: str = "") -> dict[str, str]:
+        """Return the name of the content of each file of a commit at or below a path, by its path."""
 
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield contents by their names."""

@@ -7,6 +7,7 @@ next fetch gets everything again.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from reconcile.fs.private_files import make_private_directory
@@ -33,6 +34,7 @@ _SETTINGS = (
     "gc.auto=0",
 )
 _FILE = "100644"
+_COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _ABSENT = 2
 """The exit code of ``git ls-remote --exit-code`` if no ref matches."""
 _BATCH = 500
@@ -57,20 +59,38 @@ class GitEngine:
             raise UnreachableError(f"{self.shown}: git can't fetch from it: {_said(done)}", "run it again")
         return self._required("rev-parse", "--verify", f"{_SEEN}^{{commit}}").decode().strip()
 
+    def seen(self) -> str | None:
+        """Return the tip of the last fetch, or the last commit that was pushed since."""
+        done = self._git("rev-parse", "--verify", "--quiet", f"{_SEEN}^{{commit}}")
+        return None if done.returncode else done.stdout.decode().strip()
+
+    def named(self, text: str) -> str | None:
+        """Return a commit by the beginning of its name."""
+        if _COMMIT.fullmatch(text) is None:
+            return None
+        done = self._git("rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")
+        return None if done.returncode else done.stdout.decode().strip()
+
+    def history(self, commit: str, path: str) -> list[tuple[str, int]]:
+        """Return the commits that have changed a path, newest first."""
+        printed = self._required("log", "--format=%H %ct", commit, "--", f":(literal){path}").decode()
+        lines = (line.split() for line in printed.splitlines())
+        return [(name, int(seconds) * 10**9) for name, seconds in lines]
+
     def contains(self, commit: str, earlier: str) -> bool:
         """Tell whether a commit is in the history of another one; one that the mirror lacks is in none."""
         return self._git("merge-base", "--is-ancestor", earlier, commit).returncode == 0
 
-    def tree(self, commit: str) -> dict[str, str]:
+    def tree(self, commit: str, path: str = "") -> dict[str, str]:
         """Return the object of each file; any entry that is no plain file is refused."""
-        files = {}
-        for line in self._required("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")[:-1]:
-            words, _, path = line.partition(b"\t")
+        files, below = {}, ("--", path) if path else ()
+        for line in self._required("ls-tree", "-r", "-z", "--full-tree", commit, *below).split(b"\0")[:-1]:
+            words, _, found = line.partition(b"\t")
             mode, _, name = words.decode().split()
             if mode != _FILE:
-                problem = f"{os.fsdecode(path)!r} has the mode {mode} (expected {_FILE})"
+                problem = f"{os.fsdecode(found)!r} has the mode {mode} (expected {_FILE})"
                 raise RemoteError(f"{self.shown}: {problem}", _HOSTILE)
-            files[os.fsdecode(path)] = name
+            files[os.fsdecode(found)] = name
         return files
 
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -116,6 +136,7 @@ class GitEngine:
         except SilentError:
             return Swap.UNKNOWN
         if done.returncode == 0:
+            self._required("update-ref", _SEEN, commit)
             return Swap.WON
         try:
             newest = self.tip()

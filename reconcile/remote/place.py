@@ -12,6 +12,7 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.fs.private_files import make_private_directory, replace_private_file
+from reconcile.model.snapshot import Side
 from reconcile.remote.address import without_password
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.git_engine import GitEngine
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _FILE, _CONTACT = "remote.json", "contact"
 _REFS = "refs/reconcile/"
+_RUN = re.compile(r"[0-9-]+")
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,39}")
 
 
@@ -142,8 +144,10 @@ def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bo
     """
     known = remotes(state, store)
     name = name or next(text for text in ("origin", *(f"remote{n}" for n in range(2, 99))) if text not in _names(known))
-    if _NAME.fullmatch(name) is None:
-        raise RemoteError(f"{name!r} can't be the name of a remote", "use letters, digits, - and _")
+    if _NAME.fullmatch(name) is None or name in tuple(Side) or _RUN.fullmatch(name):
+        raise RemoteError(
+            f"{name!r} can't be the name of a remote", "use letters, digits, - and _, and no name of a side or a run"
+        )
     if name in _names(known):
         raise RemoteError(f"a remote is called {name} already", "choose another one: --name NAME")
     return RemotePlace(name, url, f"{_REFS}{store}", os.path.join(state, REMOTES, name), encrypt)

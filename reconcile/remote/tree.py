@@ -191,9 +191,7 @@ def read_tree(
         return Tree()
     names = engine.tree(commit)
     ends = {path: name for path, name in names.items() if path.startswith("t/") or path.endswith("/r")}
-    coding: Coding = PLAIN if found.bundle is None else keys.opened(found.bundle, *secrets)
-    if isinstance(coding, Sealed) and coding.bundle.epoch != found.epoch:
-        raise RemoteError("no holder of the remote's key has dropped its history", "look at the repository")
+    coding = coding_of(found, keys, *secrets)
     read, wrong = _opened(engine, ends.values(), coding, cached)
     records, tombstones, refused = dict[str, Record](), dict[str, Tombstone](), dict[str, str]()
     for path, name in ends.items():
@@ -207,7 +205,7 @@ def read_tree(
                 if tombstone_of(tombstone.id, coding) == path:
                     tombstones[tombstone.id] = tombstone
             elif is_record(path):
-                record = _checked(read[name], path, names, fmt, coding)
+                record = checked_record(read[name], path, names, fmt, coding)
                 records[record.id] = record
         except (msgspec.DecodeError, ValueError) as error:
             refused[key] = str(error)
@@ -217,6 +215,14 @@ def read_tree(
             refused[coding.key(record.id)] = f"another conversation has the directory {record.path!r}"
             del records[record.id]
     return Tree(found, names, records, tombstones, refused, coding, read)
+
+
+def coding_of(file: FormatFile, keys: Keys, *secrets: str) -> Coding:
+    """Return how the tree with this file `format` is written. Raises `RemoteError` as `read_tree`."""
+    coding: Coding = PLAIN if file.bundle is None else keys.opened(file.bundle, *secrets)
+    if isinstance(coding, Sealed) and coding.bundle.epoch != file.epoch:
+        raise RemoteError("no holder of the remote's key has dropped its history", "look at the repository")
+    return coding
 
 
 def _opened(
@@ -236,7 +242,7 @@ def read_format(engine: RemoteEngine, commit: str | None, store: str) -> FormatF
     """Return the file ``format`` of a commit. Raises `RemoteError` as `read_tree`."""
     if commit is None:
         return None
-    names = engine.tree(commit)
+    names = engine.tree(commit, FORMAT)
     if FORMAT not in names:
         raise RemoteError("the remote's ref has no file `format`, so no sync has made it", "use an empty repository")
     return _format(dict(engine.read([names[FORMAT]]))[names[FORMAT]], store)
@@ -258,7 +264,7 @@ def _format(content: bytes, store: str) -> FormatFile:
     return found
 
 
-def _checked(content: bytes, path: str, names: Mapping[str, str], fmt: Format, coding: Coding) -> Record:
+def checked_record(content: bytes, path: str, names: Mapping[str, str], fmt: Format, coding: Coding) -> Record:
     """Return a record that names only files that a sync of this format writes. Raises `ValueError`."""
     if len(content) > _MOST:
         raise ValueError("its record is too large")

@@ -44,9 +44,17 @@ def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
         'odd "name"\\': b"2",
         "c": b"",
     }
+    assert engine.seen() == first
+    assert engine.named(first[:10]) == first
+    assert engine.named("0000000") is None
+    assert set(engine.tree(first, "a")) == set(engine.tree(first, "a/b")) == {"a/b"}
+    assert engine.tree(first, "b") == {}
     second = engine.write(first, {"d": b"3"}, ["a", "c"])
     assert set(engine.tree(second)) == {'odd "name"\\', "d"}
     assert engine.swap(first, second) is Swap.WON
+    assert engine.seen() == second
+    assert [commit for commit, _ in engine.history(second, "a")] == [second, first]
+    assert [commit for commit, _ in engine.history(second, "d")] == [second]
     assert engine.contains(second, first)
     assert not engine.contains(first, second)
     alone = engine.without_history(second, {"d": b"4"})

@@ -27,14 +27,32 @@ class MemoryEngine:
     def tip(self) -> str | None:
         return self.host.newest
 
+    def seen(self) -> str | None:
+        return self.host.newest
+
+    def named(self, text: str) -> str | None:
+        found = [commit for commit in self.host.commits if commit.startswith(text)]
+        return found[0] if len(found) == 1 else None
+
+    def history(self, commit: str, path: str) -> list[tuple[str, int]]:
+        found, at = list[tuple[str, int]](), commit
+        while True:
+            above = self.host.commits[at][0]
+            if self.tree(at, path) != ({} if above is None else self.tree(above, path)):
+                found.append((at, 0))
+            if above is None:
+                return found
+            at = above
+
     def contains(self, commit: str, earlier: str) -> bool:
         at: str | None = commit
         while at is not None and at != earlier:
             at = self.host.commits[at][0] if at in self.host.commits else None
         return at is not None
 
-    def tree(self, commit: str) -> dict[str, str]:
-        return self.host.commits[commit][1]
+    def tree(self, commit: str, path: str = "") -> dict[str, str]:
+        names = self.host.commits[commit][1]
+        return {at: name for at, name in names.items() if not path or at == path or at.startswith(f"{path}/")}
 
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         return ((name, self.host.contents[name]) for name in names)
