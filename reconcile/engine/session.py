@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from reconcile.apply.executor import Outcome, Progress
     from reconcile.engine.secret_check import SecretCheck
     from reconcile.model.baseline import Baseline
-    from reconcile.model.format import Format, Places
+    from reconcile.model.format import Format
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy, Request
     from reconcile.model.snapshot import Content, Copy, Digest, File, Snapshot
@@ -79,6 +79,8 @@ class Scanned(Protocol):
 
 R = TypeVar("R", bound=Scanned)
 
+_WORTH_A_FOLD = 8192
+"""Bytes of a version from which the one before is folded into it: the file of a part takes a block of 4,096."""
 PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
 
@@ -458,22 +460,21 @@ class Session:
         outcome = self.carry_out(plan, before, command, progress, site, history)
         after = rescan(outcome)
         finish(site, self.rules, plan, before, after.world, outcome, after.whole)
-        if self.format.places is not None and outcome.run is not None:
-            self._fold_versions(self.format.places, outcome.run)
+        if outcome.run is not None and any(
+            write.size >= _WORTH_A_FOLD for action in plan.actions for write in action.writes
+        ):
+            self._fold_versions(outcome.run)
         return outcome, after
 
-    def _fold_versions(self, places: Places, run: str) -> None:
-        """Keep the version before that of a run as its beginning, if it is: a log is appended to at each turn.
+    def _fold_versions(self, run: str) -> None:
+        """Keep the version before that of a run as its beginning, if it is: programs append an event at each turn.
 
-        Otherwise each turn would add the whole session to the vault. What fails now is left whole.
+        Otherwise each turn would add the whole stream to the vault. What fails now is left whole.
         """
         for version in self.state.versions.of_run(run):
-            if places.is_log(version.conversation):
-                of_record = self.state.versions.of_conversation(version.conversation)
-                earlier = [each.digest for each in of_record if each.size < version.size]
-                if earlier:
-                    with suppress(OSError):
-                        self.vault.fold(earlier[-1], version.digest)
+            if version.size >= _WORTH_A_FOLD and (earlier := self.state.versions.before(version)) is not None:
+                with suppress(OSError):
+                    self.vault.fold(earlier.digest, version.digest)
 
     def carry_out(
         self, plan: Plan, world: WorldState, command: str, progress: Progress, site: Site, history: History | None

@@ -3,8 +3,9 @@
 An object is the file ``<state dir>/vault/objects/ab/<blake2b-256>``, 0600, verified when it is read. `Versions`, in the
 database, maps objects to the versions of conversations (docs/concepts.md#what-is-remembered).
 
-The earlier version of a file that a program appends to is the beginning of the later one. Such an object can be folded
-into the other: then ``<blake2b-256>.part`` has the other one's digest and the number of bytes.
+If a program appends to a file, the earlier version is the beginning of the later one; the end of an array may follow.
+Such an object can be folded into the other. Then ``<blake2b-256>.part`` has the digest of the other one, the number of
+bytes that they have in common, and the bytes at the end.
 
 A file of the store to which a run itself appends has a second name here, a hard link ``<digits>.grows``. Each of its
 versions is a ``.part`` of that, which also has the xxh3 of the version. No byte is copied for it. If another file gets
@@ -52,6 +53,8 @@ _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP,
 """Errors where the file has other names already, is on another file system, or on one without hard links."""
 _MOST_OF_A_PART = 200
 """Bytes that are read of such a file."""
+_MOST_AT_THE_END = 32
+"""Bytes of a folded object that the other one need not have: the end of an array."""
 _COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind"
 _numbers = itertools.count()
 
@@ -69,11 +72,30 @@ class VaultObject(Struct, frozen=True):
 
 
 class _Part(Struct, frozen=True, order=True):
-    """An object that is the beginning of another one; ``xxh3``: its digest, if that one grows."""
+    """An object that is the beginning of another one, up to its ``end``; ``xxh3``: its digest, if that one grows."""
 
     into: str
     size: int
     xxh3: str = ""
+    end: bytes = b""
+
+    def __str__(self) -> str:
+        """Return the text of the file."""
+        words = [self.into, str(self.size), self.xxh3, f"+{self.end.hex()}" if self.end else ""]
+        return " ".join(word for word in words if word)
+
+    @classmethod
+    def parse(cls, text: str) -> _Part:
+        """Return the part of a file's text. Raises `ValueError`, `TypeError`."""
+        text, _, end = text.partition(" +")
+        into, size, *xxh3 = text.split(" ")
+        return cls(into, int(size), "".join(xxh3), bytes.fromhex(end))
+
+    def inside(self, outer: _Part) -> _Part:
+        """Return this part of an object as one of the object that has that one as its ``outer`` part."""
+        more = max(self.size - outer.size, 0)
+        end = outer.end[:more] + self.end
+        return _Part(outer.into, self.size - more, self.xxh3, end)
 
 
 class Vault:
@@ -173,19 +195,24 @@ class Vault:
     def fold(self, digest: str, into: str) -> bool:
         """Keep an object as the beginning of another one, and return True; False if it is none.
 
-        Both must be durable. The object can be opened at any moment, also by another process. Raises `OSError`.
+        Its last bytes may differ. Both must be durable. The object can be opened at any moment, also by another
+        process. Raises `OSError`.
         """
         path = self.path(digest)
         try:
-            size = os.stat(path).st_size
-            with open_regular(self.path(into)) as whole:
-                if digest == into or _blake2b(whole.fileno(), size) != digest:
+            with open_regular(path) as own, open_regular(self.path(into)) as whole:
+                size, common = os.fstat(own.fileno()).st_size, _common(own, whole)
+                if digest == into or size - common > min(_MOST_AT_THE_END, common):
+                    return False
+                end = os.pread(own.fileno(), size - common, common)
+                os.lseek(whole.fileno(), 0, os.SEEK_SET)
+                if _blake2b(whole.fileno(), common, end) != digest:
                     return False
         except FileNotFoundError:
             return False
-        self._write_part(path + _PART, f"{into} {size}")
-        os.unlink(path)
-        self._durability.fsync_directory(os.path.dirname(path))
+        self._replace_part(path + _PART, str(_Part(into, common, end=end)))
+        self._durability.flush_all([path + _PART], [os.path.dirname(path)])
+        os.unlink(path)  # not flushed: an object that is back after a crash is whole
         return True
 
     def keep_growing(self, link: Callable[[str], None], status: os.stat_result, xxh3: Digest) -> VaultObject | None:
@@ -209,7 +236,7 @@ class Vault:
             raise
         if not os.path.samestat(linked, status) or linked.st_nlink != _NAMES:
             return None
-        self._replace_part(part, f"{inode}{_GROWS} {status.st_size} {xxh3}")
+        self._replace_part(part, str(_Part(f"{inode}{_GROWS}", status.st_size, xxh3)))
         self._pending |= dict.fromkeys((grows, part))
         return VaultObject(version, xxh3, status.st_size)
 
@@ -291,38 +318,36 @@ class Vault:
         """Return the object that this one is the beginning of, and its bytes; None if it isn't folded."""
         try:
             with open_regular(self.path(digest) + _PART) as file:
-                into, size, *xxh3 = file.read(_MOST_OF_A_PART).decode("ascii").split(" ")
-            return _Part(into, int(size), *xxh3)
+                return _Part.parse(file.read(_MOST_OF_A_PART).decode("ascii"))
         except (OSError, ValueError, TypeError):
             return None
 
     def _open_part(self, digest: str, whole: _Part) -> BinaryIO:
         """Open a folded object, from the one at the end of the chain: each is the beginning of the next."""
-        passed, into, size = {digest}, whole.into, whole.size
-        while into not in passed and not os.path.exists(self.path(into)) and (part := self._part(into)) is not None:
-            passed.add(into)
-            into = part.into
+        passed = {digest}
+        while whole.into not in passed and not os.path.exists(self.path(whole.into)):
+            if (outer := self._part(whole.into)) is None:
+                break
+            passed.add(whole.into)
+            whole = whole.inside(outer)
         file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         try:
-            with open_regular(self.path(into)) as source:
-                left = size
+            with open_regular(self.path(whole.into)) as source:
+                left = whole.size
                 while left and (chunk := source.read(min(CHUNK, left))):
                     left -= len(chunk)
                     file.write(chunk)
+            file.write(whole.end)
             file.seek(0)
             actual = digest_file(file.fileno()) if whole.xxh3 else _blake2b(file.fileno())
         except OSError as error:
             file.close()
-            raise VaultError(f"{self.path(into)}: can't be read ({error.strerror})", hint=_HINT) from error
+            raise VaultError(f"{self.path(whole.into)}: can't be read ({error.strerror})", hint=_HINT) from error
         if actual != (whole.xxh3 or digest):
             file.close()
-            raise VaultError(f"{self.path(into)}: damaged (its beginning has the hash {actual})", hint=_HINT)
+            raise VaultError(f"{self.path(whole.into)}: damaged (its beginning has the hash {actual})", hint=_HINT)
         os.lseek(file.fileno(), 0, os.SEEK_SET)
         return cast("BinaryIO", file)
-
-    def _write_part(self, path: str, text: str) -> None:
-        self._replace_part(path, text)
-        self._durability.flush_all([path], [os.path.dirname(path)])
 
     def _replace_part(self, path: str, text: str) -> None:
         temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
@@ -396,14 +421,34 @@ class Vault:
 _HINT = "restore the file from a backup of the state directory, if there is one"
 
 
-def _blake2b(fd: int, size: int | None = None) -> str:
-    """Return the digest of the rest of a file, or of so many bytes of it."""
+def _blake2b(fd: int, size: int | None = None, end: bytes = b"") -> str:
+    """Return the digest of the rest of a file, or of so many bytes of it, and of an end that is not in the file."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for chunk in chunks_of(fd):
+    for chunk in chunks_of(fd) if size != 0 else ():
         digest.update(chunk if size is None else chunk[:size])
         if size is not None and (size := size - len(chunk)) <= 0:
             break
+    digest.update(end)
     return digest.hexdigest()
+
+
+def _common(one: BinaryIO, other: BinaryIO) -> int:
+    """Return the number of bytes at the beginning that two files have in common."""
+    common = 0
+    while (first := one.read(CHUNK)) and (second := other.read(CHUNK)):
+        least, most = 0, min(len(first), len(second))
+        if first[:most] == second[:most]:
+            least = most
+        while least < most:
+            middle = (least + most + 1) // 2
+            if first[least:middle] == second[least:middle]:
+                least = middle
+            else:
+                most = middle - 1
+        common += least
+        if least < CHUNK:
+            break
+    return common
 
 
 def _names(directory: str) -> list[str]:
@@ -478,6 +523,12 @@ class Versions:
         """Return every version of a conversation, oldest first."""
         return self._select("conversation = ?", conversation)
 
+    def before(self, version: Version) -> Version | None:
+        """Return the newest smaller version of the same file; None if there is none."""
+        smaller = "conversation = ? AND unit = ? AND file = ? AND size < ?"
+        values = version.conversation, version.unit, version.file, version.size
+        return next(iter(self._select(smaller, *values, newest=True)), None)
+
     def of_run(self, run: str) -> tuple[Version, ...]:
         """Return the versions that a run has stored, in order."""
         return self._select("run = ?", run)
@@ -507,8 +558,9 @@ class Versions:
             )
             self._connection.execute("DELETE FROM version WHERE digest = ?", (digest,))
 
-    def _select(self, condition: str, *values: str) -> tuple[Version, ...]:
-        sql = f"SELECT {_COLUMNS} FROM version WHERE {condition} ORDER BY id"  # noqa: S608 - no values in it
+    def _select(self, condition: str, *values: str | int, newest: bool = False) -> tuple[Version, ...]:
+        order = "id DESC LIMIT 1" if newest else "id"
+        sql = f"SELECT {_COLUMNS} FROM version WHERE {condition} ORDER BY {order}"  # noqa: S608 - no values in it
         with state_errors(self._path):
             rows = select(self._connection, sql, values)
         # The columns are the fields of `Version`, in the same order.

@@ -657,3 +657,15 @@ def _remove(path: Path) -> None:
     for each in path.iterdir():
         each.unlink()
     path.rmdir()
+
+
+def test_many_events_leave_little_in_the_vault(world: World, workspace: Workspace) -> None:
+    with mutable(workspace) as mut:
+        mut.update_events(lambda events: events.append(new_event("chat_request", content="x" * 300_000)))
+    for number in range(20):
+        with mutable(workspace) as mut:
+            say(mut, f"event {number}")
+    kept = [path for path in world.state.rglob("*") if "objects" in path.parts and path.is_file()]
+    assert sum(path.stat().st_size for path in kept) < 700_000, "not 20 copies"
+    assert len(kept) >= 20
+    check(world)
