@@ -29,8 +29,8 @@ from ..output.text import (
     MAX_COLUMNS,
     MAX_INDENT,
     Style,
+    age_text,
     clean,
-    format_time,
     heading,
     indented,
     pad,
@@ -190,18 +190,20 @@ def _folder(roots: Roots) -> str:
 
 
 def _remote_lines(engine: Engine) -> Iterator[str]:
-    """Yield a line for each remote: how many conversations a sync would send, by what is known without the network."""
+    """Yield a line for each remote: how many conversations a sync would send and take, as known without the network."""
     state = engine.session.directory
     if not os.path.isdir(os.path.join(state, REMOTES)):
         return
-    from reconcile.remote.known import count_to_send  # here: most stores have no remote
+    from reconcile.remote.known import count_to_send, count_to_take  # here: most stores have no remote
     from reconcile.remote.place import remotes, store_name
 
     for place in remotes(state, store_name(engine.session.roots)):
         contact = place.contact_ns
         count = count_to_send(engine.session, engine.known.sides[Side.STORE].copies(), place)
-        last = f"last contact {format_time(contact)}" if contact else "never synced"
-        yield from ("", f"remote {place.name}: {count} to send, {last}")
+        taking = count_to_take(engine.session.state, place)
+        known = f"{count} to send" if taking is None else f"{count} to send, {taking} to take"
+        last = f"last contact {age_text(engine.session.now_ns() - contact)}" if contact else "never synced"
+        yield from ("", f"remote {place.name}: {known}, {last}")
 
 
 def _lost(each: Lost) -> StatusLine:

@@ -110,6 +110,15 @@ def format_time(time_ns: int) -> str:
         return f"{time_ns} ns"
 
 
+def age_text(age_ns: int) -> str:
+    """Return how long ago something was, in the largest unit that fits."""
+    seconds = age_ns // 10**9
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if (count := seconds // length) > 0:
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now"
+
+
 def width(text: str) -> int:
     """Return the number of columns that a text takes in a terminal."""
     if text.isascii():

@@ -55,6 +55,9 @@ class RemoteEngine(Protocol):
     def tree(self, commit: str, path: str = "") -> dict[str, str]:
         """Return the name of the content of each file of a commit at or below a path, by its path."""
 
+    def changes(self, earlier: str, commit: str) -> set[str]:
+        """Return the paths of the files that a commit has changed, added or removed since another one."""
+
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield contents by their names."""
 

@@ -93,6 +93,11 @@ class GitEngine:
             files[os.fsdecode(found)] = name
         return files
 
+    def changes(self, earlier: str, commit: str) -> set[str]:
+        """Return the paths of the files that differ between two commits."""
+        printed = self._required("diff-tree", "-r", "-z", "--no-renames", "--name-only", earlier, commit)
+        return set(map(os.fsdecode, printed.split(b"\0")[:-1]))
+
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield objects by their names, some hundred at once."""
         wanted = list(dict.fromkeys(names))

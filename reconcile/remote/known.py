@@ -11,6 +11,9 @@ from msgspec import Struct, field
 
 from reconcile.model.snapshot import Partition, is_archived
 from reconcile.planning.incremental.status import digests_of
+from reconcile.remote.coding import PLAIN
+from reconcile.remote.engine import RemoteError
+from reconcile.remote.tree import coding_of, key_of, read_format
 from reconcile.state.schema import REMOTE
 
 if TYPE_CHECKING:
@@ -118,6 +121,27 @@ def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) 
         or is_archived(agreed[key].place) != copy.archived
     ]
     return len(differing) + len(agreed.keys() - stored.keys() - set(kept))
+
+
+def count_to_take(state: State, place: RemotePlace) -> int | None:
+    """Return how many conversations were changed or removed there since the last sync, as the last fetch has shown.
+
+    None: that is unknown here.
+    """
+    known, engine = known_of(state, place.name), place.engine
+    seen = engine.seen()
+    try:
+        if seen is None or (known.commit is not None and not engine.contains(seen, known.commit)):
+            return None
+        changed = engine.tree(seen) if known.commit is None else engine.changes(known.commit, seen)
+        keys = {found for path in changed if (found := key_of(path)) is not None}
+        if keys and known.kept:
+            file = read_format(engine, seen, place.store)
+            coding = PLAIN if file is None else coding_of(file, place.keys)
+            keys -= set(map(coding.key, known.kept))
+    except RemoteError:
+        return None
+    return len(keys)
 
 
 def by_conversation(copies: Iterable[Copy]) -> dict[str, list[Copy]]:

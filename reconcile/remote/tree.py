@@ -126,6 +126,13 @@ def is_record(path: str) -> bool:
     return path.startswith("c/") and path.endswith("/r") and path.count("/") == len(("aa", "bb", "key", "r"))
 
 
+def key_of(path: str) -> str | None:
+    """Return the name of a conversation, if the path is that of its record or of its tombstone."""
+    if is_record(path):
+        return path.split("/")[-2]
+    return path.rpartition("/")[2] if path.startswith("t/") else None
+
+
 def _fanned(key: str) -> str:
     last = key.rjust(4, "0")
     return f"{last[-2:]}/{last[-4:-2]}/{key}"
@@ -195,7 +202,7 @@ def read_tree(
     read, wrong = _opened(engine, ends.values(), coding, cached)
     records, tombstones, refused = dict[str, Record](), dict[str, Tombstone](), dict[str, str]()
     for path, name in ends.items():
-        key = path.removesuffix("/r").rpartition("/")[2]
+        key = key_of(path) or path
         if name in wrong:
             refused[key] = wrong[name]
             continue

@@ -206,3 +206,11 @@ def test_a_path_in_a_message(text: str, shown: str, monkeypatch: pytest.MonkeyPa
     """A shell expands the sign at the beginning of a word only: commands are copied from messages."""
     monkeypatch.setenv("HOME", "/home/me")
     assert style.message_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-5, "just now"), (59, "just now"), (60, "1 minute ago"), (7199, "1 hour ago"), (172800, "2 days ago")],
+)
+def test_an_age(seconds: int, text: str) -> None:
+    assert style.age_text(seconds * 10**9) == text

@@ -53,6 +53,8 @@ def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
     assert set(engine.tree(second)) == {'odd "name"\\', "d"}
     assert engine.swap(first, second) is Swap.WON
     assert engine.seen() == second
+    assert engine.changes(first, second) == {"a/b", "c", "d"}
+    assert engine.changes(second, second) == set()
     assert [commit for commit, _ in engine.history(second, "a")] == [second, first]
     assert [commit for commit, _ in engine.history(second, "d")] == [second]
     assert engine.contains(second, first)

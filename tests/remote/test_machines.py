@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -290,10 +292,31 @@ def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:
     assert "remote origin: 3 to send, never synced" in new_laptop.run("status").output
     new_laptop.run("local", str(C))
     new_laptop.sync()
-    assert "remote origin: 0 to send, last contact 20" in new_laptop.run("status").output
+    assert "remote origin: 0 to send, 0 to take, last contact just now" in new_laptop.run("status").output
     new_laptop.append(A, 1, "b", LONG_AGO + SECOND)
     new_laptop.run("rm", str(B), "--yes")
     assert "remote origin: 2 to send" in new_laptop.run("status").output
+
+
+def test_status_says_how_much_there_is_to_take(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.run("rm", str(B), "--yes")
+    laptop.write(C + 1)
+    laptop.sync()
+    desktop.append(C, 1, "c", LONG_AGO + SECOND)
+    assert "remote origin: 1 to send, 0 to take" in desktop.run("status").output
+    desktop.run("push", code=4)
+    contact = desktop.state / "remotes" / "origin" / "contact"
+    os.utime(contact, ns=(0, time.time_ns() - 7300 * SECOND))
+    bare.rename(bare.with_name("away"))
+    assert "remote origin: 1 to send, 3 to take, last contact 2 hours ago" in desktop.run("status").output
+    desktop.run("remote", "keep-here", str(A))
+    assert "2 to take" in desktop.run("status").output
+    bare.with_name("away").rename(bare)
+    desktop.sync()
+    assert "remote origin: 0 to send, 0 to take" in desktop.run("status").output
+    shutil.rmtree(desktop.state / "remotes" / "origin" / "mirror")
+    assert "remote origin: 0 to send, last contact" in desktop.run("status").output
 
 
 # The halves of a sync

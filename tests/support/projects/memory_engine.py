@@ -54,6 +54,9 @@ class MemoryEngine:
         names = self.host.commits[commit][1]
         return {at: name for at, name in names.items() if not path or at == path or at.startswith(f"{path}/")}
 
+    def changes(self, earlier: str, commit: str) -> set[str]:
+        return {path for path, _ in self.tree(earlier).items() ^ self.tree(commit).items()}
+
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         return ((name, self.host.contents[name]) for name in names)
 
