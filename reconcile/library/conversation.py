@@ -236,7 +236,7 @@ class Transaction:
                 value = values.in_jp_order(value, known)
                 values.check_keys(self.conversation, value, known)
             content = values.encode(self.conversation, name, value)
-            if content != before[name] and content != self._reencoded(name, before[name]):
+            if content != before[name] and not self._has_value(name, before[name], value, content):
                 after[name] = content
         if after != before:
             values.check(self._storage.format, self.conversation, after)
@@ -246,10 +246,10 @@ class Transaction:
     def _metadata(self, contents: Contents) -> Metadata:
         return cast("Metadata", values.decode(self.conversation, METADATA_FILE, contents[METADATA_FILE]))
 
-    def _reencoded(self, name: str, content: bytes) -> bytes:
-        return values.encode(
-            self.conversation, name, cast("Metadata | Events", values.decode(self.conversation, name, content))
-        )
+    def _has_value(self, name: str, before: bytes, value: Metadata | Events, content: bytes) -> bool:
+        """Tell whether a file has a value already, written in another form than ``content``."""
+        known = cast("Metadata | Events", values.decode(self.conversation, name, before))
+        return known == value and values.encode(self.conversation, name, known) == content  # 1 and 1.0 are equal
 
     def _check_parent(self, before: Contents, after: Contents) -> None:
         """Check the new parent: it must exist, and not be a descendant. Raises `InvalidValueError`."""

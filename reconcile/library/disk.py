@@ -112,7 +112,9 @@ class FileSystemBackend:
             CrashRecovery(site).finish_conversation(conversation)
         for _ in range(_TRIES):
             basis = self._index.basis(conversation)
-            if basis.clean or self._reconcile(basis, conversation, lease):
+            if basis.clean:
+                return read_stored(self._index, basis, conversation)
+            if self._reconcile(basis, conversation, lease):
                 break
         return read_stored(self._index, self._index.basis(conversation), conversation)
 

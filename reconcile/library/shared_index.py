@@ -176,8 +176,9 @@ class SharedIndex:
         if complete or not self._rescan(conversation, _new_directories(plan, conversation)):
             self.refresh()
         with self._mutex:
-            self._snapshots.update_ancestry((conversation,), self._load_baseline((conversation,)))
-            world = self._snapshots.world_of(conversations, self._load_baseline(conversations))
+            baseline = self._load_baseline(conversations)
+            self._snapshots.update_ancestry((conversation,), baseline)
+            world = self._snapshots.world_of(conversations, baseline)
             return Part(world, self._snapshots.whole, conversations)
 
     def copies(self, side: Side, conversation: str) -> list[Copy]:

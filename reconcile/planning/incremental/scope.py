@@ -192,9 +192,10 @@ class SnapshotIndex:
         The part holds the conversations and all above them. None: one of them differs from its baseline in more than
         the content, so that directories may move. The plan of the part holds if it moves none; else plan `part`.
         """
-        self.update_ancestry(changed, load(changed))
+        own = load(changed)
+        self.update_ancestry(changed, own)
         near = closure((), {*changed, *parents}, self.ancestry)
-        baseline = load(near)
+        baseline = own if near == set(changed) else load(near)
         if not all(self._is_in_place(conversation, baseline) for conversation in near):
             return None
         return Part(self.world_of(near, baseline), self.whole, near)
