@@ -481,6 +481,13 @@ class Engine:
         """Save the index of the files' contents, so that the next process need not read them."""
         self.session.scanner.save()
 
+    def release(self) -> None:
+        """Save the rows, and free the copies of a full scan: a later pass builds from the rows those that it needs."""
+        from reconcile.engine.saved_index import release  # here, as above
+
+        self.save_rows()
+        release(self.session, self.known)
+
     def close(self) -> None:
         """Save the rows that passes have added."""
         self.save_rows()

@@ -160,6 +160,13 @@ def save_quiet(session: Session, known: SnapshotIndex, plan: Plan) -> None:
     session.scanner.save(_summary(session, plan, mark, (), has_more=_has_more(session, known, plan)))
 
 
+def release(session: Session, known: SnapshotIndex) -> None:
+    """Free the copies of a full scan, for a process that stays; those that no row describes are kept."""
+    for side in known.sides.values():
+        side.release(session.scanner.copies_in_index(side.side), _incomplete(session, side))
+    session.scanner.release()
+
+
 def _has_more(session: Session, known: SnapshotIndex, plan: Plan) -> bool:
     all_ids = chain.from_iterable(side.conversations() for side in known.sides.values())
     return bool(session.state.lost()) or not all(map(plan.counted.__contains__, all_ids))

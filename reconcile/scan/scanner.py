@@ -133,6 +133,12 @@ class Scanner:
 
         return copy
 
+    def release(self) -> None:
+        """Free the copies that make the next full scan faster, and the stat tables: then no summary can be saved."""
+        self._snapshots, self._stats, self._rescans = {}, {}, {}
+        for index in self._indexes.values():
+            index.copies = {}
+
     def restore(self, side: Side, stats: StatTable, stale: Collection[str]) -> None:
         """Restore the stat table that an earlier process has saved; ``stale``: names whose status has changed since."""
         self._stats[side], self._rescans[side] = stats, _Rescans(stale=frozenset(stale))

@@ -346,7 +346,7 @@ class WatchLoop:
                 self._session.finish_killed_runs()
                 return
             if run.full:
-                self._engine.save_rows()
+                self._engine.release()
         if run.full:
             end = time.monotonic_ns()
             self._event_count, self._full_scan_at = 0, end + self._full_scan_interval(end - now)

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import sys
+import time
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +39,11 @@ ALONE = NAMES[5]
 IDS = [f"jp-c{FIRST + number}" for number in range(10)]
 
 
-@pytest.fixture
-def it(tmp_path: Path) -> Iterator[Watched]:
+@pytest.fixture(params=["as scanned", "released"])
+def it(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
     made = watched(tmp_path, 10)
+    if request.param == "released":  # as a watcher after a full pass
+        made.engine.release()
     yield made
     made.engine.close()
     made.engine.session.state.close()
@@ -75,6 +78,20 @@ def test_what_was_known_before_is_free_at_once(it: Watched) -> None:
         assert before() is None
     finally:
         gc.enable()
+
+
+def test_a_release_frees_the_copies_and_a_pass_builds_those_that_it_needs(it: Watched) -> None:
+    time.sleep(0.05)  # a file that was written a moment ago has no row
+    it.engine.apply(planned(it.engine, POLICY), "watch")
+    known = it.engine.known.sides[Side.STORE]
+    before = {path: known.copy(path) for path in known.paths}
+    it.engine.release()
+    assert not known.loaded_paths()
+    assert {path: known.copy(path) for path in known.paths} == before
+    it.engine.release()
+    append(it.store / ALONE, 1, "b", LATER)
+    assert kinds(taken_up(it, ALONE)) == [Kind.PROJECT]
+    assert 0 < len(known.loaded_paths()) < len(before)
 
 
 def test_what_was_done_leaves_nothing_in_memory(it: Watched) -> None:

@@ -54,6 +54,11 @@ class SideIndex:
         known.build_lookups()
         return known
 
+    def release(self, build: Build, kept: Collection[str]) -> None:
+        """Free the copies that ``build`` builds again, all but those at the paths ``kept``."""
+        self._copies = {path: self.copy(path) for path in kept}
+        self._build = build
+
     def build_lookups(self) -> None:
         """Build the lookup tables now, which the first plan of a part would build otherwise."""
         self.conversations(), self.inside("")
