@@ -79,15 +79,20 @@ class Options:
         return self.dry_run or self.check or self.out is not None
 
     @property
-    def sides(self) -> str:
-        """What was said of the two sides, as a command that is to be typed next has to say it again."""
+    def side_words(self) -> list[str]:
+        """What was said of the two sides, as words of a command line."""
         names = ("workspace", "store", "format", "layout")
-        said = [(name, value) for name in names if (value := getattr(self, name)) is not None]
-        if not said:
-            return ""
-        import shlex  # here: most runs are started in the workspace
+        said = ((name, getattr(self, name)) for name in names)
+        return [word for name, value in said if value is not None for word in (f"--{name}", value)]
 
-        return "".join(f" --{name} {shlex.quote(value)}" for name, value in said)
+    @property
+    def sides(self) -> str:
+        """The same, as a command that is to be typed next has to say it again: with ``~`` for the home directory."""
+        if not (words := self.side_words):
+            return ""
+        from .output.text import quoted_path  # here: most runs are started in the workspace
+
+        return "".join(f" {quoted_path(word)}" for word in words)
 
     @property
     def shaping(self) -> list[str]:

@@ -34,6 +34,11 @@ class Several(Enum):
     """The command chooses itself, or concerns no format."""
 
 
+_IN_EVERY_PROJECT = {
+    "status": "`reconcile --all --dry-run` shows what there is to do in every project",
+    "recover": "behind `recover`, --all is another option: it restores everything that this project's store has",
+}
+"""Hints for commands of which ``--all`` is asked for: what does that, or what the option means there."""
 PLANS = ("dry_run", "out", "check", "json", "verbose", "quiet")
 """The shared options of a command that plans a run."""
 _IN_FULL = "reconcile.in_full"
@@ -184,16 +189,14 @@ class Command(click.Command):
         conditional = {name: with_ for name in given if (with_ := self._gives_meaning(name))}
         if unknown := [spelling(name) for name in given if name not in conditional]:
             which = "it" if len(unknown) == 1 else "them"
-            way = (
-                "`reconcile --dry-run` shows what a run would do"
-                if unknown == ["--dry-run"]
-                else f"`{context.command_path} --help-all` lists the options"
-            )
-            raise Misuse(
-                f"{context.command_path}: {', '.join(unknown)} can't be used here",
-                f"leave {which} out; {way}",
-                context,
-            )
+            hint = f"leave {which} out; `{context.command_path} --help-all` lists the options"
+            if unknown == ["--dry-run"]:
+                hint = f"leave {which} out; `reconcile --dry-run` shows what a run would do"
+            elif unknown == ["--all"]:
+                one = f"{self.name} is about one project: change to it, or name it with -w DIR; "
+                one += "list your projects: reconcile ls --all"
+                hint = "\n".join(filter(None, (_IN_EVERY_PROJECT.get(str(self.name)), one)))
+            raise Misuse(f"{context.command_path}: {', '.join(unknown)} can't be used here", hint, context)
         for name, with_ in conditional.items():
             if not any(context.params[own] not in _UNSET for own in with_):
                 needed = " or ".join(self._spelled(own) for own in with_)

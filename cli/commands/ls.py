@@ -278,23 +278,23 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
     columns = (
         Column("Title", shrinks=True),
         Column("Id"),
-        Column("Branch", shrinks=True, drops=True),
-        Column("Size", right=True, drops=True),
-        Column("Last activity", drops=True),
         Column("Where"),
         *(() if is_shared else (Column("Deleted in", drops=True),)),
+        Column("Last activity", drops=True),
+        Column("Size", right=True, drops=True),
+        Column("Branch", shrinks=True, drops=True),
     )
-    _print(context, "sessions", rows, columns, lambda row: _session_cells(row)[: len(columns)])
+    _print(context, "sessions", rows, columns, lambda row: _session_cells(row, is_shared=is_shared))
 
 
-def _session_cells(row: SessionRow) -> tuple[str, ...]:
+def _session_cells(row: SessionRow, *, is_shared: bool) -> tuple[str, ...]:
     left = "" if row.days_left is None else f"{row.days_left} day{'' if row.days_left == 1 else 's'}"
     return (
         row.branch + _title(row.title),
         clean(row.short),
-        "" if row.git_branch in (None, _NO_BRANCH) else clean(row.git_branch),
-        size(row.bytes),
-        format_time(row.activity_ns),
         f"{row.where}, shared" if row.shared else row.where,
-        left,
+        *(() if is_shared else (left,)),
+        format_time(row.activity_ns),
+        size(row.bytes),
+        "" if row.git_branch in (None, _NO_BRANCH) else clean(row.git_branch),
     )

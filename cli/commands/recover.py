@@ -45,7 +45,7 @@ from ..output.interaction import (
     wrapped_question,
 )
 from ..output.plan_text import exit_code, report
-from ..output.text import format_time, short_path
+from ..output.text import format_time, quoted_path, short_path
 from ..run import apply_pass, opened, run, save_plan
 
 if TYPE_CHECKING:
@@ -88,7 +88,12 @@ class _Recover(Command):
     ),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=IDS)
-@click.option("--all", "everything", is_flag=True, help="Restore all that is not local, also what was never published.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Restore all of this project that is not local, also what was never published.",
+)
 @click.option("--from", "source", metavar="DIR", help="Restore what another checkout had, which may be gone.")
 @click.pass_context
 def recover(context: click.Context, ids: tuple[str, ...], everything: bool, source: str | None) -> None:
@@ -228,7 +233,7 @@ def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Setti
     if is_foreign and gone is not None and os.path.lexists(gone):
         raise Misuse(
             f"--from: {short_path(gone)} is of another repository, and is there: its sessions stay with it",
-            f"go on with them there: cd {shlex.quote(gone)} && claude --resume",
+            f"go on with them there: cd {quoted_path(gone)} && claude --resume",
         )
     name = "" if gone is None else f"{short_path(gone)}{' (another repository)' if is_foreign else ''}"
     was_elsewhere, restored = (False, 0) if gone is None else _restore_at(options, roots, gone, name)
@@ -459,7 +464,7 @@ def _name_gone_checkouts(options: Options, session: Session, planning: PlanningC
             continue
         count, kind = _number(planning, had & missing)
         lacks = f"{count} {kind} that {'is' if count == 1 else 'are'} missing here"
-        command = f"reconcile recover --from {shlex.quote(project)}{options.sides}"
+        command = f"reconcile recover --from {quoted_path(project)}{options.sides}"
         print_message(options, f"the workspace of {short_path(project)} is gone; it had {lacks}: {command}")
 
 

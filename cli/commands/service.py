@@ -67,10 +67,11 @@ def service(context: click.Context, action: str) -> None:
 
 
 def _report_dry(options: Options, manager: Manager, *, is_install: bool) -> None:
-    """Print what would be written and started, or stopped and removed."""
+    """Print what would be written and started, or stopped and removed. Raises `ServiceError` as an installation."""
     there, file = manager.read(), short_path(manager.file)
     if is_install:
         new = Service(_program(), variables_of(os.environ, _search_path()))
+        manager.check(new)
         verb = "write" if there is None else "leave" if there == new else "replace"
         text = f"would {verb} {file}, and start {short_path(new.program)} watch --all with {manager.name}"
     elif there is None:

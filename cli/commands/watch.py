@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import shlex
 import shutil
 import signal
 import sys
@@ -160,8 +159,9 @@ def _syncing(options: Options) -> Iterator[None]:
     if not options.format and VARIABLE not in os.environ:
         shared = shared_store(options)
         chosen(shared.state, shared.store, None)
-    words = shlex.split(options.sides)
-    syncing = BackgroundSync(words, lambda said: print_error(said, None, as_json=options.json, label="error: sync"))
+    syncing = BackgroundSync(
+        options.side_words, lambda said: print_error(said, None, as_json=options.json, label="error: sync")
+    )
     syncing.start()
     try:
         yield

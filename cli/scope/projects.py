@@ -46,10 +46,10 @@ def refuse_beside(options: Options, allowed: Collection[str] = BESIDE) -> None:
     """Raise `Misuse` if an option was given that means nothing for every project."""
     if unknown := sorted(options.given - set(allowed)):
         which = "it" if len(unknown) == 1 else "them"
-        raise Misuse(
-            f"--all: {', '.join(map(spelling, unknown))} can't be used with it",
-            f"leave {which} out, or run reconcile in one project",
-        )
+        hint = f"leave {which} out, or run reconcile in one project"
+        if unknown == ["yes"]:
+            hint = "leave it out: --all asks nothing, and leaves what needs an answer for a run in that project"
+        raise Misuse(f"--all: {', '.join(map(spelling, unknown))} can't be used with it", hint)
 
 
 def options_for(options: Options, target: Target) -> Options:

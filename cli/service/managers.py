@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _UNIT = "reconcile.service"
 _LIMIT = 1 << 16
+_AT_SCREEN = "log in at the screen, and run it again there"
 _PATIENCE = 30
 """Seconds that a call may take."""
 _ATTEMPTS = 20
@@ -56,6 +57,9 @@ class Manager(Protocol):
 
     def read(self) -> Service | None:
         """Return what the file says; None without one. Raises `ServiceError` if another program has written it."""
+
+    def check(self, service: Service) -> None:
+        """Raise `ServiceError` if `install` would fail before it writes: without a manager, or for such a program."""
 
     def install(self, service: Service) -> None:
         """Write the file, and start the service, also at every login. Raises `ServiceError`, `OSError`."""
@@ -136,9 +140,8 @@ class Systemd:
         """See `Manager`."""
         return _read(self.file, read_unit)
 
-    def install(self, service: Service) -> None:
-        """See `Manager`. What fails halfway leaves no file behind that wasn't there."""
-        before = self.read()
+    def check(self, service: Service) -> None:
+        """See `Manager`."""
         if not is_startable(service.program):
             raise ServiceError(
                 f"systemd starts no program with a quote or a backslash in its path: {service.program}",
@@ -150,6 +153,11 @@ class Systemd:
             raise ServiceError(
                 f"systemd's user manager does not answer: {trouble}", f"{way}\n{_otherwise(service.program)}"
             )
+
+    def install(self, service: Service) -> None:
+        """See `Manager`. What fails halfway leaves no file behind that wasn't there."""
+        before = self.read()
+        self.check(service)
         os.makedirs(self._directory, exist_ok=True)
         replace_private_file(self.file, unit_of(service).encode("utf-8", "surrogateescape"))
         for words in (("daemon-reload",), ("enable", _UNIT), ("restart", _UNIT)):
@@ -199,11 +207,20 @@ class Launchd:
         """See `Manager`."""
         return _read(self.file, read_property_list)
 
+    def check(self, service: Service) -> None:
+        """See `Manager`."""
+        if shutil.which("launchctl") is None:
+            raise ServiceError("there is no launchctl", _otherwise(service.program))
+        answer, trouble = _answer("launchctl", "print", self._domain)
+        if answer is None:
+            raise ServiceError(
+                f"launchd knows no login at the screen: {trouble}", f"{_AT_SCREEN}\n{_otherwise(service.program)}"
+            )
+
     def install(self, service: Service) -> None:
         """See `Manager`."""
         before = self.read()
-        if shutil.which("launchctl") is None:
-            raise ServiceError("there is no launchctl", _otherwise(service.program))
+        self.check(service)
         os.makedirs(os.path.dirname(self.file), exist_ok=True)
         replace_private_file(self.file, property_list_of(service).encode("utf-8", "surrogateescape"))
         _answer("launchctl", "bootout", self._target)
@@ -218,8 +235,7 @@ class Launchd:
             time.sleep(0.5)
         if before is None:
             self.remove()
-        way = "log in at the screen, and run it again there"
-        raise ServiceError(f"launchctl bootstrap: {trouble}", f"{way}\n{_otherwise(service.program)}")
+        raise ServiceError(f"launchctl bootstrap: {trouble}", f"{_AT_SCREEN}\n{_otherwise(service.program)}")
 
     def state(self) -> State:
         """See `Manager`."""

@@ -191,7 +191,7 @@ def _detect_format(request: Request) -> str:
         return other
     raise LocateError(
         f"no workspace in {start} or above it (no .jp directory, no sessions of Claude Code)",
-        "change to the project, or name it with --workspace\n"
+        "change to the project, or name it with -w DIR; list your projects: reconcile ls --all\n"
         "for any other directory: --format plain --workspace DIR --store DIR",
     )
 

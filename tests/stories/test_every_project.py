@@ -140,9 +140,48 @@ def test_options_of_one_project_are_refused(run: Run, words: tuple[str, ...]) ->
     assert f"--all: {words[0]} can't be used with it" in result.output
 
 
-def test_all_belongs_to_no_other_command(run: Run) -> None:
-    assert "--all can't be used here" in run("--all", "status").output
-    assert "--all can't be used here" in run("--all", "recover").output
+def test_a_yes_for_all_is_refused_with_the_reason(run: Run) -> None:
+    assert "hint: leave it out: --all asks nothing" in run("--all", "--yes").output
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--all", "status"), "`reconcile --all --dry-run` shows what there is to do in every project"),
+        (("status", "--all"), "`reconcile --all --dry-run` shows what there is to do in every project"),
+        (("find", "--all", "word"), "find is about one project: "),
+        (("--all", "recover"), "behind `recover`, --all is another option"),
+    ],
+)
+def test_a_command_of_one_project_names_the_way_to_all(run: Run, words: tuple[str, ...], hint: str) -> None:
+    told = run(*words).output
+    assert f"{next(each for each in words if each[0] != '-')}: --all can't be used here" in told
+    assert f"hint: {hint}" in told
+    assert "list your projects: reconcile ls --all" in told
+
+
+def test_recover_all_outside_of_a_project_names_the_projects(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir(parents=True)
+    monkeypatch.chdir(home)
+    told = run("recover", "--all").output
+    assert "hint: recover is about one project: change to it, or name it with -w DIR; list your projects: " in told
+
+
+def test_commands_outside_of_a_project_name_the_projects(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.mkdir(parents=True)
+    monkeypatch.chdir(home)
+    for words in (("ls",), ("status",), ()):
+        told = run(*words).output
+        assert "hint: change to the project, or name it with -w DIR; list your projects: reconcile ls --all" in told
+
+
+def test_the_way_back_from_a_run_in_all_has_short_paths(run: Run, home: Path) -> None:
+    Sides(home / "a project", run).play(NEW, "continued")
+    told = run("--all").output
+    assert "undo with: reconcile undo --workspace ~/'a project' --format claude-code)" in told
+    assert str(home / "a project") not in told
 
 
 # Projects that are gone.

@@ -91,7 +91,7 @@ domain = "gui/%d" % os.getuid()
 target = domain + "/reconcile.watch-all"
 if verb == "bootstrap":
     assert rest[0] == domain
-    if os.path.exists(os.path.join(place, "no-manager")):
+    if os.path.exists(os.path.join(place, "does-not-start")):
         sys.exit("Bootstrap failed: 125: Domain does not support specified action")
     if known["ending"]:
         known["ending"] -= 1
@@ -106,6 +106,9 @@ elif verb == "bootout":
     known = {"loaded": None, "ending": 2}
 elif verb == "enable":
     assert rest == [target]
+elif verb == "print" and rest == [domain]:
+    if os.path.exists(os.path.join(place, "no-manager")):
+        sys.exit('Could not find domain "' + domain + '"')
 elif verb == "print":
     if known["loaded"] is None:
         sys.exit('Could not find service "reconcile.watch-all" in domain')
@@ -236,17 +239,18 @@ def test_removing_it_leaves_everything_as_before(machine: Machine) -> None:
     assert machine.status()["is_running"] is False
 
 
-def test_a_dry_run_names_the_file_and_calls_nothing(machine: Machine) -> None:
+def test_a_dry_run_names_the_file_and_changes_nothing(machine: Machine) -> None:
+    asks = "systemctl --user show --property=Version"
     told = machine.service("install", "--dry-run").output
     assert "would write ~/config/systemd/user/reconcile.service, and start " in told
     assert "not installed" in machine.service("remove", "--dry-run").output
-    assert machine.calls() == []
+    assert machine.calls() == [asks]
     machine.service("install")
     machine.calls()
     assert "would leave" in machine.service("install", "--dry-run").output
     assert "would stop the service" in machine.service("remove", "--dry-run").output
     assert json.loads(machine.service("remove", "-n", "--json").output)["dry_run"] is True
-    assert machine.calls() == []
+    assert machine.calls() == [asks]
 
 
 def test_other_units_stay_when_it_is_removed(machine: Machine) -> None:
@@ -286,7 +290,9 @@ def test_without_a_manager_nothing_is_written_and_the_way_is_named(machine: Mach
     else:
         (machine.place / how.replace(" ", "-")).touch()
     before = sorted(machine.home.rglob("*"))
-    error, *hints = machine.service("install", code=1).output.splitlines()
+    dry = machine.service("install", "--dry-run", code=int(how != "does not start")).output
+    error, *hints = (told := machine.service("install", code=1).output).splitlines()
+    assert dry == told or how == "does not start"
     assert error.startswith("error: ")
     assert "\n".join(hints).endswith("reconcile watch --all --quiet")
     assert "Traceback" not in error
@@ -339,6 +345,7 @@ def test_a_path_that_systemd_never_starts_is_refused(
     monkeypatch.setattr(sys, "argv", [str(path)])
     result = machine.service("install", code=1)
     assert "systemd starts no program with" in result.output
+    assert machine.service("install", "--dry-run", code=1).output == result.output
     assert not machine.unit.exists()
 
 
@@ -416,7 +423,7 @@ def test_installing_the_agent_again_waits_for_the_old_process(mac: Machine) -> N
     mac.service("install")
     mac.calls()
     mac.service("install")
-    assert [call.split()[1] for call in mac.calls()][:5] == ["bootout", "enable", *["bootstrap"] * 3]
+    assert [call.split()[1] for call in mac.calls()][1:6] == ["bootout", "enable", *["bootstrap"] * 3]
 
 
 def test_removing_the_agent(mac: Machine) -> None:
@@ -437,6 +444,15 @@ def test_an_agent_that_is_not_ours_is_left_alone(mac: Machine) -> None:
 
 def test_without_a_login_at_the_screen_no_agent_is_left(mac: Machine) -> None:
     (mac.place / "no-manager").touch()
+    result = mac.service("install", code=1)
+    assert 'Could not find domain "gui/' in result.output
+    assert "hint: log in at the screen" in result.output
+    assert mac.service("install", "--dry-run", code=1).output == result.output
+    assert not mac.agent.exists()
+
+
+def test_an_agent_that_does_not_start_is_removed(mac: Machine) -> None:
+    (mac.place / "does-not-start").touch()
     result = mac.service("install", code=1)
     assert "Domain does not support specified action" in result.output
     assert "hint: log in at the screen" in result.output

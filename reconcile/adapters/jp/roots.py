@@ -98,7 +98,9 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     if not ids or not _is_id(os.fsencode(ids[0])):
         raise LocateError(
             f"{project}: {MARKER}/{ID_FILE} is missing, and no checkout here is known",
-            "name another checkout of that workspace with --from, or its store with --store",
+            "recover is about one project: change to it, or name it with -w DIR; "
+            "list your projects: reconcile ls --all\n"
+            "in a project of JP, name another checkout of that workspace with --from, or its store with --store",
         )
     return _roots(request, project, ids[0])
 
