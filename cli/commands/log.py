@@ -12,7 +12,7 @@ import click
 from reconcile.engine.run_history import find_run, origin_of, undone_changes
 from reconcile.model.plan import counted_as
 from reconcile.model.reasons import reason_of
-from reconcile.model.snapshot import WHOLE
+from reconcile.model.snapshot import WHOLE, Side
 from reconcile.model.units import unit_text
 from reconcile.state.schema import REMOTE
 
@@ -22,7 +22,18 @@ from ..options import RUNS, options_of
 from ..output.documents import print_document
 from ..output.screen import show_paged, wrap
 from ..output.text import Style, clean, format_time, pad, short_path, show, size, width
-from ..output.words import PLACES, VERB_COLUMNS, intent_words, is_rename, phrase_of, reason_words, summed, verb_of
+from ..output.words import (
+    DIRECTED,
+    PLACES,
+    VERB_COLUMNS,
+    intent_words,
+    is_rename,
+    phrase_of,
+    reason_words,
+    remote_phrase_of,
+    summed,
+    verb_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -85,6 +96,7 @@ def log(context: click.Context, run: str | None, last: int | None) -> None:
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
     became, chains = undone_changes(session.state), _chains(session)
     projects = {each.id: _project_of(each) for each in session.state.checkouts(with_remotes=True)}
+    remotes = _remotes(session)
     columns = max((len(run.id) for run in runs), default=0)
     for run in runs:
         steps = session.state.journal.steps(run.id)
@@ -98,7 +110,7 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
             notes.append(f"in {where}")
         tail = f"  ({'; '.join(notes)})" if notes else ""
         start, command = f"{pad(run.id, columns)}  ", clean(run.command) + tail
-        text = f"{format_time(run.started_ns)}  {step_counts(session, steps)}"
+        text = f"{format_time(run.started_ns)}  {step_counts(session, steps, is_sync=run.checkout in remotes)}"
         if style.columns is None or width(f"{start}{text}  {command}") <= style.columns:
             lines = [f"{start}{text}  {command}"]
         else:
@@ -113,6 +125,11 @@ def _project_of(checkout: Checkout) -> str:
     """Return the project of a checkout; the record of a remote is named by that."""
     is_remote = checkout.identity.startswith(REMOTE)
     return f"remote {os.path.basename(os.path.dirname(checkout.project))}" if is_remote else checkout.project
+
+
+def _remotes(session: Session) -> set[int | None]:
+    """Return the checkouts that stand for remotes: their runs are those of syncs."""
+    return {each.id for each in session.state.checkouts(with_remotes=True) if each.identity.startswith(REMOTE)}
 
 
 def _chains(session: Session) -> dict[str, tuple[str, int]]:
@@ -135,20 +152,21 @@ def _ending(run: Run) -> str:
     return "with failures" if run.exit_code else ""
 
 
-def step_counts(session: Session, steps: tuple[Step, ...]) -> str:
-    """Return what a run did, and how many of its steps it didn't finish."""
-    done = summed((_phrase(session, step) for step in steps if step.state == "done"), done=True)
+def step_counts(session: Session, steps: tuple[Step, ...], *, is_sync: bool = False) -> str:
+    """Return what a run or a sync did, and how many of its steps it didn't finish."""
+    done = summed((_phrase(session, step, is_sync=is_sync) for step in steps if step.state == "done"), done=True)
     left = Counter(step.state.value for step in steps if step.state != "done")
     return ", ".join((*done, *(f"{count} {state}" for state, count in left.items()))) or "no file changes"
 
 
-def _phrase(session: Session, step: Step) -> tuple[str, str, str]:
+def _phrase(session: Session, step: Step, *, is_sync: bool) -> tuple[str, str, str]:
     record = json.loads(step.record)
     side, _, target = record["target"].partition(":")
     reason = record["reason"]
     whole, renames = step.unit == WHOLE, is_rename(_path(record["source"]), target)
     is_public = session.roots.is_in_project
     phrase = phrase_of(step.kind, side, reason, whole=whole, renames=renames, is_public=is_public)
+    phrase = remote_phrase_of(phrase, step.kind, side) if is_sync else phrase
     return phrase, counted_as(step.conversation, session.format.places), side
 
 
@@ -164,9 +182,10 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
     if ending := _ending(run):
         yield style(ending, _ENDING_COLOR)
     yield ""
+    is_sync = run.checkout in _remotes(session)
     for step in session.state.journal.steps(run.id):
         color = {"done": None, "failed": "red"}.get(step.state.value, "yellow")
-        yield from _step_lines(step, style, color, is_public=session.roots.is_in_project)
+        yield from _step_lines(step, style, color, is_public=session.roots.is_in_project, is_sync=is_sync)
     for change in session.state.journal.intent_changes(run.id):
         text = _intent_text(change, is_public=session.roots.is_in_project)
         yield from wrap(f"{clean(change.conversation)}: {text}", columns, "  ", "    ")
@@ -176,7 +195,10 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
         yield from wrap("Saved versions, for `reconcile show` and `reconcile restore`:", columns)
     for version in versions:
         yield from wrap(
-            f"{version.digest[:16]}  {size(version.size):>9}  {clean(_name(version))}", columns, "  ", "      "
+            f"{version.digest[:16]}  {size(version.size):>9}  {clean(_name(version, is_sync=is_sync))}",
+            columns,
+            "  ",
+            "      ",
         )
 
 
@@ -190,24 +212,35 @@ def _intent_text(change: IntentChange, *, is_public: bool) -> str:
     return after or f"no longer {before}"
 
 
-def _step_lines(step: Step, style: Style, color: str | None, *, is_public: bool) -> Iterator[str]:
-    """Yield a step: its state and verb, what it is about and why."""
+def _step_lines(step: Step, style: Style, color: str | None, *, is_public: bool, is_sync: bool) -> Iterator[str]:
+    """Yield a step: its state and verb, what it is about and why. The workspace of a sync is the remote."""
     record = json.loads(step.record)
-    target = record["target"]
-    verb = verb_of(step.kind, _path(record["source"]), target.partition(":")[2])
+    source, target = record["source"], record["target"]
+    verb = verb_of(step.kind, _path(source), target.partition(":")[2])
     unit = "" if step.unit == WHOLE else f"  {unit_text(step.unit)}"
-    moved = f"{record['source']} -> " if record["source"] and step.kind in PLACES else ""
+    if is_sync:
+        verb = verb.replace("workspace", "remote")
+        source, target = source and _on_remote(source), _on_remote(target)
+        is_public = False
+    moved = f"{source} -> " if source and step.kind in PLACES else ""
     words = "" if step.message is None else f": {step.message}"
     start = f"  {pad(step.state.value, 7)}  {pad(verb, VERB_COLUMNS)}  "
     why = reason_words(record["reason"], reason_of(record["reason"]).words, is_public=is_public)
-    text = clean(f"{step.conversation}{unit}  {moved}{target}  ({why}){words}")
+    because = "" if is_sync and step.kind in DIRECTED else f"  ({why})"
+    text = clean(f"{step.conversation}{unit}  {moved}{target}{because}{words}")
     first, *rest = wrap(text, style.columns, start, " " * 11)
     yield first.replace(step.state.value, style(step.state.value, color), 1)
     yield from rest
 
 
-def _name(version: Version) -> str:
-    return f"{version.spelling}  {version.side}:{version.path}"
+def _on_remote(place: str) -> str:
+    side, _, path = place.partition(":")
+    return f"{'remote' if side == Side.WORKSPACE else side}:{path}"
+
+
+def _name(version: Version, *, is_sync: bool) -> str:
+    place = f"{version.side}:{version.path}"
+    return f"{version.spelling}  {_on_remote(place) if is_sync else place}"
 
 
 def _as_json(session: Session, run: Run, chain: tuple[str, int], *, steps: bool) -> dict[str, object]:

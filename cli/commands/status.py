@@ -190,7 +190,7 @@ def _folder(roots: Roots) -> str:
 
 
 def _remote_lines(engine: Engine) -> Iterator[str]:
-    """Yield a line for each remote: how many conversations a sync would send and take, as known without the network."""
+    """Yield a line for each remote: how much a sync would send and take, as known without the network."""
     state = engine.session.directory
     if not os.path.isdir(os.path.join(state, REMOTES)):
         return
@@ -199,11 +199,14 @@ def _remote_lines(engine: Engine) -> Iterator[str]:
 
     for place in remotes(state, store_name(engine.session.roots)):
         contact = place.contact_ns
-        count = count_to_send(engine.session, engine.known.sides[Side.STORE].copies(), place)
-        taking = count_to_take(engine.session.state, place)
-        known = f"{count} to send" if taking is None else f"{count} to send, {taking} to take"
-        last = f"last contact {age_text(engine.session.now_ns() - contact)}" if contact else "never synced"
-        yield from ("", f"remote {place.name}: {known}, {last}")
+        to_send, to_remove = count_to_send(engine.session, engine.known.sides[Side.STORE].copies(), place)
+        to_take = count_to_take(engine.session.state, place)
+        noun = engine.session.roots.noun
+        parts = [f"{to_send} {noun}{'' if to_send == 1 else 's'} to send"]
+        parts += [f"{to_remove} to remove there"] if to_remove else []
+        parts += [] if to_take is None else [f"{to_take} to take"]
+        parts += [f"last contact {age_text(engine.session.now_ns() - contact)}" if contact else "never synced"]
+        yield from ("", f"remote {place.name}: {', '.join(parts)}")
 
 
 def _lost(each: Lost) -> StatusLine:

@@ -98,6 +98,10 @@ PHRASES: Mapping[str, tuple[str, str]] = {
     "remove workspace": ("removed from the workspace", "to remove from the workspace"),
     "remove store": ("removed from the store", "to remove from the store"),
     "rebuild": ("rebuilt", "to rebuild"),
+    "send": ("sent", "to send"),
+    "take": ("taken", "to take"),
+    "remove remote": ("removed there", "to remove there"),
+    "remove here": ("removed here", "to remove here"),
 }
 """The phrases of a summary, in its order: of what is done, and of what is planned. A number precedes them."""
 _PLURALS = ("fork", "parent", "time")
@@ -143,6 +147,15 @@ def phrase_of(kind: str, side: str, reason: str, *, whole: bool, renames: bool, 
     if kind in REMOVALS:
         return f"remove {side}"
     return _BY_KIND.get(kind, kind)
+
+
+def remote_phrase_of(phrase: str, kind: str, side: str) -> str:
+    """Return the key in `PHRASES` of an action of a sync, whose workspace is the remote; ``phrase``: in a run."""
+    if kind in DIRECTED:
+        return "take" if kind == "copy" else "send"
+    if kind in REMOVALS:
+        return "remove here" if side == "store" else "remove remote"
+    return phrase
 
 
 def counted(phrase: str, count: int, *, done: bool) -> str:

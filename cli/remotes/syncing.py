@@ -7,10 +7,12 @@ import tempfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from reconcile.formats import get_format
 from reconcile.fs.locks import run_lock
 from reconcile.model.names import CHILDREN
+from reconcile.model.plan import counted_as
 from reconcile.remote.address import without_password
-from reconcile.remote.known import Lock
+from reconcile.remote.known import Entry, Lock, tops
 from reconcile.remote.place import chosen
 from reconcile.remote.sync import Sync, open_session
 
@@ -23,7 +25,7 @@ from ..output.text import Style, show, title_and_id, visible
 from .actions import add, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from reconcile.remote.known import Half, Report
     from reconcile.remote.place import RemotePlace
@@ -98,28 +100,50 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         print_document(options, {**document, **rest})
         return
     style, lines = Style.choose(options.color), list[str]()
+    listed = _by_session(report, shared)
     for name, done, planned in () if options.quiet else _HEADINGS:
         words = planned if options.is_dry else done
-        lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in getattr(report, name)]
+        lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in listed[name]]
     if report.interrupted_push is not None and not options.quiet:
         lines.append(f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}")
     lines += [f"blocked: {visible(message)}" for message in report.held]
-    counts = [
-        f"{len(getattr(report, name))} {word}"
-        for name, word in (
-            ("sent", "sent"),
-            ("taken", "taken"),
-            ("removed_here", "removed here"),
-            ("removed_there", "removed there"),
-        )
-        if getattr(report, name)
-    ]
     if not options.quiet:
-        ending = (
-            "a dry run: nothing is changed" if options.is_dry else ", ".join(counts) or "nothing to send or to take"
-        )
+        ending = _counts(listed, shared.roots.noun, is_dry=options.is_dry)
         if report.taken and not options.is_dry:
             after = "reconcile" if shared.roots.is_in_project else "reconcile recover --all"
             ending += f"; {after} brings them to the project"
         lines += [*([""] if lines else []), f"{place.name}: {ending}."]
     show(lines)
+
+
+def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
+    """Return the lists of a report, with one entry for a session and the files beside it, as `status` counts them."""
+    places = get_format(shared.roots.format).places
+    listed = {"forked": report.forked}
+    for name, removed in (("sent", "removed_there"), ("taken", "removed_here")):
+        first, second = getattr(report, name), getattr(report, removed)
+        titles = {entry.id: entry.title for entry in (*first, *second)}
+        beside = {counted_as(key, places): title for key, title in titles.items()}
+        both = tops([entry.id for entry in first], [entry.id for entry in second], places)
+        listed[name], listed[removed] = ([Entry(key, titles.get(key, beside[key])) for key in keys] for keys in both)
+    return listed
+
+
+def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, *, is_dry: bool) -> str:
+    """Return the end of the report: how much is sent, taken and removed."""
+    words = {
+        "sent": "to send",
+        "taken": "to take",
+        "removed_here": "to remove here",
+        "removed_there": "to remove there",
+    }
+    parts = [
+        f"{len(listed[name])} {planned if is_dry else name.replace('_', ' ')}"
+        for name, planned in words.items()
+        if listed[name]
+    ]
+    if not parts:
+        return "nothing to send or to take"
+    count, what = parts[0].split(" ", 1)
+    first = f"{count} {noun}{'' if count == '1' else 's'} {what}"
+    return ", ".join((first, *parts[1:])) + ("; a dry run changes nothing" if is_dry else "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Struct, field
 
+from reconcile.model.plan import counted_as
 from reconcile.model.snapshot import Partition, is_archived
 from reconcile.planning.incremental.status import digests_of
 from reconcile.remote.coding import PLAIN
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from reconcile.engine.session import Session
+    from reconcile.model.format import Places
     from reconcile.model.snapshot import Copy
     from reconcile.remote.place import RemotePlace
     from reconcile.state.database import State
@@ -102,10 +104,10 @@ def note(state: State, name: str, known: Known) -> None:
     state.set_meta(REMOTE + name, msgspec.json.encode(known).decode())
 
 
-def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) -> int:
-    """Return how many conversations of the store differ from what the last sync left on both sides, or are gone since.
+def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) -> tuple[int, int]:
+    """Return how many conversations of the store a sync would send, and how many it would remove on the remote.
 
-    The session is that of the project's own checkout.
+    By what the last sync left on both sides. The session is that of the project's own checkout.
     """
     mirror = os.path.realpath(place.mirror)
     rows = session.state.checkouts(with_remotes=True)
@@ -120,7 +122,18 @@ def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) 
         or digests_of(copy, session.rules) != agreed[key].units
         or is_archived(agreed[key].place) != copy.archived
     ]
-    return len(differing) + len(agreed.keys() - stored.keys() - set(kept))
+    sent, removed = tops(differing, agreed.keys() - stored.keys() - set(kept), session.format.places)
+    return len(sent), len(removed)
+
+
+def tops(changed: Iterable[str], removed: Iterable[str], places: Places | None) -> tuple[list[str], list[str]]:
+    """Return the conversations of changed and of removed ones, with each session for the files beside it.
+
+    A session that loses such a file, and stays itself, is a changed one.
+    """
+    whole = [key for key in removed if counted_as(key, places) == key]
+    beside = (counted_as(key, places) for key in (*changed, *removed))
+    return list(dict.fromkeys(key for key in beside if key not in whole)), whole
 
 
 def count_to_take(state: State, place: RemotePlace) -> int | None:

@@ -25,7 +25,7 @@ from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, RemoveRequest
-from reconcile.model.snapshot import Partition, Side, joined
+from reconcile.model.snapshot import WHOLE, Partition, Side, joined
 from reconcile.planning.context import NO_CONVERSATION, RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
@@ -309,11 +309,14 @@ class Sync:
         results = {} if outcome is None else outcome.results
         undone = {key for key, result in results.items() if result.result is not Result.DONE}
         taken, forked, sent = dict[str, str | None](), dict[str, str | None](), dict[str, str | None]()
+        removed = dict[str, str | None]()
         for action in plan.actions:
             if action.id in undone:
                 report.held.append(f"{action.conversation}: a step was not carried out; run the sync again")
                 continue
             into = forked if action.kind is Kind.FORK else taken if action.target.side is Side.STORE else sent
+            if into is sent and action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
+                into = removed
             into.setdefault(action.conversation, action.title)
         known = {entry.id for entry in (*report.taken, *report.forked)}
         report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
@@ -321,6 +324,7 @@ class Sync:
         report.held += [item.words for item in plan.held]
         if self.session.readonly:
             report.sent += [Entry(*item) for item in sent.items()]
+            report.removed_there += [Entry(*item) for item in removed.items()]
 
     def _private(self, tree: Tree, before: Tree, known: Known, baseline: Baseline) -> list[tuple[str, Intent | None]]:
         """Return the intents that follow from the remote: what another machine made private is private here."""

@@ -83,7 +83,7 @@ def test_a_conversation_that_is_kept_here_is_not_sent(
     new_laptop: Machine, tmp_path: Path, run: Run, bare: Path
 ) -> None:
     assert f"jp-c{A} stays on this machine" in new_laptop.run("remote", "keep-here", str(A)).output
-    assert "2 to send" in new_laptop.run("status").output
+    assert "2 conversations to send" in new_laptop.run("status").output
     assert len(new_laptop.sync()["sent"]) == 2
     assert str(A) not in git(bare, "ls-tree", "-r", "--name-only", REF)
     desktop = make_machine(tmp_path / "desktop", run)

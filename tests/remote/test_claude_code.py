@@ -90,6 +90,24 @@ def test_a_session_goes_on_elsewhere(machines: tuple[Coder, Coder]) -> None:
     quiet(one, other)
 
 
+def test_a_session_counts_once_with_the_files_beside_it(machines: tuple[Coder, Coder]) -> None:
+    one, _ = machines
+    one.say(S, "more", 3)
+    one.say(S, "more", 4, "subagents/agent-1.jsonl")
+    one.say(T, "another", 5)
+    assert "remote origin: 2 sessions to send, 0 to take, last" in one.run("status").output
+    planned = one.run("sync", "--dry-run").output
+    assert [line.split()[-1] for line in planned.splitlines() if line.startswith("to send")] == [
+        f"{S}.jsonl",
+        f"{T}.jsonl",
+    ]
+    assert planned.endswith("origin: 2 sessions to send; a dry run changes nothing.\n")
+    assert one.run("sync").output.endswith("origin: 2 sessions sent.\n")
+    one.say(S, "alone", 6, "subagents/agent-1.jsonl")
+    assert "remote origin: 1 session to send, 0 to take, last" in one.run("status").output
+    assert one.run("sync").output.endswith("origin: 1 session sent.\n")
+
+
 def test_both_go_on(machines: tuple[Coder, Coder]) -> None:
     one, other = machines
     other.run("recover", "--all", "--yes")

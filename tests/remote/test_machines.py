@@ -174,8 +174,8 @@ def test_an_archived_conversation_reaches_a_new_machine(tmp_path: Path, run: Run
 
 def test_the_last_line_of_a_sync_counts_removals_on_both_sides(laptop: Machine, desktop: Machine) -> None:
     laptop.run("rm", str(A), "--yes")
-    assert laptop.run("sync").stdout.endswith("origin: 1 removed there.\n")
-    assert desktop.run("sync").stdout.endswith("origin: 1 removed here.\n")
+    assert laptop.run("sync").stdout.endswith("origin: 1 conversation removed there.\n")
+    assert desktop.run("sync").stdout.endswith("origin: 1 conversation removed here.\n")
 
 
 def test_a_removal_travels_and_can_be_restored(laptop: Machine, desktop: Machine) -> None:
@@ -289,13 +289,30 @@ def test_a_large_stream_is_sent_in_pieces(laptop: Machine, desktop: Machine, bar
 
 
 def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:
-    assert "remote origin: 3 to send, never synced" in new_laptop.run("status").output
+    assert "remote origin: 3 conversations to send, never synced" in new_laptop.run("status").output
     new_laptop.run("local", str(C))
     new_laptop.sync()
-    assert "remote origin: 0 to send, 0 to take, last contact just now" in new_laptop.run("status").output
+    assert "remote origin: 0 conversations to send, 0 to take, last contact just now" in new_laptop.run("status").output
     new_laptop.append(A, 1, "b", LONG_AGO + SECOND)
     new_laptop.run("rm", str(B), "--yes")
-    assert "remote origin: 2 to send" in new_laptop.run("status").output
+    assert "remote origin: 1 conversation to send, 1 to remove there, 0 to take, last" in new_laptop.run("status").output
+    planned = new_laptop.run("sync", "--dry-run").output
+    assert planned.endswith("\norigin: 1 conversation to send, 1 to remove there; a dry run changes nothing.\n")
+    assert new_laptop.run("sync").output.endswith("\norigin: 1 conversation sent, 1 removed there.\n")
+    assert "remote origin: 0 conversations to send, 0 to take, last" in new_laptop.run("status").output
+
+
+def test_the_log_of_a_sync_has_its_words(laptop: Machine, desktop: Machine) -> None:
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.run("rm", str(B), "--yes")
+    laptop.sync()
+    desktop.sync()
+    for machine, counts in ((laptop, "1 sent, 1 removed there"), (desktop, "1 taken")):
+        line = next(line for line in machine.run("log").output.splitlines() if "in remote origin" in line)
+        assert f"  {counts}  reconcile sync" in line, line
+        told = machine.run("log", line.split()[0]).output
+        assert "workspace" not in told, told
+        assert "publish" not in told, told
 
 
 def test_status_says_how_much_there_is_to_take(laptop: Machine, desktop: Machine, bare: Path) -> None:
@@ -304,19 +321,19 @@ def test_status_says_how_much_there_is_to_take(laptop: Machine, desktop: Machine
     laptop.write(C + 1)
     laptop.sync()
     desktop.append(C, 1, "c", LONG_AGO + SECOND)
-    assert "remote origin: 1 to send, 0 to take" in desktop.run("status").output
+    assert "remote origin: 1 conversation to send, 0 to take" in desktop.run("status").output
     desktop.run("push", code=4)
     contact = desktop.state / "remotes" / "origin" / "contact"
     os.utime(contact, ns=(0, time.time_ns() - 7300 * SECOND))
     bare.rename(bare.with_name("away"))
-    assert "remote origin: 1 to send, 3 to take, last contact 2 hours ago" in desktop.run("status").output
+    assert "remote origin: 1 conversation to send, 3 to take, last contact 2 hours ago" in desktop.run("status").output
     desktop.run("remote", "keep-here", str(A))
     assert "2 to take" in desktop.run("status").output
     bare.with_name("away").rename(bare)
     desktop.sync()
-    assert "remote origin: 0 to send, 0 to take" in desktop.run("status").output
+    assert "remote origin: 0 conversations to send, 0 to take" in desktop.run("status").output
     shutil.rmtree(desktop.state / "remotes" / "origin" / "mirror")
-    assert "remote origin: 0 to send, last contact" in desktop.run("status").output
+    assert "remote origin: 0 conversations to send, last contact" in desktop.run("status").output
 
 
 # The halves of a sync

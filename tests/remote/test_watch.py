@@ -85,4 +85,4 @@ def test_a_variable_names_the_remote(laptop: Machine, tmp_path: Path, run: Run, 
 def test_the_command_after_a_sync_is_named(laptop: Machine, desktop: Machine) -> None:
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
     laptop.sync()
-    assert "origin: 1 taken; reconcile brings them to the project." in desktop.run("sync").output
+    assert "origin: 1 conversation taken; reconcile brings them to the project." in desktop.run("sync").output
