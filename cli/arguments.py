@@ -90,7 +90,7 @@ class Options:
         """The same, as a command that is to be typed next has to say it again: with ``~`` for the home directory."""
         if not (words := self.side_words):
             return ""
-        from .output.text import quoted_path  # here: most runs are started in the workspace
+        from reconcile.fs.paths import quoted_path  # here: most runs are started in the workspace
 
         return "".join(f" {quoted_path(word)}" for word in words)
 

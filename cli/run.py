@@ -251,14 +251,15 @@ def _answers(
         repeated = (item for item in plan.held if is_repeated(item) or (item.conversation, item.unit) in units)
         questioned = (*repeated, *conflicts)
         report(options, roots, notices, plan, None, is_binding=False, questioned=questioned)
-        answered = ask_about(options, policy, plan.held)
+        answered = policy
         if conflicts:
             from .output.conflict_questions import ask_about_conflicts  # here, as below: few runs meet conflicts
             from .output.differences import print_differences
 
             board = engine.decide(pass_, policy)
             show_them = partial(print_differences, engine.session, board.views, options)
-            answered = ask_about_conflicts(options, answered, conflicts, show_them)
+            answered = ask_about_conflicts(options, policy, conflicts, show_them)
+        answered = ask_about(options, answered, plan.held)
         is_shown = answered == policy
         if answered.accept_bulk > policy.accept_bulk:
             confirm = ""  # a person has just said yes to what the run does

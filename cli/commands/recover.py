@@ -17,6 +17,7 @@ from reconcile.adapters.roots import Request, link_store
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.engine.versions import lost_with_store
+from reconcile.fs.paths import quoted_path
 from reconcile.model.plan import counted_as
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.snapshot import Side
@@ -45,7 +46,7 @@ from ..output.interaction import (
     wrapped_question,
 )
 from ..output.plan_text import exit_code, report
-from ..output.text import format_time, quoted_path, short_path
+from ..output.text import format_time, short_path
 from ..run import apply_pass, opened, run, save_plan
 
 if TYPE_CHECKING:

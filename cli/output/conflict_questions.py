@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from reconcile.model.options import Diverged, Prefer, Take
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM
-from reconcile.planning.conflicts import described, newer_side
+from reconcile.planning.conflicts import choices, described, newer_side, taken
 
 from .conflict_text import value_lines
-from .interaction import SKIP, ask_for_key, named, wrapped_question
+from .interaction import SKIP, ask_for_key
 from .screen import wrap
-from .text import terminal_columns
+from .text import Style, terminal_columns, title_and_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,54 +47,53 @@ def ask_about_conflicts(
 
     ``differences`` prints what differs between the sides of a conversation.
     """
-    choices = dict(policy.choices)
+    chosen = dict(policy.choices)
     for_all: str | None = None
     for conflict in conflicts:
-        answer = for_all
-        while answer is None:
-            answer = _ask(options, conflict, policy, differences)
-            if answer == ALL:
-                question = "For this one and all that follow: [n]ewest, [s]tore, [w]orkspace, [b]oth, s[k]ip, or [q]uit"
-                answer = for_all = ask_for_key(options, question, _ANSWERS, NEWEST, _MEANINGS)
+        answer = for_all or _ask(options, conflict, policy, differences)
+        if answer == ALL:
+            question = "For this one and all that follow: [n]ewest, [s]tore, [w]orkspace, [b]oth, s[k]ip, or [q]uit"
+            answer = for_all = ask_for_key(options, question, _ANSWERS, NEWEST, _MEANINGS)
         if answer == "b" and conflict.unit != STREAM:
             answer = NEWEST  # only events can continue as a child
         if answer == NEWEST and conflict.takes is None:
-            choices[conflict.conversation, conflict.unit] = Take(newer_side(conflict).value)
+            chosen[conflict.conversation, conflict.unit] = Take(newer_side(conflict).value)
         elif answer != NEWEST:
-            choices[conflict.conversation, conflict.unit] = _SIDES[answer]
-    return replace(policy, choices=choices)
+            chosen[conflict.conversation, conflict.unit] = _SIDES[answer]
+    return replace(policy, choices=chosen)
 
 
-def _ask(options: Options, conflict: Conflict, policy: Policy, differences: Callable[[str], None]) -> str | None:
-    """Return the answer about one conflict; None if it is to be asked again."""
-    columns = terminal_columns()
-    click.echo(f"\n{wrapped_question(f'{named(conflict)}: {described(conflict)}')}")
-    for line in (*value_lines(conflict, columns, "    "), *wrap(_other_version(conflict, policy), columns, "  ")):
+def _ask(options: Options, conflict: Conflict, policy: Policy, differences: Callable[[str], None]) -> str:
+    """Print a conflict as the plan of a dry run does, with answers in the place of its commands; return the answer."""
+    columns, style = terminal_columns(), Style.choose(options.color)
+    about = [*wrap(described(conflict), columns, "  "), *value_lines(conflict, columns, "    ")]
+    about += wrap(f"{taken(conflict)}; {_other_version(conflict, policy)}", columns, "  ")
+    for line in ("", title_and_id(conflict.title, conflict.conversation, style), *about):
         click.echo(line)
     both, answers = "[b]oth, ", {**_ANSWERS, **_MORE}
-    if conflict.unit != STREAM or conflict.forks:  # it is as the newest
+    if Take.BOTH not in choices(conflict):  # it is as the newest
         both = ""
         del answers["b"]
     question = (
         f"Take the [n]ewest (the {newer_side(conflict)}'s), the [s]tore's, the [w]orkspace's, {both}"
         "s[k]ip it, show the [d]ifference, answer for [a]ll, or [q]uit"
     )
-    answer = ask_for_key(options, question, answers, SKIP if conflict.takes is None else NEWEST, _MEANINGS)
-    if answer == DIFFERENCE:
+    default = SKIP if conflict.takes is None else NEWEST
+    while (answer := ask_for_key(options, question, answers, default, _MEANINGS)) == DIFFERENCE:
         differences(conflict.conversation)
-        return None
     return answer
 
 
 def _other_version(conflict: Conflict, policy: Policy) -> str:
     """Return what becomes of the version that isn't taken."""
-    if conflict.unit != STREAM:
-        return "The version that is not taken is saved, and can be restored."
     if conflict.forks:
-        return "Both are kept: the version that is not taken becomes a child conversation."
+        return "both are kept"
+    saved = "the version that is not taken is saved"
+    if conflict.unit != STREAM:
+        return f"{saved}, and can be restored"
     if policy.diverged is Diverged.NEWEST:
-        return "The version that is not taken is saved, and can be restored; [b]oth makes it a child conversation."
-    return "The version not taken is saved. It becomes a child if both sides have new events, or with [b]oth."
+        return f"{saved}; [b]oth makes it a child conversation"
+    return f"{saved}; it becomes a child if both sides have new events, or with [b]oth"
 
 
 def is_undecided(conflict: Conflict, policy: Policy) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from reconcile.adapters.roots import Roots
-    from reconcile.model.plan import Conflict, Item
+    from reconcile.model.plan import Item
     from reconcile.model.policy import Policy
 
     from ..arguments import Options
@@ -158,13 +158,13 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
         if item.reason is Reason.BULK:
             accept = confirm(f"\n{wrapped_question(item.message)}.\n  Remove them? The vault keeps what is removed.")
         elif item.reason is Reason.SECRET and item.conversation is not None:
-            question = "Publish it all the same, and allow these secrets from now on?"
-            if confirm(f"\n{wrapped_question(f'{named(item)}: {item.message}')}\n  {question}"):
+            click.echo(_about(item, options))
+            if confirm("  Publish it all the same, and allow these secrets from now on?"):
                 with_secrets[item.conversation] = frozenset(item.secrets)
         elif item.reason is Reason.ANCESTORS_ABSENT:
             private.append(visible(item.title or str(item.conversation)))
         elif item.conversation is not None and (takes := _takes(item)):
-            click.echo(f"\n{wrapped_question(f'{named(item)}: {item.message}')}")
+            click.echo(_about(item, options))
             offered = ", ".join(words for take, words in _OFFERED.items() if take in takes)
             keys = {take[0]: take for take in takes} | {SKIP: "skip"}
             answer = ask_for_key(options, f"Take {offered}, s[k]ip it, or [q]uit", keys, SKIP)
@@ -185,10 +185,12 @@ def is_repeated(item: Item) -> bool:
     return is_question(item) and bool(_takes(item))
 
 
-def named(subject: Item | Conflict) -> str:
-    """Return the title and the id of what a question is about."""
-    title, conversation = subject.title, str(subject.conversation)
-    return f"{title} ({conversation})" if title and title != conversation else conversation
+def _about(item: Item, options: Options) -> str:
+    """Return what a question is about, as a plan lists it: the title and the id, then the message."""
+    from .text import Style, title_and_id  # here: most runs ask nothing
+
+    head = title_and_id(item.title, str(item.conversation), Style.choose(options.color))
+    return "\n".join(["", head, *wrap(message_text(item.message), terminal_columns(), "  ")])
 
 
 def wrapped_question(text: str) -> str:

@@ -256,15 +256,6 @@ def short_path(path: str, columns: int | None = None, after: str = "") -> str:
     return f"…/{shorten('/'.join(parts), max(room, 1))}"
 
 
-def quoted_path(path: str) -> str:
-    """Return a path for a shell: quoted if need be, behind ``~`` for the home directory, which no quote may have."""
-    import shlex  # here: most runs suggest no command with a path
-
-    home = os.path.expanduser("~")
-    inside = path[len(home) + 1 :] if len(home) > 1 and path.startswith(home + os.sep) else ""
-    return f"~/{shlex.quote(inside)}" if inside else shlex.quote(path)
-
-
 def show(lines: Iterable[str]) -> None:
     """Print lines."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -156,3 +156,12 @@ def directory_identity(directory: str | int) -> str:
     identity = identity_of(directory)
     generation = generation_of(directory) if identity else None
     return identity if generation is None else f"{identity}:{generation}"
+
+
+def quoted_path(path: str) -> str:
+    """Return a path for a shell: quoted if need be, behind ``~`` for the home directory, which no quote may have."""
+    import shlex  # here: most runs suggest no command with a path
+
+    home = os.path.expanduser("~")
+    inside = path[len(home) + 1 :] if len(home) > 1 and path.startswith(home + os.sep) else ""
+    return f"~/{shlex.quote(inside)}" if inside else shlex.quote(path)

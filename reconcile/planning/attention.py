@@ -11,7 +11,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
-from reconcile.planning.conflicts import blocked, conflict_of, taken
+from reconcile.planning.conflicts import blocked, commands, conflict_of, taken
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal, missing_side
 from reconcile.planning.rules.views import PLACE, Lead
@@ -208,8 +208,7 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
     if verdict.reason is Reason.CONFLICT_HELD:
         conflict = conflict_of(view, verdict, context.policy)
         assert conflict is not None  # noqa: S101 - see the reason
-        take += [f"reconcile resolve {view.id} --take both"] if verdict.unit == STREAM else []
-        context.hold(view, verdict.unit, Reason.CONFLICT_HELD, blocked(conflict), *take)
+        context.hold(view, verdict.unit, Reason.CONFLICT_HELD, blocked(conflict), *commands(conflict))
         return
     if verdict.reason in (Reason.CONTRADICTING, Reason.LOSING):
         context.hold(view, verdict.unit, verdict.reason, verdict.words, *take)

@@ -7,9 +7,10 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from reconcile.model.options import Take
 from reconcile.model.plan import Conflict, Rival
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EXTRA, METADATA, Side
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Side
 from reconcile.model.units import unit_spelling, unit_text
 from reconcile.planning.rules.content import Outcome, events, is_conflict, judge
 
@@ -183,9 +184,15 @@ def newer_side(conflict: Conflict) -> Side:
     return Side.WORKSPACE if conflict.workspace.mtime_ns > conflict.store.mtime_ns else Side.STORE
 
 
+def choices(conflict: Conflict) -> tuple[Take, ...]:
+    """Return the versions that a person can choose; both only of events of which a run would not keep both."""
+    both = (Take.BOTH,) if conflict.unit == STREAM and not conflict.forks else ()
+    return (Take.STORE, Take.WORKSPACE, *both)
+
+
 def commands(conflict: Conflict) -> tuple[str, ...]:
-    """Return the commands that choose a side before a run does."""
-    return tuple(f"reconcile resolve {conflict.conversation} --take {side}" for side in Side)
+    """Return the commands that choose before a run does."""
+    return tuple(f"reconcile resolve {conflict.conversation} --take {take.value}" for take in choices(conflict))
 
 
 def restore_command(conflict: Conflict, run: str) -> str:

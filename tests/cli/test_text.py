@@ -214,19 +214,3 @@ def test_a_path_in_a_message(text: str, shown: str, monkeypatch: pytest.MonkeyPa
 )
 def test_an_age(seconds: int, text: str) -> None:
     assert style.age_text(seconds * 10**9) == text
-
-
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        ("/home/me/x", "~/x"),
-        ("/home/me/a b", "~/'a b'"),
-        ("/home/me", "/home/me"),
-        ("/x/a b", "'/x/a b'"),
-        ("../x", "../x"),
-        ("~/x", "'~/x'"),
-    ],
-)
-def test_a_path_in_a_command(path: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/me")
-    assert style.quoted_path(path) == shown

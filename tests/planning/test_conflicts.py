@@ -298,6 +298,9 @@ def test_the_winner_of_a_merge_and_why(store: int, workspace: int, takes: Side, 
     )
     assert taken(conflict) == words
     assert commands(conflict) == ("reconcile resolve 1 --take store", "reconcile resolve 1 --take workspace")
+    events = replace(conflict, unit=STREAM, merges=False)
+    assert commands(events)[2:] == ("reconcile resolve 1 --take both",)
+    assert commands(replace(events, forks=True)) == commands(conflict), "a run keeps both"
     assert restore_command(conflict, "r") == "reconcile diff 1"
     assert restore_command(replace(conflict, merges=False), "r") == "reconcile restore 1@r:metadata"
 

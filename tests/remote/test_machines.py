@@ -295,7 +295,7 @@ def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:
     assert "remote origin: 0 conversations to send, 0 to take, last contact just now" in new_laptop.run("status").output
     new_laptop.append(A, 1, "b", LONG_AGO + SECOND)
     new_laptop.run("rm", str(B), "--yes")
-    assert "remote origin: 1 conversation to send, 1 to remove there, 0 to take, last" in new_laptop.run("status").output
+    assert "origin: 1 conversation to send, 1 to remove there, 0 to take, last" in new_laptop.run("status").output
     planned = new_laptop.run("sync", "--dry-run").output
     assert planned.endswith("\norigin: 1 conversation to send, 1 to remove there; a dry run changes nothing.\n")
     assert new_laptop.run("sync").output.endswith("\norigin: 1 conversation sent, 1 removed there.\n")
