@@ -42,8 +42,11 @@ class Options:
     printed = frozenset[str]()  # nor is this
     """The messages that this command has printed beside a plan; each is printed once, though the plan may be again."""
 
-    nothing = "nothing"  # nor is this, nor the next
+    nothing = "nothing"  # nor is this, nor are the next two
     """The words for what is not changed if a question ends the command."""
+
+    idle = "Nothing to do."
+    """The words of a report without an action; others if a message names something to restore."""
 
     is_cancelled = False
     """Whether a person has ended the command at a question."""

@@ -54,7 +54,7 @@ def run_format(options: Options) -> int:
         from .scope.shared import run_shared
     code = run_shared(options, code)
     if is_alone and options.has_nothing_to_do and not (options.quiet or options.json or options.has_reported):
-        show_nothing_to_do([options.counts], options.color)
+        show_nothing_to_do([options.counts], options.color, options.idle)
     return code
 
 

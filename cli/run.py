@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     Adjust = Callable[[Policy, Engine], Policy]
     """Adds a command's request and decisions to the policy of its options."""
 
+IDLE = "Nothing to sync."
+"""The words of a run without an action, below a message about what can be restored."""
+
 
 def open_engine(start: Start, *, readonly: bool | None = None) -> Engine:
     """Open the session of a command, and load what the last run has saved, where that holds.
@@ -400,6 +403,7 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
     if count := engine.session.lost(engine.full_scan, policy):
         which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
         what = "this .jp" if engine.session.roots.is_in_project else "this workspace"
+        options.idle = IDLE
         engine.session.messages.append(f"{what} is new; {which} in the previous one can be restored: reconcile recover")
     elif not engine.session.roots.is_in_project and not engine.full_scan.baseline.agreed:
         from reconcile.adapters.claude_code.directories import find_orphans  # here: a first run looks for them
@@ -408,6 +412,7 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
         gone = [short_path(each) for each in projects if any(find_orphans(engine.session.roots, [each])[1:])]
         if gone:
             which = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
+            options.idle = IDLE
             engine.session.messages.append(f"{which}; if this project was there: reconcile recover")
 
 

@@ -107,5 +107,5 @@ def print_unchanged(start: Start) -> int | None:
     options.has_nothing_to_do = True
     options.counts = state_counts(answer.states, roots.noun, is_public=roots.is_in_project)
     if not (options.quiet or options.gathers):
-        show_nothing_to_do([options.counts], options.color)
+        show_nothing_to_do([options.counts], options.color, options.idle)
     return ExitCode.DONE

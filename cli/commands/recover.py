@@ -20,6 +20,7 @@ from reconcile.engine.versions import lost_with_store
 from reconcile.fs.paths import quoted_path
 from reconcile.model.plan import counted_as
 from reconcile.model.policy import ProjectRequest
+from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, default_choice, offers, with_records
 from reconcile.planning.requests.visibility import behind, outdated
@@ -128,7 +129,7 @@ def restore_lost(
     options = options_of(context)
     cwd = os.getcwd()
     roots = _locate(options, source)
-    settings, source = _prepared(options, roots, source)
+    settings, source, has_moved = _prepared(options, roots, source)
     with open_session(roots, settings, readonly=True) as session:
         world = (engine := _scanned(session)).world
         records = session.records(None if source is None else os.path.join(cwd, source))
@@ -155,12 +156,12 @@ def restore_lost(
         if answered:
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
         elif is_offer:
-            chosen = _chosen(options, offered, planning, place)
+            chosen = _chosen(options, offered, planning, place, _nothing_missing(source, has_moved=has_moved))
         if source is None and not chosen:
             _name_gone_checkouts(options, session, planning)
         if not everything:
             _name_forks(options, session, planning, None if source is None else records[0].project)
-        _name_older_versions(options, planning)
+        _name_older_versions(options, planning, lambda: plan_for_policy(session, world, policy_of(options, settings)))
         plan = planned(chosen := _without_other_homes(options, session, chosen))
         if walked is not None and chosen:
             plan, answered = walked(session, plan, planned), not options.is_dry
@@ -219,14 +220,16 @@ def _without_other_homes(options: Options, session: Session, chosen: tuple[str, 
     return tuple(id_ for id_ in chosen if owner_of(id_) not in elsewhere)
 
 
-def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Settings, str | None]:
-    """Return the settings, and the source; None if its sessions were in another store, so that this one has no record.
+def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Settings, str | None, bool]:
+    """Return the settings, the source, and whether sessions were or would be moved here.
+
+    The source is None if its sessions were in another store, so that this one has no record.
 
     Of a project in the user's home, first move the sessions that an earlier path of it has, or that only its store has.
     """
     settings = settings_of(roots)
     if roots.is_in_project:
-        return settings, source
+        return settings, source, False
     from reconcile.adapters.claude_code.stores import is_other_repository  # here, as below: for sessions in the home
 
     gone = None if source is None else os.path.normpath(os.path.join(os.getcwd(), source))
@@ -238,9 +241,10 @@ def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Setti
         )
     name = "" if gone is None else f"{short_path(gone)}{' (another repository)' if is_foreign else ''}"
     was_elsewhere, restored = (False, 0) if gone is None else _restore_at(options, roots, gone, name)
-    if _bring_home(options, roots, settings, gone, restored, name) and not options.yes:
+    has_moved = _bring_home(options, roots, settings, gone, restored, name)
+    if has_moved and not options.yes:
         raise click.exceptions.Exit  # a question that follows could be answered with no, as if nothing was changed
-    return settings, None if was_elsewhere else source
+    return settings, None if was_elsewhere else source, has_moved
 
 
 def _request(options: Options) -> Request:
@@ -304,7 +308,8 @@ def _bring_home(
     move_home(found, roots.workspace)
     if roots.link:
         link_store(roots)  # nothing else may be left to do, and a later run must find the store
-    print_message(options, f"moved {words}; undo doesn't move them back. For what else is missing: reconcile recover")
+    more = "" if options.yes else ". For what else is missing: reconcile recover"
+    print_message(options, f"moved {words}; undo doesn't move them back{more}")
     own = copy.copy(options)
     own.quiet, own.json = True, False
     run(own, lambda: "reconcile")  # from now on it counts as what was here, also if it is lost at once
@@ -367,15 +372,23 @@ def _way_back(planning: PlanningContext) -> str:
     return "project" if places is None else places.way_back
 
 
-def _chosen(options: Options, offered: Offers, planning: PlanningContext, place: str) -> tuple[str, ...]:
-    """Return the conversations to be restored without a question, and print which others could be."""
+def _chosen(options: Options, offered: Offers, planning: PlanningContext, place: str, nothing: str) -> tuple[str, ...]:
+    """Return the conversations to be restored without a question, and print which others could be, or ``nothing``."""
     if not (offered.groups or offered.left_out):
-        print_message(options, f"nothing that was {place} is missing")
+        print_message(options, nothing)
     for group in offered.groups[len(offered.default) :]:
         way = f"restore one: reconcile {_way_back(planning)} ID"
         way = f"{way} (at a terminal, recover asks)" if group.known else f"restore all: --all; {way}"
+        options.idle = "Nothing restored."
         print_message(options, f"not restored: {_described(group, planning, place)}; {way}")
     return default_choice(planning, offered)
+
+
+def _nothing_missing(source: str | None, *, has_moved: bool) -> str:
+    """Return the message that there is nothing to restore. ``has_moved``: but sessions to move here."""
+    if has_moved:
+        return "nothing else is missing here"
+    return f"nothing of what was in {source} is missing here" if source else "nothing is missing here"
 
 
 def _asks_by_group(options: Options) -> bool:
@@ -452,6 +465,7 @@ def _counted(offer: Offer, planning: PlanningContext, place: str) -> str:
 def _print_left_out(options: Options, planning: PlanningContext, conversations: Sequence[str]) -> None:
     """Print the conversations that can't be restored, as an ancestor is local or was never here."""
     if conversations:
+        options.idle = "Nothing restored."
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "whose parents are not restored (publish one with its parents: reconcile project ID)"
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
@@ -487,14 +501,24 @@ def _name_forks(options: Options, session: Session, planning: PlanningContext, p
         print_message(options, f"the workspace of {short_path(gone)} is gone; {words}")
 
 
-def _name_older_versions(options: Options, planning: PlanningContext) -> None:
-    """Print the conversations that are here in an older version, which `recover` leaves alone."""
-    if older := behind(planning):
+def _name_older_versions(options: Options, planning: PlanningContext, plain: Callable[[], Plan]) -> None:
+    """Print the conversations that are here in an older version, which `recover` leaves alone.
+
+    ``plain`` returns the plan of a run: it leaves what was undone alone, and names the commands that decide it.
+    """
+    older, changed = behind(planning), outdated(planning)
+    aside = plain().aside if older or changed else ()
+    undone = {item.conversation: item for item in aside if item.reason is Reason.UNDONE}
+    for item in (undone[each] for each in (*older, *changed) if each in undone):
+        name = planning.names([str(item.conversation)])
+        ways = ", or ".join(f"{way}{options.sides}" for way in item.resolve)
+        print_message(options, f"left alone: {name}: {item.message}; choose a version: {ways}")
+    if older := [each for each in older if each not in undone]:
         count = (
             f"{len(older)} conversation{' has an older version' if len(older) == 1 else 's have older versions'} here"
         )
         print_message(options, f"{count}: {planning.names(older)}; update from the store: reconcile project --behind")
-    if changed := outdated(planning):
+    if changed := [each for each in changed if each not in undone]:
         count, which = ("1 conversation is", "it") if len(changed) == 1 else (f"{len(changed)} are", "them")
         way = f"a run updates {which}: reconcile{options.sides}"
         print_message(options, f"{count} newer in the store: {planning.names(changed)}; {way}")

@@ -142,7 +142,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session)),
             *_shared_lines(session.roots, shared, style),
-            *_next_lines(counts, plan, lost, more, style, options.sides, session.roots.format),
+            *_next_lines(counts, plan, lost, more, style, options.sides, session.roots.format, options.idle),
             *_remote_lines(engine),
         ]
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
@@ -285,15 +285,19 @@ def _next_lines(
     style: Style,
     sides: str,
     format_name: str,
+    idle: str,
 ) -> list[str]:
-    """Return the commands that come next, as git does; ``there`` are those about the folder for shared sessions."""
+    """Return the commands that come next, as git does, or ``idle`` if there are none.
+
+    ``there`` are those about the folder for shared sessions.
+    """
     ways = [*decisions(plan), *further(plan, lost, counts.get("empty", 0), format_name, counts.get("removed", 0))]
     ways += there
     changing = {action.conversation for action in plan.actions}
     forks = {action.conversation for action in plan.actions if action.kind is Kind.FORK}  # parts of another's change
     if pending := len(changing - forks) or len(forks):
         ways.append(("reconcile", f"syncs what changed ({pending}); with --dry-run, it only shows what it would do"))
-    return next_lines(ways, style, sides) or ([] if plan.held else ["Nothing to do."])
+    return next_lines(ways, style, sides) or ([] if plan.held else [idle])
 
 
 def _has_notice(line: StatusLine) -> bool:

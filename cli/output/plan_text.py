@@ -82,7 +82,7 @@ IN_STEPS = "Listed by conversation; the numbers are the order of the run."
 NEW = "a new conversation"
 """The text in the place of an id that another plan won't use."""
 BLOCKED = "blocked, until you decide or repair"
-ASIDE = "left alone, until a side changes"
+ASIDE = "left alone, until a side changes or you choose"
 WITH_PATH = (Reason.DUPLICATE, Reason.FLATTENED)
 """Reasons for which a removed directory's path matters."""
 
@@ -488,6 +488,7 @@ def report(
             back=back,
             is_public=roots.is_in_project,
             places=get_format(roots.format).places,
+            idle=options.idle,
         )
         begin = [*([""] if options.is_following else []), heading(roots, plan.layout, style), ""]
         lines = [*(() if is_shown else begin), *lines, *end]
@@ -528,7 +529,7 @@ def _has_nothing_to_do(options: Options, roots: Roots, plan: Plan, *, is_bare: b
     options.has_reported, options.has_nothing_to_do = False, True
     options.counts = state_counts(plan.states, roots.noun, is_public=roots.is_in_project) if plan.states else ""
     if not options.gathers:
-        show_nothing_to_do([options.counts], options.color)
+        show_nothing_to_do([options.counts], options.color, options.idle)
     return True
 
 

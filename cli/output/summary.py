@@ -46,11 +46,13 @@ def summary(
     back: str = "",
     is_public: bool = True,
     places: Places | None = None,
+    idle: str = "Nothing to do.",
 ) -> list[str]:
     """Return the last line, wrapped: what is planned or, with an outcome, done; what is left; the run and its undo.
 
     ``sides``: the options for the two sides, which the command to undo repeats. ``back``: that command, `undo` or
-    `redo`; empty: none is named. ``is_public``: the workspace lies in the project, where others see it.
+    `redo`; empty: none is named. ``is_public``: the workspace lies in the project, where others see it. ``idle``: what
+    is printed without any action.
     """
     results = [] if done is None else list(done.results.values())
     actions = plan.actions if done is None else [entry.action for entry in results if entry.is_done]
@@ -64,7 +66,7 @@ def summary(
     if steps:
         text = "; ".join((f"{'Plan' if done is None else 'Done'}: {', '.join(steps)}", *left)) + "."
     else:
-        text = nothing_to_do(left, plan.states, noun, is_public=is_public)
+        text = nothing_to_do(left, plan.states, noun, is_public=is_public, idle=idle)
     troubled = plan.held or any(not entry.is_done for entry in results)
     color = "yellow" if troubled else SETTLED_COLOR if done is not None or not steps else None
     run, way = (None, "") if done is None else _undo(done, back, sides)
@@ -79,10 +81,17 @@ def summary(
     return [*lines, f"Run {run}."] if run else lines
 
 
-def nothing_to_do(left: Iterable[str], states: Iterable[tuple[str, int]], noun: str, *, is_public: bool = True) -> str:
+def nothing_to_do(
+    left: Iterable[str],
+    states: Iterable[tuple[str, int]],
+    noun: str,
+    *,
+    is_public: bool = True,
+    idle: str = "Nothing to do.",
+) -> str:
     """Return the summary of a plan without actions. ``left``: counts of what is blocked or left alone."""
     parts = ", ".join(left)
-    text = f"{parts}; nothing else to do." if parts else "Nothing to do."
+    text = f"{parts}; nothing else to do." if parts else idle
     counts = tuple(states)
     return f"{text} {state_counts(counts, noun, is_public=is_public)}." if counts and not parts else text
 

@@ -228,11 +228,11 @@ def heading(roots: Roots, layout: str, style: Style) -> str:
     return style("\n".join(lines), dim=True)
 
 
-def show_nothing_to_do(counts: Iterable[str], color: str) -> None:
-    """Print that there is nothing to do, in one line: ``counts`` are those of each format, by state."""
+def show_nothing_to_do(counts: Iterable[str], color: str, idle: str) -> None:
+    """Print that there is nothing to do, as ``idle`` says it, in one line: ``counts`` are those of each format."""
     style = Style.choose(color)
     text = "; ".join(filter(None, counts))
-    end = f"Nothing to do. {text}." if text else "Nothing to do."
+    end = f"{idle} {text}." if text else idle
     lines = [end]
     if style.columns is not None and len(end) > style.columns:
         import textwrap  # here: few terminals are that narrow

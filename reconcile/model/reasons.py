@@ -142,8 +142,8 @@ class Reason(Enum):
     DISPLACED = "displaced", "another program moved its directory"
     LOCAL_PRESENT = "local-present", "local, but this checkout still has a copy"
     REMOVED_BEFORE = "removed-before", "an old copy of a removed conversation"
-    KEPT = "kept", "you chose to leave both sides alone"
-    UNDONE = "undone", "its last change was undone"
+    KEPT = "kept", "you left it alone with resolve --keep; resolve --take SIDE ends that"
+    UNDONE = "undone", "you undid its last change, so that no run repeats it"
 
     # why something is noted
     CONFLICT = "conflict", "both sides changed; the vault has the version that lost"

@@ -433,7 +433,7 @@ def _blocked(context: PlanningContext, actions: Iterable[Action], resting: Colle
     for conversation, by in waiting.items():
         if conversation not in resting:
             context.tombstones.pop(conversation, None)
-            words = f"waits for {by}, of which the last change was undone"
+            words = f"waits for {by}, whose last change you undid"
             context.set_aside(context.views[conversation], WHOLE, Reason.UNDONE, words, *_ways(context, by))
     return blocked
 

@@ -121,6 +121,17 @@ def test_undo_says_that_it_moves_no_session_back(saved: Sides, tmp_path: Path) -
     assert carried(saved.live) == before
 
 
+def test_after_a_move_nothing_else_is_missing(saved: Sides, tmp_path: Path) -> None:
+    """Not that nothing is missing "that was here": the project was elsewhere."""
+    here = moved(saved, tmp_path / "renamed")
+    told = here.run("recover", "--yes", "-w", here.project).output
+    assert "moved 2 sessions of" in told
+    assert told.splitlines()[1] == "nothing else is missing here", told
+    assert "For what else is missing" not in told, "the same command has looked"
+    again = here.run("recover", "--yes", "-w", here.project).output
+    assert again.startswith("nothing is missing here\n")
+
+
 def test_a_session_that_is_open_moves_when_it_is_closed(saved: Sides, tmp_path: Path) -> None:
     before = carried(saved.live)
     session = min(path.stem for path in saved.live.glob("*.jsonl"))

@@ -80,6 +80,8 @@ def test_a_new_workspace_in_the_place_of_another_is_told_of_recover_until_someth
     for args in (["--dry-run"], [], [], ["status"]):
         result = known.run(*args)
         assert (result.exit_code, result.stderr.count(hint)) == (0, 1)
+        assert "Nothing to sync." in result.stdout, "something is to be done: `recover`"
+        assert "Nothing to do." not in result.stdout
     assert "reconcile recover" not in known.run("ls").stderr
     assert not known.run("--quiet").stderr
     recover(known, "--yes")
@@ -258,7 +260,7 @@ def test_without_any_record_nothing_is_published_but_by_name(known: World, run: 
     assert "no checkout here is known" in run("recover", "--yes").stderr
     result = recover(known, "--store", silo, "--yes")
     assert "of the store, which no run has seen here" in result.stderr
-    assert "Nothing to do" in result.stdout
+    assert "Nothing restored." in result.stdout
     assert not listing(known.workspace)
     recover(known, "--store", silo, "--all", "--yes")
     # Without the state the extra may have been the store's own, and what is local isn't known.
@@ -309,7 +311,7 @@ def test_what_lies_below_a_local_one_is_left_out_and_named(known: World) -> None
     shutil.rmtree(known.project / ".jp")
     result = recover(known, "--yes", "--all")
     assert "left out: 1 conversation whose parents are not restored" in result.stderr
-    assert "Nothing to do" in result.stdout
+    assert "Nothing restored." in result.stdout
     assert not listing(known.workspace)
 
 

@@ -429,7 +429,7 @@ def said_twice(world: World) -> list[str]:
     texts = {name: result.stdout.partition("conversations:")[0] for name, result in commands.items()}
     texts[""] = texts[""].rpartition("\n\n")[0]  # the summary counts them
     texts["one"] = texts["one"].partition("  intent")[0]
-    return [name for name, text in texts.items() if (text.count("left alone"), text.count(" undone")) != (1, 1)]
+    return [name for name, text in texts.items() if (text.count("left alone"), text.count(" undid")) != (1, 1)]
 
 
 def two_edits(world: World) -> tuple[str, str]:
@@ -728,7 +728,7 @@ def test_titles_of_what_is_on_no_side_are_those_of_the_saved_versions(undone_for
 def test_after_the_undo_of_a_conflict_status_names_the_ways_on_as_a_run_does(undone_fork: World) -> None:
     world = undone_fork
     standing = world.reconcile("status").stdout
-    assert "its last change was undone" in standing
+    assert "you undid its last change" in standing
     assert "Nothing to do." not in standing
     for side in ("store", "workspace"):
         assert f"reconcile resolve jp-c{FIRST} --take {side}" in standing
@@ -743,3 +743,18 @@ def test_at_a_terminal_the_undo_of_a_recovery_asks_once(world: World) -> None:
     world.run("recover", "-w", world.project, "--yes")
     code, shown = at_terminal("-w", world.project, "undo", answers="y\n")
     assert (code, shown.count("?"), listing(world.workspace)) == (0, 1, {}), shown
+
+
+def test_recover_names_what_decides_an_undone_conflict(world: World) -> None:
+    """Not `project --behind`, nor a run: both leave alone what was undone."""
+    three(world)
+    world.reconcile()
+    for side, at in ((world.store, 2), (world.workspace, 1)):
+        append(side / f"{FIRST}-it", 2, str(at), LONG_AGO + at * SECOND)
+    world.reconcile()
+    world.reconcile("undo", "--yes", settled=False)
+    told = world.run("recover", "--dry-run", "-w", world.project).output
+    assert f"jp-c{FIRST}" in told
+    assert f"choose a version: reconcile resolve jp-c{FIRST} --take store" in told
+    assert "--behind" not in told
+    assert "a run updates" not in told
