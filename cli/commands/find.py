@@ -19,7 +19,7 @@ from ..options import options_of
 from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.screen import command_lines, show_paged, wrap
-from ..output.text import MAX_COLUMNS, Style, clean, short_path, shorten, title_and_id, width
+from ..output.text import MAX_COLUMNS, Style, clean, message_text, short_path, shorten, title_and_id, width
 from ..run import opened
 
 if TYPE_CHECKING:
@@ -68,9 +68,19 @@ def find(context: click.Context, words: tuple[str, ...]) -> None:
     else:
         style = Style.choose(options.color)
         show_paged(_lines(result, wanted, noun, style, SHOWN if not options.verbose else None), style)
-        for note in result.notes:
-            click.echo(f"note: {clean(note)}", err=True)
+        for note in _notes(result, in_full=options.verbose):
+            click.echo(f"note: {message_text(note)}", err=True)
     context.exit(ExitCode.DONE if result.conversations else NOTHING)
+
+
+def _notes(result: Result, *, in_full: bool) -> Iterator[str]:
+    """Yield notes on what could not be searched. Files that are read in part are only counted."""
+    yield from result.notes
+    if in_full:
+        yield from result.in_part
+    elif count := len(result.in_part):
+        which = "1 file is" if count == 1 else f"{count} files are"
+        yield f"{which} damaged or incomplete, and may not be searched in full (-v)"
 
 
 def _json(result: Result, words: Sequence[str], project: str) -> dict[str, object]:
@@ -94,7 +104,7 @@ def _json(result: Result, words: Sequence[str], project: str) -> dict[str, objec
             }
             for found in result.conversations
         ],
-        "notes": list(result.notes),
+        "notes": [*result.notes, *result.in_part],
     }
 
 
@@ -133,7 +143,7 @@ def _lines(result: Result, words: Sequence[Word], noun: str, style: Style, most:
 
 
 def _found_lines(found: Match, words: Sequence[Word], style: Style, most: int | None) -> Iterator[str]:
-    yield title_and_id(found.title, found.conversation, style)
+    yield title_and_id(found.title or found.conversation, found.conversation, style)
     if found.title is not None and marks_in(found.title, words):
         yield _title_line("in the title", found.title, words, style)
     for lines in found.groups:

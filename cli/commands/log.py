@@ -21,7 +21,7 @@ from ..context import find_roots, open_session, settings_of
 from ..options import RUNS, options_of
 from ..output.documents import print_document
 from ..output.screen import show_paged, wrap
-from ..output.text import Style, clean, format_time, pad, short_path, show, size, width
+from ..output.text import Style, clean, format_time, message_text, pad, short_path, show, size, width
 from ..output.words import (
     DIRECTED,
     PLACES,
@@ -217,13 +217,14 @@ def _step_lines(step: Step, style: Style, color: str | None, *, is_public: bool,
     record = json.loads(step.record)
     source, target = record["source"], record["target"]
     verb = verb_of(step.kind, _path(source), target.partition(":")[2])
-    unit = "" if step.unit == WHOLE else f"  {unit_text(step.unit)}"
+    is_file = _path(target) == step.conversation  # a record that is a single file has no other unit
+    unit = "" if step.unit == WHOLE else "  file" if is_file else f"  {unit_text(step.unit)}"
     if is_sync:
         verb = verb.replace("workspace", "remote")
         source, target = source and _on_remote(source), _on_remote(target)
         is_public = False
     moved = f"{source} -> " if source and step.kind in PLACES else ""
-    words = "" if step.message is None else f": {step.message}"
+    words = "" if step.message is None else f": {message_text(step.message)}"
     start = f"  {pad(step.state.value, 7)}  {pad(verb, VERB_COLUMNS)}  "
     why = reason_words(record["reason"], reason_of(record["reason"]).words, is_public=is_public)
     because = "" if is_sync and step.kind in DIRECTED else f"  ({why})"

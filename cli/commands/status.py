@@ -332,8 +332,10 @@ def _show_one(
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
         lines += _values(conflicts if name == "state" else (), style, " " * 13)
+    is_file = standing.conversation in (*details["store"], *details["workspace"])  # it has no other unit
     for unit in details["units"]:
-        lines += wrap(f"{clean(unit_text(unit['unit']))}: {unit['meaning']}", style.columns, "  ", "    ")
+        name = "file" if is_file else clean(unit_text(unit["unit"]))
+        lines += wrap(f"{name}: {unit['meaning']}", style.columns, "  ", "    ")
         for name, words in (("baseline", "base"), ("store", "store"), ("workspace", "workspace")):
             found = unit[name]
             if found is not None:

@@ -409,7 +409,7 @@ class _TextLines:
     def _of_action(self, event: WatchEvent, action: Action) -> str:
         colored = self._style(pad(verb(action), VERB_COLUMNS), _COLORS[event.kind])
         why = reason_words(action.reason.value, action.reason.words, is_public=event.is_public)
-        why = why if event.kind is EventKind.DONE else f"{event.kind.value}: {clean(event.message)}"
+        why = why if event.kind is EventKind.DONE else f"{event.kind.value}: {message_text(event.message)}"
         detailed = detail(action, is_public=event.is_public)
         what = pad(detailed, DETAIL)
         columns = self._style.columns

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconcile.apply.executor import Result
 from reconcile.formats import get_format
 from reconcile.model.plan import Kind
-from reconcile.model.policy import RestoreRequest
+from reconcile.model.policy import RestoreRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.model.units import unit_text
@@ -454,7 +454,7 @@ def report(
         _print_json(options, roots, plan, outcome)
         return
     style = Style.choose(options.color)
-    undone = [*result_lines(outcome, style), *_waiting(plan, outcome, style, options.sides)] if outcome else []
+    undone = list(_undone(plan, outcome, style, options.sides, back)) if outcome else []
     # A question follows: the user must see the plan that it is about.
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
     shown = replace(plan, actions=(), aside=(), notes=(), conflicts=()) if quiet else _carried_out(plan, outcome)
@@ -559,6 +559,17 @@ def _without(plan: Plan, questioned: Collection[Item | Conflict]) -> Plan:
         conflicts=tuple(each for each in plan.conflicts if each not in questioned),
         notes=tuple(n for n in plan.notes if n.reason is not Reason.CONFLICT or (n.conversation, n.unit) not in units),
     )
+
+
+def _undone(plan: Plan, outcome: Outcome, style: Style, sides: str, back: str) -> Iterator[str]:
+    """Yield the lines about what was not done, and about when it will be; ``back`` as in `report`."""
+    request, again = plan.policy.request, "run `reconcile` again"
+    if isinstance(request, UndoRequest) and back:
+        again = f"run undo again: reconcile undo {request.run}{sides}"
+    elif request is not None and not plan.waiting:
+        again = "give the same command again"
+    yield from result_lines(outcome, style, again)
+    yield from _waiting(plan, outcome, style, sides)
 
 
 def _waiting(plan: Plan, outcome: Outcome, style: Style, sides: str) -> list[str]:

@@ -13,7 +13,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE
 
 from .screen import command_lines, wrap
-from .text import SETTLED_COLOR, Style, clean, width
+from .text import SETTLED_COLOR, Style, clean, message_text, width
 from .words import is_rename, phrase_of, state_counts, summed, verb_of
 
 if TYPE_CHECKING:
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Side
 
 
-_AGAIN = "then run `reconcile` again; nothing was lost"
 _HINTS = {
-    errno.ENOSPC: f"free some space, {_AGAIN}",
-    errno.EDQUOT: f"free some space, {_AGAIN}",
-    errno.EROFS: f"make the disk writable (remount it), {_AGAIN}",
-    errno.EPERM: f"remove the immutable flag (chattr -i), or check the owner, {_AGAIN}",
-    errno.EACCES: f"check the permissions, {_AGAIN}",
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EROFS: "make the disk writable (remount it)",
+    errno.EPERM: "remove the immutable flag (chattr -i), or check the owner",
+    errno.EACCES: "check the permissions",
 }
 """The hint for an error of the system."""
 
@@ -130,10 +129,10 @@ def _undo(outcome: Outcome, back: str, sides: str) -> tuple[str | None, str]:
     return outcome.run, f"reconcile {back}{sides}" if back else ""
 
 
-def result_lines(outcome: Outcome, style: Style) -> Iterator[str]:
+def result_lines(outcome: Outcome, style: Style, again: str = "run `reconcile` again") -> Iterator[str]:
     """Yield the actions that failed or were skipped, with the reason; of a full or read-only disk one line for a side.
 
-    A hint follows on what to do about the disk.
+    A hint follows on what to do about the disk; ``again``: and then.
     """
     entries = [entry for entry in outcome.results.values() if entry.reason is not None]
     groups = Counter(map(_trouble, entries))
@@ -144,7 +143,7 @@ def result_lines(outcome: Outcome, style: Style) -> Iterator[str]:
             continue
         words = f"{entry.reason.words}: " if entry.reason is Reason.DRIFT else ""
         what = f"{verb(action)} {clean(str(action.target))}"
-        message = clean(entry.message)
+        message = message_text(entry.message)
         if trouble is not None:
             told.add(trouble)
             if groups[trouble] > 1:
@@ -156,13 +155,13 @@ def result_lines(outcome: Outcome, style: Style) -> Iterator[str]:
         yield style(str(entry.result), color, bold=True) + first.removeprefix(str(entry.result))
         yield from rest
     for hint in dict.fromkeys(_HINTS[number] for _, _, number in filter(None, groups)):
-        yield from wrap(f"hint: {hint}", style.columns, "", "  ")
+        yield from wrap(f"hint: {hint}, then {again}; nothing was lost", style.columns, "", "  ")
 
 
 def _above(paths: list[str]) -> str:
     """Return the directory that all these paths are in; the first path if there is none."""
     absolute = [path for path in paths if os.path.isabs(path)]
-    return clean(f"{os.path.commonpath(absolute)}/" if len(absolute) == len(paths) else paths[0])
+    return message_text(f"{os.path.commonpath(absolute)}/" if len(absolute) == len(paths) else paths[0])
 
 
 def _trouble(entry: ActionResult) -> tuple[Result, Side, int] | None:

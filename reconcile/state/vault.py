@@ -493,7 +493,10 @@ class Version(Struct, frozen=True):
     @property
     def spelling(self) -> str:
         """The name on the screen; it is the digest if no run has stored the version."""
-        return self.digest if self.run is None else f"{self.conversation}@{self.run}:{unit_spelling(self.unit)}"
+        if self.run is None:
+            return self.digest
+        is_file = self.path == self.conversation  # a record that is a single file has only this unit
+        return f"{self.conversation}@{self.run}" + ("" if is_file else f":{unit_spelling(self.unit)}")
 
 
 class Versions:

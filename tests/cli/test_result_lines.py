@@ -17,7 +17,7 @@ from tests.cli.modules import module
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-result_lines: Callable[[Outcome, object], Iterator[str]] = module("output.summary").result_lines
+result_lines: Callable[..., Iterator[str]] = module("output.summary").result_lines
 PLAIN = module("output.text").Style(colored=False)
 
 
@@ -52,6 +52,19 @@ def test_of_a_disk_in_trouble_each_side_has_one_line_and_a_hint_follows(number: 
         f"failed: -> store store:4-a: /a/4: {text}",
         "failed: -> store store:5-a: /a/5: Input/output error",
         f"hint: {hint}",
+    ]
+
+
+def test_paths_are_short_and_the_hint_names_the_command_to_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    text, outcome = os.strerror(errno.EROFS), Outcome()
+    for each in (1, 2):
+        outcome.skip(action(each), Reason.BUSY, f"/home/me/locks/{each}: {text}", errno.EROFS)
+    outcome.fail(action(3), "/home/me/3: Input/output error", errno.EIO)
+    assert list(result_lines(outcome, PLAIN, "run undo again: reconcile undo R")) == [
+        f"skipped: 2 steps in the store: ~/locks/: {text}",
+        "failed: -> store store:3-a: ~/3: Input/output error",
+        "hint: make the disk writable (remount it), then run undo again: reconcile undo R; nothing was lost",
     ]
 
 

@@ -1000,6 +1000,24 @@ def test_a_session_is_one_file_on_the_screen(sides: Sides, version: str) -> None
     add(path, LINE % b"more")
     outputs.append(sides.reconcile().output)
     assert all("  -> store      file " in output and "metadata" not in output for output in outputs)
+    run = outputs[-1].partition("(run ")[2].partition(";")[0]
+    told = [sides.read("log", run), sides.read("status", path.name), sides.read("vault")]
+    assert not any("metadata" in output for output in told), told
+    assert "  file  store:" in told[0]
+    assert "\n  file: up to date" in told[1]
+    (name,) = {word for word in told[0].split() if "@" in word}
+    assert (name, sides.read("show", name)) == (f"{path.name}@{run}", sides.read("show", f"{name}:metadata"))
+
+
+def test_a_search_counts_damaged_files_and_names_them_on_request(sides: Sides, version: str) -> None:
+    path = first(sides.play(version, "plain"))
+    add(path, b'{"type": "user", "mess')
+    sides.reconcile()
+    found = sides.run("find", "a", "-w", sides.project)
+    assert "note: 1 file is damaged or incomplete" in found.stderr
+    assert path.name not in found.stderr
+    assert f"{path.name}: line " in sides.run("find", "a", "-v", "-w", sides.project).stderr
+    assert "(no title)" not in found.stdout
 
 
 def test_the_beginning_of_an_id_is_the_sessions(whole: Sides) -> None:

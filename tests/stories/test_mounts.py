@@ -110,3 +110,21 @@ def test_read_only(world: World, place: Path) -> None:
         assert world.event_count(FIRST) == 63, "the other side is saved to all the same"
     assert not mount("-o", "remount,rw", str(place))
     converge(world)
+
+
+def test_an_undo_in_a_read_only_store_names_the_way_to_go_on(world: World) -> None:
+    store = Path(os.environ["JP_USER_DATA_DIR"])
+    with mounted(store):
+        three(world)
+        world.reconcile()
+        append(world.workspace / f"{FIRST}-it", 60, "b", LONG_AGO + 10 * SECOND)
+        world.reconcile()
+        assert not mount("-o", "remount,ro", str(store))
+        refused = world.run("undo", "--yes", "-w", world.project)
+        assert refused.exit_code in (1, 4)
+        hint = next(line for line in refused.stdout.splitlines() if line.startswith("hint: "))
+        assert hint.startswith("hint: make the disk writable (remount it), then run undo again: reconcile undo ")
+        assert not mount("-o", "remount,rw", str(store))
+        run = hint.partition("reconcile undo ")[2].split()[0]
+        world.reconcile("undo", run, "--yes", settled=False)
+        assert world.event_count(FIRST) == 3

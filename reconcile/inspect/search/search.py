@@ -56,18 +56,23 @@ class Match(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """The conversations that were found, best first, and notes on what could not be searched."""
+    """The conversations that were found, best first, and notes on what could not be searched.
+
+    ``in_part`` are notes on files of which a part can't be read as events.
+    """
 
     conversations: tuple[Match, ...]
     notes: tuple[str, ...]
+    in_part: tuple[str, ...] = ()
 
 
 class _Answer(Struct, frozen=True, array_like=True):
-    """The hits of one content, and a note for each of its files that can't be read."""
+    """The hits of one content, and a note if it can't be read; ``in_part``: a part of it can."""
 
     number: int
     hits: list[Hit]
-    notes: list[tuple[str, str]]
+    note: str
+    in_part: bool = False
 
 
 _ANSWERS = msgspec.msgpack.Decoder(list[_Answer])
@@ -90,8 +95,8 @@ def search(engine: Engine, words: Sequence[Word]) -> Result:
             needed[number] &= ~known[_title(place, titles)]
     answers = _Contents(places.contents, needed, matcher, engine.session.vault).answers()
     matches = _grouped(places, titles, known, {answer.number: answer.hits for answer in answers}, test.all)
-    notes = [f"{path}: {note}" for answer in answers for path, note in answer.notes]
-    return Result(tuple(sorted(matches, key=lambda match: _rank(match, fmt))), (*places.notes, *notes))
+    whole, parts = (tuple(a.note for a in answers if a.note and a.in_part is part) for part in (False, True))
+    return Result(tuple(sorted(matches, key=lambda match: _rank(match, fmt))), (*places.notes, *whole), parts)
 
 
 def _title(place: Place, titles: Mapping[str, str]) -> str | None:
@@ -175,7 +180,7 @@ class _Contents:
 
     def _answer(self, number: int) -> _Answer | None:
         content = self._contents[number]
-        path = content.files[0][1]
+        path, in_part = content.files[0][1], False
         try:
             if content.kind is Kind.EVENTS:
                 hits, note = self._events(path, self._needed[number])
@@ -183,18 +188,19 @@ class _Contents:
                 hits, note = self._text(content, self._needed[number]), ""
             else:
                 hits, note = self._record(content, self._needed[number])
+            in_part = bool(note)
             if hits:
                 self._verify(content)
         except FileNotFoundError:  # removed since it was listed
             return None
         except OSError as error:
-            hits, note = [], f"can't be read ({error_text(error)}); skipped"
+            hits, note, in_part = [], f"can't be read ({error_text(error)}); skipped", False
         except MemoryError:
-            hits, note = [], "too large for the free memory; skipped"
+            hits, note, in_part = [], "too large for the free memory; skipped", False
         except VaultError as error:
             path, _, note = str(error).partition(": ")
-            hits = []
-        return _Answer(number, hits, [(path, note)] if note else []) if hits or note else None
+            hits, in_part = [], False
+        return _Answer(number, hits, f"{path}: {note}" if note else "", in_part) if hits or note else None
 
     def _events(self, path: str, needed: int) -> tuple[list[Hit], str]:
         fd = regular_descriptor(path, os.O_RDONLY | O_NOFOLLOW)
