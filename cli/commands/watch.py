@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from threading import Lock, Thread
@@ -287,6 +288,10 @@ def _signals(end: Callable[[], None], reopen: Callable[[], None]) -> Iterator[se
             signal.signal(number, handler)
 
 
+def _counted(noun: str, count: int) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 class _JsonLines:
     """Prints events as lines of JSON (docs/json.md)."""
 
@@ -322,7 +327,6 @@ class _TextLines:
     def __init__(self, options: Options) -> None:
         self._style = Style.choose(options.color)
         self._quiet = options.quiet
-        self._noun = "projects" if options.all else "conversations"
         self._status = sys.stdout.isatty() and not options.quiet
         self._last = ""
         self._project = ""
@@ -390,7 +394,7 @@ class _TextLines:
         """Return the words of an event that is about no single conversation, after the format if there are several."""
         before = f"{of}: " if of else ""
         if event.kind is EventKind.WATCHING:
-            return f"{before}watching {event.message or f'{status.conversations} conversations'}"
+            return f"{before}watching {event.message or _counted(status.noun, status.conversations)}"
         if event.kind is EventKind.BEGUN:
             return f"{before}{event.message} to do"
         if event.kind is EventKind.ENDED:
@@ -444,7 +448,11 @@ class _TextLines:
     def _status_line(self) -> str:
         statuses = self._statuses.values()
         held, busy = sum(status.held for status in statuses), sum(status.busy for status in statuses)
-        parts = [f"watching {sum(status.conversations for status in statuses)} {self._noun}"]
+        counts = Counter[str]()
+        for status in statuses:
+            counts[status.noun] += status.conversations
+        watched = [_counted(noun, count) for noun, count in sorted(counts.items())] or ["nothing yet"]
+        parts = [f"watching {' and '.join(watched)}"]
         parts += [f"last change {self._last}"] if self._last else []
         parts += [f"{held} blocked"] if held else []
         parts += [f"{busy} in use"] if busy else []

@@ -350,4 +350,4 @@ class HomeWatcher:
         """Emit an event with the status of all projects; ``conversations`` is the number of these."""
         reporters = [project.reporter for project in self._projects.values()]
         held = sum(reporter.held for reporter in reporters)
-        self._emit(event, WatchStatus(self._count or 0, held, status.busy))
+        self._emit(event, WatchStatus(self._count or 0, held, status.busy, "project"))

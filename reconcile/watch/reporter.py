@@ -58,11 +58,12 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
 
 
 class WatchStatus(Struct, frozen=True):
-    """The numbers of watched, held and busy conversations."""
+    """The numbers of watched, held and busy conversations, and the noun for one."""
 
     conversations: int = 0
     held: int = 0
     busy: int = 0
+    noun: str = "conversation"
 
 
 _Key = tuple[str | None, str, Reason]
@@ -74,7 +75,7 @@ MANY = 60
 
 
 class Reporter:
-    """Reports each fact once. ``conversations`` is their number, for the status."""
+    """Reports each fact once. ``conversations`` is their number, for the status, and ``noun`` the word for one."""
 
     def __init__(self, emit: Callable[[WatchEvent, WatchStatus], None]) -> None:
         self._emit = emit
@@ -86,6 +87,7 @@ class Reporter:
         self._waiting: str | None = None
         self._polling: str | None = None
         self.conversations = 0
+        self.noun = "conversation"
 
     @property
     def held(self) -> int:
@@ -95,7 +97,7 @@ class Reporter:
     def emit(self, event: WatchEvent) -> None:
         """Report an event, with the status."""
         busy = sum(reason is Reason.BUSY for reason, _ in self._not_done.values())
-        self._emit(event, WatchStatus(self.conversations, len(self._held), busy))
+        self._emit(event, WatchStatus(self.conversations, len(self._held), busy, self.noun))
 
     def report_waiting(self, message: str) -> None:
         """Report why work is suspended, unless that was the last message."""

@@ -23,6 +23,7 @@ from reconcile.fs.locks import LockedError, watch_lock
 from reconcile.fs.paths import identity_of
 from reconcile.model.baseline import LOST
 from reconcile.model.names import CHILDREN
+from reconcile.model.plan import counted_as
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, Side, is_same_directory
 from reconcile.planning.filters import without_moving
@@ -380,7 +381,9 @@ class WatchLoop:
             self._reporter.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
         self._session.messages.clear()
         if run.full:
-            first, self._reporter.conversations = not self._reporter.conversations, len(run.conversations)
+            first, places = not self._reporter.conversations, self._session.format.places
+            self._reporter.conversations = len({counted_as(each, places) for each in run.conversations})
+            self._reporter.noun = self._session.roots.noun
             if first:
                 self._reporter.emit(WatchEvent(kind=EventKind.WATCHING))
         is_public = self._session.roots.is_in_project

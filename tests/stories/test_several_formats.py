@@ -452,10 +452,10 @@ def test_a_watcher_keeps_both(both: Both) -> None:
 
 
 def test_what_a_watcher_prints_names_the_format(both: Both) -> None:
-    code, shown = watched_at_terminal(both.project, "watching 8 conversations")
+    code, shown = watched_at_terminal(both.project, "watching 3 conversations and 2 sessions")
     assert code == 0
     assert "jp: watching 3 conversations" in shown
-    assert "claude-code: watching 5 conversations" in shown
+    assert "claude-code: watching 2 sessions" in shown
     assert "claude-code: stopped" in shown
 
 
