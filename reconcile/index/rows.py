@@ -339,7 +339,6 @@ class Index(Struct):
         """Return all rows to be saved."""
         return self.rows.packed(_encode_row)
 
-
     def changes(self) -> Changes:
         """Return the changes of the rows to be saved."""
         return self.rows.changes(_encode_row)
