@@ -16,6 +16,7 @@ from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import Place, Side
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.journal import StepState
+from reconcile.state.schema import REMOTE
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
@@ -98,6 +99,9 @@ def newest_run(state: State, project: str) -> RunToUndo:
     """
     effective = _effective_runs(state, project)
     newest = next((run for run in effective if run.undoes is None), None)
+    if (sync := _newest_sync(state)) is not None and (newest is None or sync.id > newest.id):
+        way = [] if newest is None else [f"undo the run before it: reconcile undo {newest.id}"]
+        raise _sync_error(state, sync, *way)
     if newest is None:
         raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
     last = effective[0]
@@ -193,6 +197,27 @@ def undone_changes(state: State) -> dict[str, dict[str, str | None]]:
     return undone
 
 
+def _newest_sync(state: State) -> Run | None:
+    """Return the newest run of a sync that has changed the store; None if there is none."""
+    syncs = _syncs(state)
+    runs = (run for run in state.journal.runs() if run.checkout in syncs)
+    return next((run for run in runs if _shared(state, run)), None)
+
+
+def _syncs(state: State) -> dict[int | None, str]:
+    """Return the names of the remotes whose syncs have records, by the ids of these."""
+    known = {checkout.id for checkout in state.checkouts()}
+    records = (each for each in state.checkouts(with_remotes=True) if each.id not in known)
+    return {each.id: each.identity.removeprefix(REMOTE).partition(" ")[0] for each in records}
+
+
+def _sync_error(state: State, run: Run, *ways: str) -> NoRunError:
+    name = _syncs(state)[run.checkout]
+    message = f"run {run.id} is a sync with the remote {name}, which can't be undone"
+    restore = f"restore one conversation, which the next sync sends: reconcile restore ID@{run.id}"
+    return NoRunError(message, "\n".join([restore, *ways]))
+
+
 def _projects(state: State) -> dict[int | None, str]:
     """Return the project's path of every checkout in the state, by the checkout's id."""
     return {checkout.id: checkout.project for checkout in state.checkouts()}
@@ -222,6 +247,8 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
         NoRunError: the run was made in another project.
     """
     made_in = _projects(state).get(run.checkout)
+    if run.checkout in _syncs(state):
+        raise _sync_error(state, run)
     if made_in != project:
         raise NoRunError(f"run {run.id} belongs to another checkout: {_named(made_in)}", _way_on(run, made_in))
     steps = [step for step in state.journal.steps(run.id) if step.state is StepState.DONE]
@@ -251,7 +278,10 @@ def _since(state: State, run: str, project: str) -> LaterChanges:
             if made_in[other.id] != project and not other.undoes
         },
     )
-    return replace(changes, gone=frozenset(run_id for run_id, path in made_in.items() if not _is_there(path)))
+    remotes = _syncs(state)
+    syncs = frozenset(run_id for run_id, other in later.items() if other.checkout in remotes)
+    gone = frozenset(run_id for run_id, path in made_in.items() if not _is_there(path) and run_id not in syncs)
+    return replace(changes, gone=gone, syncs=syncs)
 
 
 def _shared(state: State, run: Run) -> set[str]:

@@ -65,12 +65,14 @@ class SavedUnit(Struct, frozen=True):
 class LaterChanges(Struct, frozen=True):
     """Later changes of a run's conversations: the newest run that ``changed`` each, and those already ``undone``.
 
-    ``gone``: runs that can't be undone, because their checkout no longer exists.
+    ``gone``: runs that can't be undone, because their checkout no longer exists. ``syncs``: those of a sync with a
+    remote, which can't be undone either.
     """
 
     changed: Mapping[str, str]
     undone: frozenset[str]
     gone: frozenset[str] = frozenset()
+    syncs: frozenset[str] = frozenset()
 
 
 def undone_runs(

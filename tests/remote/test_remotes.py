@@ -344,7 +344,39 @@ def test_a_run_of_the_checkout_leaves_the_remote_alone(laptop: Machine, desktop:
     laptop.sync()
     desktop.sync()
     assert "remote origin" in desktop.run("log").output
-    assert "no run to undo here" in desktop.run("undo", "--dry-run", code=2).output
+    said = desktop.run("undo", "--dry-run", code=2).output
+    assert "is a sync with the remote origin, which can't be undone" in said
+
+
+def test_a_sync_is_not_undone(laptop: Machine, desktop: Machine) -> None:
+    desktop.run("project", str(A), "--yes")
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.run("rm", str(B), "--yes")
+    laptop.sync()
+    desktop.sync()
+    runs = json.loads(desktop.run("log", "--json").stdout)["runs"]
+    updated, removed, published = (run["id"] for run in runs[:3])
+    for words in (("undo",), ("undo", updated), ("undo", removed)):
+        said = desktop.run(*words, code=2).output
+        assert "is a sync with the remote origin, which can't be undone" in said
+        assert "reconcile restore ID@" in said
+    assert f"reconcile undo {published}" in desktop.run("undo", code=2).output
+    assert "that was a sync, which can't be undone" in desktop.run("undo", published, code=4).output
+    desktop.run("restore", f"jp-c{A}@{updated}")
+    desktop.run("restore", f"jp-c{B}@{removed}")
+    assert len(desktop.sync()["sent"]) == 2
+    laptop.sync()
+    assert laptop.events(A) == 3
+    assert laptop.contents == desktop.contents
+    desktop.run("undo")
+    assert desktop.sync()["removed_there"]
+
+
+def test_an_undo_goes_back_over_a_sync_that_only_sent(laptop: Machine) -> None:
+    laptop.run("project", str(A))
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    assert "jp-c" in laptop.run("undo", "--dry-run").output
 
 
 def test_a_first_sync_that_was_killed_goes_on(new_laptop: Machine, bare: Path, tmp_path: Path, run: Run) -> None:

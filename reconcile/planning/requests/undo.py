@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from reconcile.model.baseline import AsideRecord, Baseline, ConversationRecord, WorldState
-    from reconcile.model.past_run import PastRun, SavedFile
+    from reconcile.model.past_run import LaterChanges, PastRun, SavedFile
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import File
     from reconcile.model.units import Rules
@@ -198,6 +198,12 @@ def plan_undo(
     )
 
 
+def _way_on(run: str, since: LaterChanges) -> str:
+    if run in since.syncs:
+        return "that was a sync, which can't be undone"
+    return "the checkout of that run is gone" if run in since.gone else f"undo that first: reconcile undo {run}"
+
+
 class _Undo:
     """The virtual sides while the steps are reversed, and the refused conversations with the messages."""
 
@@ -208,13 +214,7 @@ class _Undo:
         self._managed = (rules.format.metadata_file, *rules.format.stream_files)
         self.builder = PlanBuilder()
         self.refused = {
-            key: f"run {run} changed it since; "
-            + (
-                "the checkout of that run is gone"
-                if run in past.since.gone
-                else f"undo that first: reconcile undo {run}"
-            )
-            for key, run in past.since.changed.items()
+            key: f"run {run} changed it since; {_way_on(run, past.since)}" for key, run in past.since.changed.items()
         }
         now = {key for key, intent in world.baseline.intents.items() if intent.kind is IntentKind.LOCAL}
         before = {key for key, record in past.remembered.items() if _is_local(record)}
