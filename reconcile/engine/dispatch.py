@@ -197,6 +197,7 @@ def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Co
     with Session(
         session.roots, session.directory, readonly=True, ignore=session.ignore, clock=lambda: plan.now_ns
     ) as other:
+        other.state.is_of_remote = session.state.is_of_remote
         world = other.scan()
         if not _equals_scan(known, world):
             return

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from reconcile.fs.paths import open_regular
 from reconcile.index.stat_table import StatTable
 from reconcile.index.summary import Answer, Summary, is_usable
+from reconcile.state.directory import generation
 from reconcile.version import __version__
 
 if TYPE_CHECKING:
@@ -142,10 +143,11 @@ class IndexFile:
         self._directory, self._checkout = directory, checkout
         self._path = cache_path(directory, _KIND, checkout)
 
-    def load_summary(self, request: Request, now_ns: int) -> Summary | None:
+    def load_summary(self, request: Request, now_ns: int, *, of_any_state: bool = False) -> Summary | None:
         """Return the summary of the last run with its stat tables; None where that answered another request.
 
-        The stat tables are read only then; rows and status are not read.
+        The stat tables are read only then; rows and status are not read. ``of_any_state``: the caller compares the
+        state of that time with the present one.
         """
         try:
             with open_regular(self._path, _BUFFER) as file:
@@ -158,7 +160,8 @@ class IndexFile:
                 if values is None:
                     return None
                 saved_for, saved_at, saved_ns, roots, answer, due = values
-                if not is_usable(saved_for, saved_at, saved_ns, request, self._directory, now_ns):
+                of = saved_at if of_any_state else generation(self._directory)
+                if not is_usable(saved_for, saved_at, saved_ns, request, of, now_ns):
                     return None
                 pieces = [sections.value(number) for number in range(1, 1 + sum(counts))]
         except _UNUSABLE:

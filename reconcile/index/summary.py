@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from reconcile.index.stat_table import compare_both
-from reconcile.state.directory import Generation, generation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from reconcile.config import Settings
     from reconcile.index.stat_table import StatTable
     from reconcile.model.policy import Policy
+    from reconcile.state.directory import Generation
 
 Request: TypeAlias = tuple[object, ...]
 """The request key: all that a plan depends on besides both sides and the state, as values that compare."""
@@ -86,8 +86,8 @@ class Summary(NamedTuple):
 
 
 def is_usable(
-    saved_for: Request, saved_at: Generation, saved_ns: int, request: Request, directory: str, now_ns: int
+    saved_for: Request, saved_at: Generation, saved_ns: int, request: Request, present: Generation | None, now_ns: int
 ) -> bool:
-    """Tell whether a summary answers this request, of the present state; ``directory`` is the state's."""
+    """Tell whether a summary answers this request, of the present state."""
     is_recent = 0 <= now_ns - saved_ns < _DAY_NS
-    return saved_for == request and is_recent and saved_at == generation(directory)
+    return saved_for == request and is_recent and saved_at == present

@@ -52,8 +52,8 @@ class RemoteEngine(Protocol):
     def contains(self, commit: str, earlier: str) -> bool:
         """Tell whether a commit is in the history of another one, or is the same."""
 
-    def tree(self, commit: str, path: str = "") -> dict[str, str]:
-        """Return the name of the content of each file of a commit at or below a path, by its path."""
+    def tree(self, commit: str, *paths: str) -> dict[str, str]:
+        """Return the name of the content of each file of a commit, by its path: of all, or at and below some paths."""
 
     def changes(self, earlier: str, commit: str) -> set[str]:
         """Return the paths of the files that a commit has changed, added or removed since another one."""

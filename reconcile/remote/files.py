@@ -21,11 +21,11 @@ from reconcile.fs.private_files import (
     write_all,
 )
 from reconcile.index.rows import Index
-from reconcile.model.snapshot import joined
+from reconcile.model.snapshot import ARCHIVE, joined
 from reconcile.remote.tree import paths_of, slots_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Digest
@@ -38,16 +38,25 @@ _AHEAD_NS = 300 * 10**9
 """A time that is later than this from now is that of a wrong clock, and counts as now."""
 
 
-def make_equal(side: str, tree: Tree, engine: RemoteEngine, fmt: Format, now_ns: int, known: Index) -> dict[str, str]:
+def make_equal(
+    side: str,
+    tree: Tree,
+    engine: RemoteEngine,
+    fmt: Format,
+    now_ns: int,
+    known: Index,
+    only: Collection[str] | None = None,
+) -> dict[str, str]:
     """Make a directory equal to the remote's tree, each file with the time of its record.
 
-    ``known`` has what the last scan has read of the files. Return the conversations that the remote has damaged, by
+    ``known`` has what the last scan has read of the files. ``only``: the tree is a part, and these are all directories
+    of its conversations, those before included. Return the conversations that the remote has damaged, by
     key, each with the reason. They are not in the directory.
     """
     refused = dict[str, str]()
     make_private_directory(side)
     wanted = paths_of(tree.records.values())
-    there = _digests(side, known if known.identity == directory_identity(side) else Index())
+    there = _digests(side, known if known.identity == directory_identity(side) else Index(), only)
     for path in there.keys() - wanted.keys():
         os.unlink(os.path.join(side, path))
     missing = [path for path, (record, name) in wanted.items() if there.get(path) != record.files[name].digest]
@@ -68,8 +77,24 @@ def make_equal(side: str, tree: Tree, engine: RemoteEngine, fmt: Format, now_ns:
     for conversation in refused:
         _remove(side, tree.records[conversation])
     _set_times(side, {p: each.files[n] for p, (each, n) in wanted.items() if each.id not in refused}, now_ns)
-    _remove_empty(side)
+    _remove_empty(side, only)
     return refused
+
+
+def are_equal(side: str, records: Collection[Record], ids: Collection[str]) -> bool:
+    """Tell whether the directories of some conversations have the files of their records, and no other ones."""
+    wanted = {path: record.files[name].digest for path, (record, name) in paths_of(records).items()}
+    paths = {record.path for record in records}
+    return len(records) == len(ids) and _digests(side, Index(), paths) == wanted
+
+
+def are_listed(side: str, directory: str, paths: Iterable[str]) -> bool:
+    """Tell whether a directory has the entries that some paths need, and no other one."""
+    above = f"{directory}/" if directory else ""
+    needed = {path.removeprefix(above).partition("/")[0] for path in paths if path.startswith(above)}
+    with suppress(FileNotFoundError):
+        return needed == set(os.listdir(os.path.join(side, directory)))
+    return not needed
 
 
 def read_file(side: str, path: str) -> bytes:
@@ -96,10 +121,14 @@ def save_contents(path: str, contents: Mapping[str, bytes]) -> None:
     replace_private_file(path, msgspec.msgpack.encode(contents))
 
 
-def _digests(side: str, known: Index) -> dict[str, Digest]:
-    """Return the digest of every file, read unless its status is the one that a scan has seen. Links are removed."""
-    seen = {joined(path, name): file for path, row in known.rows.items() for name, file in row.files().items()}
-    found, above = dict[str, str](), [""]
+def _digests(side: str, known: Index, only: Collection[str] | None = None) -> dict[str, Digest]:
+    """Return the digest of every file, read unless its status is the one that a scan has seen. Links are removed.
+
+    ``only``: of the files in these directories, which may be missing.
+    """
+    rows = known.rows.items() if only is None else ((path, known.rows[path]) for path in only if path in known.rows)
+    seen = {joined(path, name): file for path, row in rows for name, file in row.files().items()}
+    found, above = dict[str, str](), [""] if only is None else [path for path in only if _is_there(side, path)]
     while above:
         at = above.pop()
         with os.scandir(os.path.join(side, at)) as entries:
@@ -114,6 +143,16 @@ def _digests(side: str, known: Index) -> dict[str, Digest]:
                     is_seen = status == fingerprint_of(entry.stat(follow_symlinks=False))
                     found[path] = digest_there if is_seen else _read_digest(entry.path)
     return found
+
+
+def _is_there(side: str, path: str) -> bool:
+    """Tell whether a path is a directory; something else there is removed."""
+    full = os.path.join(side, path)
+    is_directory = os.path.isdir(full) and not os.path.islink(full)
+    if not is_directory:
+        with suppress(FileNotFoundError):
+            os.unlink(full)
+    return is_directory
 
 
 def _read_digest(path: str) -> Digest:
@@ -151,7 +190,9 @@ def _set_times(side: str, files: Mapping[str, FileRecord], now_ns: int) -> None:
             os.utime(full, ns=(wanted, wanted), follow_symlinks=False)
 
 
-def _remove_empty(side: str) -> None:
-    for directory, _, _ in os.walk(side, topdown=False):
-        if directory != side and not os.listdir(directory):
-            os.rmdir(directory)
+def _remove_empty(side: str, only: Collection[str] | None) -> None:
+    tops = [""] if only is None else [*only, ARCHIVE]
+    for top in tops:
+        for directory, _, _ in os.walk(os.path.join(side, top) if top else side, topdown=False):
+            if directory != side and not os.listdir(directory):
+                os.rmdir(directory)

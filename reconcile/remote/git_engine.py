@@ -51,8 +51,9 @@ class GitEngine:
     def tip(self) -> str | None:
         """Fetch, and return the newest commit; git checks all objects before."""
         self._make()
-        if self._newest() is None:
-            return None
+        newest = self._newest()
+        if newest is None or newest == self.seen():
+            return newest
         what = ("fetch", "--no-tags", "--no-write-fetch-head", "--progress", self.url, f"+{self.ref}:{_SEEN}")
         done = self._ask(*what)
         if done.returncode:
@@ -81,9 +82,9 @@ class GitEngine:
         """Tell whether a commit is in the history of another one; one that the mirror lacks is in none."""
         return self._git("merge-base", "--is-ancestor", earlier, commit).returncode == 0
 
-    def tree(self, commit: str, path: str = "") -> dict[str, str]:
+    def tree(self, commit: str, *paths: str) -> dict[str, str]:
         """Return the object of each file; any entry that is no plain file is refused."""
-        files, below = {}, ("--", path) if path else ()
+        files, below = {}, ("--", *paths) if paths else ()
         for line in self._required("ls-tree", "-r", "-z", "--full-tree", commit, *below).split(b"\0")[:-1]:
             words, _, found = line.partition(b"\t")
             mode, _, name = words.decode().split()

@@ -63,6 +63,11 @@ class RemotePlace(NamedTuple):
         return os.path.join(self.directory, "tree-cache")
 
     @property
+    def last_sync(self) -> str:
+        """The file beside the index of the last sync (`reconcile.remote.last_sync`): a cache."""
+        return os.path.join(self.directory, "last-sync")
+
+    @property
     def contact_ns(self) -> int:
         """The time of the last sync; 0: there was none."""
         try:

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from reconcile.apply.executor import Outcome, Result
-from reconcile.engine.engine import Engine
+from reconcile.engine.engine import MOST, Engine
+from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
 from reconcile.fs.locks import LockedError
-from reconcile.index.file import IndexFile
-from reconcile.index.summary import request_key
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, RemoveRequest
-from reconcile.model.snapshot import WHOLE, Partition, Side, joined
+from reconcile.model.snapshot import ARCHIVE, WHOLE, Partition, Side, joined
 from reconcile.planning.context import NO_CONVERSATION, RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
+from reconcile.remote import last_sync
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
-from reconcile.remote.files import load_contents, make_equal, read_file, save_contents
+from reconcile.remote.files import are_equal, are_listed, load_contents, make_equal, read_file, save_contents
 from reconcile.remote.known import Entry, Half, Known, Lock, Report, by_conversation, known_of, note, won, working
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
@@ -42,6 +42,7 @@ from reconcile.remote.tree import (
     encoded,
     format_file,
     is_record,
+    key_of,
     pieces,
     read_format,
     read_tree,
@@ -51,15 +52,17 @@ from reconcile.remote.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
-    from reconcile.model.baseline import Baseline, WorldState
+    from reconcile.model.baseline import Baseline
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
+    from reconcile.planning.incremental.side_index import SideIndex
     from reconcile.remote.engine import RemoteEngine
+    from reconcile.remote.last_sync import LastSync
     from reconcile.remote.place import RemotePlace
     from reconcile.remote.sealing import Keys
 
@@ -86,10 +89,28 @@ def open_session(
     return session
 
 
-class _End(NamedTuple):
-    """The end of the local part of a sync: the removals that wait, and the last pass."""
+class _Sides(NamedTuple):
+    """The trees of the present commit and of that of the last sync, and the engine with the files of the present one.
+
+    ``changed``: both trees have these conversations alone, and all that has changed since is among them, or known to
+    the engine. None: they have all.
+    """
 
     tree: Tree
+    before: Tree
+    engine: Engine
+    changed: frozenset[str] | None
+
+
+class _End(NamedTuple):
+    """The end of the local part of a sync: the removals that wait, and the last pass.
+
+    ``concerned``: no other conversation was looked at, or changed; None: all may be.
+    """
+
+    tree: Tree
+    before: Tree
+    concerned: frozenset[str] | None
     waiting: tuple[str, ...]
     engine: Engine
     last: Pass
@@ -110,7 +131,7 @@ class Sync:
     ) -> None:
         """Prepare; the session is that of `open_session`."""
         self.session, self.engine, self.lock, self.half = session, engine, lock, half
-        self.name, self.store, self.keys, self.cache = place.name, place.store, place.keys, place.cache
+        self.name, self.store, self.keys, self.place = place.name, place.store, place.keys, place
         self.policy = replace(policy, layout=Layout.FLAT, missing=Missing.REPROJECT)
         self.side = session.site.conversations(Side.WORKSPACE)
 
@@ -136,28 +157,28 @@ class Sync:
         """
         tip = self.engine.tip()
         known = self._with_judged_push(tip, done)
-        if tip is not None and known.commit == tip and self._is_unchanged(known):
+        last = self._last(known)
+        if tip is not None and known.commit == tip and last is not None and last.is_unchanged:
             return done
         start = self._start(tip, known)
-        cached = load_contents(self.cache)
-        tree = read_tree(self.engine, start, self.session.format, self.store, self.keys, cached=cached)
-        tree = checked_tree(tree, known, self.keys)
-        if self.half is Half.PUSH and start != known.commit:
-            raise RemoteError("the remote has something new, and a push takes nothing", "reconcile pull")
-        before = tree if start is not None and known.commit == start else self._tree_before(known.commit, tree)
         report = Report(taken=done.taken, forked=done.forked, removed_here=done.removed_here)
         report.interrupted_push = done.interrupted_push
-        report.held += [f"{key}: {why}; it stays there" for key, why in tree.refused.items()]
+        changed = None if last is None else self._changed_there(known, start)
+        tree, before = self._trees(start, known, changed)
+        if self.half is Half.PUSH and start != known.commit:
+            raise RemoteError("the remote has something new, and a push takes nothing", "reconcile pull")
         if self.session.readonly:
-            self._plan_and_apply(tree, before, known, report)
+            self._plan_and_apply(self._opened(tree, before, report), start, known, report)
             return report
-        if tree.contents.keys() != cached.keys():
-            save_contents(self.cache, tree.contents)
         with self.session.exclusively(self.lock.command, self.lock.timeout, self.lock.waiting):
-            self.session.state.copy_baseline(self._number(won(self.name)), self.session.site.number)
-            end = self._plan_and_apply(tree, before, known, report)
+            sides = None if last is None or changed is None else self._resumed(last, tree, before, start)
+            if sides is None:
+                tree, before = (tree, before) if changed is None else self._trees(start, known)
+                self.session.state.copy_baseline(self._number(won(self.name)), self.session.site.number)
+                sides = self._opened(tree, before, report)
+            end = self._plan_and_apply(sides, start, known, report)
             tree, waiting = end.tree, end.waiting
-            edits, removes = ({}, []) if self.half is Half.PULL else self._edits(before, end, known.kept, report)
+            edits, removes = ({}, []) if self.half is Half.PULL else self._edits(end, known.kept, report)
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
             edits = {FORMAT: format_file(self.store, identity, tree.coding), **edits}
@@ -174,7 +195,7 @@ class Sync:
         commit = self.engine.write(start, rest, removes) if rest or removes else start
         if commit is None or commit == tip or self.half is Half.PULL:
             is_new = commit is None
-            self._won(replace(agreed, commit=commit, id=None if is_new else identity))
+            self._won(replace(agreed, commit=commit, id=None if is_new else identity), end.concerned)
             self._remember(end, report)
             return report
         pending = replace(known, pending=commit, waiting=waiting)
@@ -182,7 +203,7 @@ class Sync:
         if not self._is_swapped(tip, commit):
             self._note(replace(pending, pending=None))
             return None
-        self._won(replace(agreed, commit=commit))
+        self._won(replace(agreed, commit=commit), end.concerned)
         report.commit = commit
         self._remember(end, report)
         return report
@@ -198,22 +219,75 @@ class Sync:
 
     # The next sync
 
-    def _is_unchanged(self, known: Known) -> bool:
-        """Tell whether the store, the files of the remote and the state are as the last sync has left them."""
-        if known.pending is not None or known.waiting or self.session.readonly:
-            return False
-        key = request_key(self.session.roots, self.policy, self.session.ignore)
-        file = IndexFile(self.session.directory, self.session.roots.workspace_identity)
-        last = file.load_summary(key, self.session.now_ns())
-        if last is None or last.due or any(last.changed()):
-            return False
-        return not (last.answer.held or last.answer.aside or last.answer.notes)
+    def _last(self, known: Known) -> LastSync | None:
+        """Return what the last sync has saved, if it was completed and still holds."""
+        if known.commit is None or known.pending is not None or known.waiting or self.session.readonly:
+            return None
+        return last_sync.load(self.session, self.policy, self.place.last_sync)
+
+    def _changed_there(self, known: Known, start: str | None) -> set[str] | None:
+        """Return the names of the conversations that the remote has changed since the last sync; None: look at all."""
+        if known.kept or not self.policy.is_unlimited or self.session.format.places is not None:
+            return None
+        if known.commit is None or start is None:
+            return None
+        paths = set[str]() if start == known.commit else self.engine.changes(known.commit, start)
+        keys = {key for path in paths if (key := key_of(path)) is not None}
+        return keys if len(keys) <= MOST and all(map(key_of, paths)) else None
+
+    def _resumed(self, last: LastSync, tree: Tree, before: Tree, start: str | None) -> _Sides | None:
+        """Go on from the last sync: look at what the remote, the directories or the state have changed since.
+
+        ``tree`` and ``before`` have the conversations that the remote has changed. None: everything has to be looked
+        at, as the directory of the remote's files has something else, or too much has changed.
+        """
+        index = LoadedIndex.load(self.session, last.summary, self.policy)
+        if index is None or tree.refused or before.refused:
+            return None
+        known, keys = index.known.sides[Side.WORKSPACE], {*tree.records, *before.records, *tree.tombstones}
+        is_link = os.path.islink(os.path.join(self.side, ARCHIVE))
+        if is_link or any(known.paths.get(record.path, record.id) != record.id for record in tree.records.values()):
+            return None
+        old = {path for key in keys for path in known.paths_of(key)}
+        new = {record.path for record in tree.records.values()}
+        if keys and self._make_equal(tree, old | new):
+            return None
+        changed = last.summary.changed() if keys else last.changed
+        there = (known.paths.keys() - old) | new
+        owners = {_owner(path, there | old) for path in changed[1]}
+        if None in owners or not all(are_listed(self.side, at, there) for at in ("", ARCHIVE) if at in owners):
+            return None
+        # Their status has changed, or could not be relied on.
+        ids = {known.paths[path] for path in (owners & known.paths.keys()) - old - new if path is not None}
+        tree, before = self._with(tree, before, start, ids)
+        if not are_equal(self.side, [tree.records[key] for key in ids if key in tree.records], ids):
+            return None
+        engine = Engine(self.session, index.with_changes(self.session, changed))
+        engine.begin()
+        return None if engine.full_scan is not None else _Sides(tree, before, engine, last.others.union(keys, ids))
+
+    def _opened(self, tree: Tree, before: Tree, report: Report) -> _Sides:
+        """Look at everything."""
+        report.held += [f"{key}: {why}; it stays there" for key, why in tree.refused.items()]
+        if damaged := self._make_equal(tree):
+            report.held += [f"{key}: {why}; it stays there" for key, why in damaged.items()]
+            kept = {key: record for key, record in tree.records.items() if key not in damaged}
+            refused = {**tree.refused, **{tree.coding.key(conversation): why for conversation, why in damaged.items()}}
+            tree = replace(tree, records=kept, refused=refused)
+        engine = Engine(self.session)
+        engine.begin()
+        return _Sides(tree, before, engine, None)
+
+    def _make_equal(self, tree: Tree, only: Collection[str] | None = None) -> dict[str, str]:
+        rows = self.session.scanner.index(Side.WORKSPACE)
+        return make_equal(self.side, tree, self.engine, self.session.format, self.session.now_ns(), rows, only)
 
     def _remember(self, end: _End, report: Report) -> None:
         """Save the index, so that the next sync can tell that there is nothing to do. A pull leaves something."""
         if end.outcome is not None and not report.held and not end.waiting and self.half is not Half.PULL:
             with suppress(LockedError), self.session.exclusively(self.lock.command, 0):
                 end.engine.save(end.last, end.outcome)
+                last_sync.save(self.session, self.place.last_sync)
         end.engine.close()
 
     # The commits
@@ -244,11 +318,33 @@ class Sync:
             return tip  # another machine has dropped the history
         raise _replaced()
 
-    def _tree_before(self, commit: str | None, present: Tree) -> Tree:
+    def _trees(self, start: str | None, known: Known, part: Collection[str] | None = None) -> tuple[Tree, Tree]:
+        """Return the tree to build on, and that of the last sync; ``part``: of these conversations alone."""
+        cached = {} if part is not None else load_contents(self.place.cache)
+        fmt = self.session.format
+        tree = read_tree(self.engine, start, fmt, self.store, self.keys, cached=cached, only=part)
+        tree = checked_tree(tree, known, self.keys)
+        if part is None and tree.contents.keys() != cached.keys() and not self.session.readonly:
+            save_contents(self.place.cache, tree.contents)
+        is_same = start is not None and known.commit == start
+        return tree, tree if is_same else self._tree_before(known.commit, tree, part)
+
+    def _with(self, tree: Tree, before: Tree, start: str | None, ids: Collection[str]) -> tuple[Tree, Tree]:
+        """Return two trees that are parts, with more conversations, which both commits have alike."""
+        there = {*tree.records, *tree.tombstones, *before.records}
+        if not (keys := [tree.coding.key(each) for each in ids if each not in there]):
+            return tree, before
+        more = read_tree(self.engine, start, self.session.format, self.store, self.keys, only=keys)
+        names, refused = {**tree.names, **more.names}, {**tree.refused, **more.refused}
+        stones = {**tree.tombstones, **more.tombstones}
+        tree = replace(tree, names=names, records={**tree.records, **more.records}, tombstones=stones, refused=refused)
+        return tree, replace(before, records={**before.records, **more.records})
+
+    def _tree_before(self, commit: str | None, present: Tree, part: Collection[str] | None) -> Tree:
         coding, fmt = present.coding, self.session.format
         secrets = (coding.bundle.secret, *coding.bundle.earlier) if isinstance(coding, Sealed) else ()
         try:
-            return read_tree(self.engine, commit, fmt, self.store, self.keys, *secrets)
+            return read_tree(self.engine, commit, fmt, self.store, self.keys, *secrets, only=part)
         except RemoteError:  # the mirror was deleted, and the remote has another history
             return Tree()
 
@@ -257,12 +353,12 @@ class Sync:
         assert number is not None  # noqa: S101 - the state is not read-only
         return number
 
-    def _won(self, known: Known) -> None:
-        """Make the baseline of this attempt the one of the next sync."""
+    def _won(self, known: Known, only: Collection[str] | None = None) -> None:
+        """Make the baseline of this attempt the one of the next sync; ``only`` these conversations can differ."""
         if self.session.readonly:
             return
         with self.session.state.transaction():
-            self.session.state.copy_baseline(self.session.site.number, self._number(won(self.name)))
+            self.session.state.copy_baseline(self.session.site.number, self._number(won(self.name)), only)
             self._note(known)
 
     def _note(self, known: Known) -> None:
@@ -270,21 +366,13 @@ class Sync:
 
     # The run
 
-    def _plan_and_apply(self, tree: Tree, before: Tree, known: Known, report: Report) -> _End:
+    def _plan_and_apply(self, sides: _Sides, start: str | None, known: Known, report: Report) -> _End:
         """Carry out what the store and the remote's tree need of each other."""
-        rows = self.session.scanner.index(Side.WORKSPACE)
-        damaged = make_equal(self.side, tree, self.engine, self.session.format, self.session.now_ns(), rows)
-        if damaged:
-            report.held += [f"{key}: {why}; it stays there" for key, why in damaged.items()]
-            kept = {key: record for key, record in tree.records.items() if key not in damaged}
-            refused = {**tree.refused, **{tree.coding.key(conversation): why for conversation, why in damaged.items()}}
-            tree = replace(tree, records=kept, refused=refused)
-        engine = Engine(self.session)
-        engine.begin()
-        buried = self._buried(tree, before, known, engine.world)
+        tree, before, engine, changed = sides
+        buried = self._buried(tree, before, known, engine)
         waiting = self._remove(engine, buried, report)
         left = (*(buried if self.session.readonly else waiting), *known.kept)
-        pass_ = engine.plan(self._without(left, engine))
+        pass_ = engine.plan(self._without(left, engine), also=changed or ())
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
         plan = replace(chosen, intents=(*pass_.plan.intents, *self._private(tree, before, known, pass_.world.baseline)))
         if plan.intents:
@@ -292,7 +380,14 @@ class Sync:
         last = replace(pass_, plan=plan)
         outcome = self._apply(engine, last)
         self._describe(plan, outcome, report)
-        return _End(tree, tuple(waiting), engine, last, outcome)
+        if changed is None:
+            return _End(tree, before, None, tuple(waiting), engine, last, outcome)
+        if pass_.full:
+            tree, before = self._trees(start, known)
+            return _End(tree, before, None, tuple(waiting), engine, last, outcome)
+        concerned = changed | pass_.concerned
+        tree, before = self._with(tree, before, start, concerned)
+        return _End(tree, before, concerned, tuple(waiting), engine, last, outcome)
 
     def _without(self, held: Collection[str], engine: Engine) -> Policy:
         """Return the policy without conversations whose removal waits: sent again, they would come back everywhere."""
@@ -340,10 +435,11 @@ class Sync:
 
     def _remove(self, engine: Engine, buried: list[str], report: Report) -> list[str]:
         """Remove from the store what another machine has removed; return those that wait."""
-        only, stored = self.policy.only, by_conversation(engine.world.store.copies)
+        only = self.policy.only
         going = [key for key in buried if not only or key in only]
         if not going:
             return buried
+        stored = by_conversation(engine.known.sides[Side.STORE].copies())
         if is_bulk(len(going), len(stored)) and not self.policy.accept_bulk:
             way = "reconcile sync --allow-bulk-removal"
             report.held.append(f"{len(going)} of {len(stored)} {self.session.roots.noun}s would be removed here: {way}")
@@ -358,39 +454,47 @@ class Sync:
         report.removed_here += [Entry(key, getattr(stored[key][0].metadata, "title", None)) for key in going]
         return [key for key in buried if key not in going]
 
-    def _buried(self, tree: Tree, before: Tree, known: Known, world: WorldState) -> list[str]:
+    def _buried(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
         """Return the conversations of the store that were removed since, with their very content.
 
         An older tombstone says nothing: what it names was restored since.
         """
-        stored = by_conversation(world.store.copies)
-        going = [
+        new = [
             key
             for key, stone in tree.tombstones.items()
-            if key in stored
-            and key not in tree.records
+            if key not in tree.records
+            and key not in known.kept
             and (key in known.waiting or before.tombstones.get(key) != stone)
-            if key not in known.kept
-            if [_digests(copy) for copy in stored[key]] == [dict(stone.files)]
+        ]
+        side = engine.known.sides[Side.STORE]
+        stored = by_conversation(copy for key in new for copy in side.of(key))
+        going = [
+            key
+            for key in new
+            if key in stored
+            if [_digests(copy) for copy in stored[key]] == [dict(tree.tombstones[key].files)]
             if stored[key][0].partition is Partition.LIVE
         ]
         if (places := self.session.format.places) is None:
             return going
+        if not going:
+            return going
         # What belongs to a session goes with it: if any of that was edited since, the session stays.
-        staying = {places.owner(key) for key in stored if key not in going}
+        staying = {places.owner(key) for key in by_conversation(side.copies()) if key not in going}
         return [key for key in going if key not in staying]
 
     # The commit
 
-    def _edits(
-        self, before: Tree, end: _End, kept: Collection[str], report: Report
-    ) -> tuple[dict[str, bytes], list[str]]:
-        """Return the files of the new commit that differ from a tree, and the paths that go."""
-        edits, removes, tree, known = dict[str, bytes](), list[str](), end.tree, end.engine.known
-        baseline = self.session.state.load(self.session.checkout)
-        stored = by_conversation(known.sides[Side.STORE].copies())
+    def _edits(self, end: _End, kept: Collection[str], report: Report) -> tuple[dict[str, bytes], list[str]]:
+        """Return the files of the new commit that differ from the one to build on, and the paths that go."""
+        edits, removes, tree, before = dict[str, bytes](), list[str](), end.tree, end.before
+        baseline = self.session.state.load(self.session.checkout, end.concerned)
         present = set[str]()
-        for key, copies in by_conversation(known.sides[Side.WORKSPACE].copies()).items():
+        stored, there = (
+            by_conversation(side.copies() if end.concerned is None else _some(side, end.concerned))
+            for side in (end.engine.known.sides[Side.STORE], end.engine.known.sides[Side.WORKSPACE])
+        )
+        for key, copies in there.items():
             copy = copies[0]
             present.add(key)
             old, was = tree.records.get(key), before.records.get(key)
@@ -403,7 +507,7 @@ class Sync:
             if key in tree.tombstones:
                 removes.append(tombstone_of(key, tree.coding))
         for key, old in tree.records.items():
-            if key not in present:
+            if key not in present and (end.concerned is None or key in end.concerned):
                 removes.append(directory_of(key, tree.coding))
                 digests = {name: file.digest for name, file in old.files.items()}
                 stone = Tombstone(key, digests, self.session.now_ns())
@@ -484,6 +588,19 @@ def _local_now(record: Record | None, before: Record | None, *, here: bool) -> b
     if before is None:
         return here or record.local
     return here if here != before.local else record.local
+
+
+def _owner(path: str, conversations: Collection[str]) -> str | None:
+    """Return the path of the conversation that has a path; one of a directory of conversations as it is, else None."""
+    if path in (".", ARCHIVE):
+        return path.removeprefix(".") if path == "." else path
+    parts = path.split("/")
+    top = "/".join(parts[: 2 if parts[0] == ARCHIVE else 1])
+    return top if top in conversations else None
+
+
+def _some(side: SideIndex, conversations: Collection[str]) -> Iterator[Copy]:
+    return (copy for key in conversations for copy in side.of(key))
 
 
 def _is_private(baseline: Baseline, conversation: str) -> bool:

@@ -127,10 +127,9 @@ def is_record(path: str) -> bool:
 
 
 def key_of(path: str) -> str | None:
-    """Return the name of a conversation, if the path is that of its record or of its tombstone."""
-    if is_record(path):
-        return path.split("/")[-2]
-    return path.rpartition("/")[2] if path.startswith("t/") else None
+    """Return the name of the conversation of a path, None if it has none."""
+    top, *above = path.split("/")
+    return above[2] if top in ("c", "t") and len(above) > 2 else None
 
 
 def _fanned(key: str) -> str:
@@ -184,10 +183,12 @@ def read_tree(
     keys: Keys,
     *secrets: str,
     cached: Mapping[str, bytes] = MappingProxyType({}),
+    only: Collection[str] | None = None,
 ) -> Tree:
     """Read the records of a commit. What is no record of this format is refused, and stays as it is.
 
-    ``secrets`` may open the bundle of the remote, too. ``cached`` has contents that need not be read again.
+    ``secrets`` may open the bundle of the remote, too. ``cached`` has contents that need not be read again. ``only``
+    are the names of the conversations that are read; None: all are.
 
     Raises:
         RemoteError: the tree is that of another store, or of a newer program, or no tree of this program. Or this
@@ -196,7 +197,7 @@ def read_tree(
     found = read_format(engine, commit, store)
     if commit is None or found is None:
         return Tree()
-    names = engine.tree(commit)
+    names = _names(engine, commit, only)
     ends = {path: name for path, name in names.items() if path.startswith("t/") or path.endswith("/r")}
     coding = coding_of(found, keys, *secrets)
     read, wrong = _opened(engine, ends.values(), coding, cached)
@@ -222,6 +223,13 @@ def read_tree(
             refused[coding.key(record.id)] = f"another conversation has the directory {record.path!r}"
             del records[record.id]
     return Tree(found, names, records, tombstones, refused, coding, read)
+
+
+def _names(engine: RemoteEngine, commit: str, only: Collection[str] | None) -> dict[str, str]:
+    if only is None:
+        return engine.tree(commit)
+    paths = sorted(f"{top}/{_fanned(key)}" for key in only for top in ("c", "t"))
+    return engine.tree(commit, *paths) if paths else {}
 
 
 def coding_of(file: FormatFile, keys: Keys, *secrets: str) -> Coding:

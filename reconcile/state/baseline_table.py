@@ -29,7 +29,7 @@ from reconcile.state.connection import encoded_rows, select, write_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.model.snapshot import Digest
 
@@ -523,19 +523,31 @@ def _save_waiting(
     )
 
 
-def copy(connection: sqlite3.Connection, source: int, target: int) -> None:
-    """Replace the agreed contents of a checkout, and what it has set aside, by those of another one."""
+def copy(connection: sqlite3.Connection, source: int, target: int, only: Collection[str] | None = None) -> None:
+    """Replace the agreed contents of a checkout, and what it has set aside, by those of another one.
+
+    ``only`` limits it to these conversations.
+    """
     whole = "(SELECT layout, store_identity FROM checkout WHERE id = ?)"
     connection.execute(f"UPDATE checkout SET (layout, store_identity) = {whole} WHERE id = ?", (source, target))  # noqa: S608
+    for batch in ((),) if only is None else _batches(only):
+        _copy_rows(connection, source, target, batch)
+
+
+def _copy_rows(connection: sqlite3.Connection, source: int, target: int, batch: Sequence[str]) -> None:
+    """Copy the rows of these conversations; none: those of all."""
+    chosen = f" AND conversation IN ({', '.join('?' * len(batch))})" if batch else ""
+    (names_of_batch,) = encoded_rows([tuple(batch)]) if batch else ((),)
     for table, columns in _COPIED:
         # Only rows that differ: a trigger looks for other uses of each entry that goes.
         same = " AND ".join(f"other.{column} IS {table}.{column}" for column in columns)
         kept = f"SELECT 1 FROM {table} AS other WHERE other.checkout = ? AND {same}"  # noqa: S608 - names of our own
-        sql = f"DELETE FROM {table} WHERE checkout = ? AND NOT EXISTS ({kept})"  # noqa: S608
-        connection.execute(sql, (target, source))
+        sql = f"DELETE FROM {table} WHERE checkout = ? AND NOT EXISTS ({kept}){chosen}"  # noqa: S608
+        connection.execute(sql, (target, source, *names_of_batch))
         names = ", ".join(columns)
-        sql = f"INSERT OR IGNORE INTO {table} (checkout, {names}) SELECT ?, {names} FROM {table} WHERE checkout = ?"  # noqa: S608
-        connection.execute(sql, (target, source))
+        rows = f"SELECT ?, {names} FROM {table} WHERE checkout = ?{chosen}"  # noqa: S608
+        sql = f"INSERT OR IGNORE INTO {table} (checkout, {names}) {rows}"
+        connection.execute(sql, (target, source, *names_of_batch))
 
 
 _COPIED = (

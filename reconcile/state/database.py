@@ -174,10 +174,10 @@ class State:
             rows = select(self._connection, sql, (with_remotes, f"{REMOTE}*"))
         return tuple(Checkout(*row) for row in rows)
 
-    def copy_baseline(self, source: int, target: int) -> None:
-        """Replace the baseline of a remote's record by that of another one."""
+    def copy_baseline(self, source: int, target: int, only: Collection[str] | None = None) -> None:
+        """Replace the baseline of a remote's record by that of another one; ``only``: of these conversations."""
         with transaction(self._connection, self._path):
-            baseline_table.copy(self._connection, source, target)
+            baseline_table.copy(self._connection, source, target, only)
 
     def forget_checkout(self, checkout: int) -> None:
         """Remove the record of a checkout with its baseline and intents; history and journal stay."""

@@ -1,5 +1,7 @@
 """Random stories of machines: edits, removals, privacy, archives, halves of syncs, kills at every operation.
 
+The clocks of the machines are up to a day wrong, and some can't reach the remote for a while.
+
 At the end all machines are equal after some quiet rounds, no line is lost, and no continuation was forked needlessly.
 `make machines` plays them for ``MACHINES_FOR`` seconds each.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -18,8 +21,8 @@ from msgspec import Struct, field
 
 from reconcile.adapters.roots import Roots
 from reconcile.model.policy import Policy
-from reconcile.remote.engine import RemoteError, Swap
-from reconcile.remote.known import Half, Lock, Report
+from reconcile.remote.engine import RemoteError, Swap, UnreachableError
+from reconcile.remote.known import Half, Lock, Report, won
 from reconcile.remote.place import RemotePlace
 from reconcile.remote.sync import Sync, open_session
 from tests.support.projects.machines import make_machine
@@ -37,6 +40,7 @@ FIRST = 17528832000
 START, STEPS = 3, 40
 OPERATIONS = ("tip", "tree", "read", "write", "swap")
 ROUNDS = 4
+DAY = 24 * 3600 * SECOND
 
 
 class Killed(BaseException):
@@ -70,6 +74,43 @@ class MortalEngine(MemoryEngine):
         return fatal
 
 
+class CutOffEngine(MemoryEngine):
+    """An engine without a network."""
+
+    def tip(self) -> str | None:
+        raise UnreachableError("no network")
+
+
+class CheckedSync(Sync):
+    """A sync that goes on from the last one does what a sync that looks at everything would do."""
+
+    resumed = 0
+    """Syncs that were compared."""
+
+    def _plan_and_apply(self, sides: Any, start: str | None, known: Any, report: Report) -> Any:
+        self.begun = start, known
+        return super()._plan_and_apply(sides, start, known, report)
+
+    def _edits(self, end: Any, kept: Any, report: Report) -> tuple[dict[str, bytes], list[str]]:
+        edits, removes = super()._edits(end, kept, report)
+        if end.concerned is not None:
+            CheckedSync.resumed += 1
+            tree, before = self._trees(*self.begun)
+            everything = end._replace(tree=tree, before=before, concerned=None)
+            all_edits, all_removes = super()._edits(everything, kept, Report())
+            assert edits.keys() == all_edits.keys()
+            assert {path: each for path, each in edits.items() if path[0] != "t"} == {
+                path: each for path, each in all_edits.items() if path[0] != "t"
+            }
+            assert sorted(removes) == sorted(all_removes)
+        return edits, removes
+
+    def _won(self, known: Any, only: Any = None) -> None:
+        super()._won(known, only)
+        state = self.session.state
+        assert state.load(self._number(won(self.name))).agreed == state.load(self.session.site.number).agreed
+
+
 class Story(Struct):
     """The machines, the lines that were said, and those that someone has removed knowingly."""
 
@@ -79,18 +120,24 @@ class Story(Struct):
     said: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     private: set[str] = field(default_factory=set)
+    clocks: dict[int, int] = field(default_factory=dict)
+    """By machine, how wrong its clock is, in ns."""
+    cut_off: dict[int, int] = field(default_factory=dict)
+    """By machine, the step from which on it reaches the remote again."""
     log: list[str] = field(default_factory=list)
 
-    def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False) -> Report:
+    def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
         with machine.at_work():
             silo, jp = machine.store.parent, machine.project / ".jp"
             roots = Roots("jp", str(jp), str(machine.project), str(silo), True, "ab1cd", "", "jp-ab1cd")  # noqa: FBT003
             state = machine.state
             place = RemotePlace("memory", "memory", "refs/reconcile/jp-ab1cd", str(state / "remotes" / "memory"))
-            engine = MortalEngine(self.host, self.chance if dies else None)
+            engine = MortalEngine(self.host, self.chance if dies else None) if reaches else CutOffEngine(self.host)
             with open_session(roots, place, str(state), place.tree, ignore=(), dry=False) as session:
+                error_ns = self.clocks.get(self.machines.index(machine), 0)
+                session._clock = lambda: time.time_ns() + error_ns
                 lock = Lock("a story", 0, lambda _who: None)
-                report = Sync(session, place, engine, Policy(accept_bulk=True), lock, half).run()
+                report = CheckedSync(session, place, engine, Policy(accept_bulk=True), lock, half).run()
         check_forks(machine, report)
         return report
 
@@ -98,11 +145,17 @@ class Story(Struct):
         at = self.chance.randrange(len(self.machines))
         machine, name = self.machines[at], f"m{at}s{number}"
         there = sorted(path for path in machine.store.rglob("events.json") if path.parent.name[0].isdigit())
-        kind = self.chance.choice("waaaaaatpddrhsssssskkkuv")
+        kind = self.chance.choice("waaaaaatpddrhsssssskkkuvx")
         self.log.append(f"{kind} {at}")
-        mtime_ns = LONG_AGO + self.chance.randrange(1, 1000) * SECOND
-        if kind == "w":
-            self.write(machine, number * 10 + at, name, mtime_ns)
+        mtime_ns = self.clocks.get(at, 0)
+        mtime_ns += self.chance.choice((LONG_AGO, LONG_AGO, time.time_ns())) + self.chance.randrange(1, 1000) * SECOND
+        if kind == "x":
+            self.cut_off[at] = number + self.chance.randrange(3, 15)
+        elif kind in "skuv" and self.cut_off.get(at, 0) > number:
+            with pytest.raises(UnreachableError):
+                self.sync(machine, reaches=False)
+        elif kind == "w":
+            self.write(machine, 10 + number * 10 + at, name, mtime_ns)
         elif kind in "skuv":
             half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
             with suppress(Killed, RemoteError):
@@ -150,7 +203,7 @@ class Story(Struct):
         first = self.machines[0]
         for machine in self.machines:
             found = self.sync(machine)
-            assert not any((found.sent, found.taken, found.forked, found.removed_here, found.removed_there)), found
+            assert found == Report(), "a quiet round has nothing to do"
             assert self.known(machine) == self.known(first)
         assert self.said - self.removed <= {line for stream in streams_of(first).values() for line in stream}
 
@@ -176,7 +229,8 @@ def check_forks(machine: Machine, report: Report) -> None:
 def play(path: Path, run: Run, seed: int) -> None:
     chance = random.Random(seed)
     machines = [make_machine(path / f"m{at}", run) for at in range(chance.randint(2, 5))]
-    story = Story(machines, Host(), chance)
+    clocks = {at: chance.choice((0, 0, DAY, -DAY, chance.randrange(-DAY, DAY))) for at in range(len(machines))}
+    story = Story(machines, Host(), chance, clocks=clocks)
     try:
         for number in range(START):
             story.write(machines[0], -number, f"start{number}", LONG_AGO)
@@ -192,16 +246,24 @@ def play(path: Path, run: Run, seed: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_a_story_of_machines(tmp_path: Path, run: Run, seed: int) -> None:
+def test_a_story_of_machines(tmp_path: Path, run: Run, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = CheckedSync.resumed
+    monkeypatch.setenv("RECONCILE_VERIFY", "1")  # each plan of a part is compared with that of everything
     play(tmp_path, run, seed)
+    assert CheckedSync.resumed > before
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 300)
 @pytest.mark.parametrize("start", [0, 1_000_000])
-def test_many_stories_of_machines(tmp_path: Path, run: Run, start: int) -> None:
+def test_many_stories_of_machines(tmp_path: Path, run: Run, start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     end, seed = time.monotonic() + SECONDS, start
     while time.monotonic() < end:
         seed += 1
+        if seed % 4:
+            monkeypatch.delenv("RECONCILE_VERIFY", raising=False)
+        else:
+            monkeypatch.setenv("RECONCILE_VERIFY", "1")
         play(tmp_path / str(seed), run, seed)
-    print(f"{seed - start} stories")
+        shutil.rmtree(tmp_path / str(seed))
+    print(f"{seed - start} stories, {CheckedSync.resumed} syncs that went on from the last one")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 from reconcile.engine.engine import Engine
 from reconcile.remote.git_engine import GitEngine
-from tests.support.projects.world import LONG_AGO, SECOND
+from reconcile.remote.sync import Sync
+from tests.support.projects.machines import quiet
+from tests.support.projects.world import LONG_AGO, SECOND, set_key
 
 if TYPE_CHECKING:
     from tests.support.projects.machines import Machine
@@ -122,3 +125,119 @@ def test_a_damaged_cache_of_records_costs_nothing_but_time(laptop: Machine, desk
     desktop.append(A, 1, "b", LONG_AGO + SECOND)
     desktop.sync()
     assert laptop.sync()["taken"]
+
+
+# One change costs its own size
+
+
+@pytest.fixture
+def resumed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each sync that has something to do: whether it goes on from the last one, and so looks at that alone."""
+    found, resume, open_all = list[bool](), Sync._resumed, Sync._opened
+
+    def resuming(self: Sync, *args: Any) -> Any:
+        sides = resume(self, *args)
+        if sides is not None:
+            found.append(True)
+        return sides
+
+    def opening(self: Sync, *args: Any) -> Any:
+        found.append(False)
+        return open_all(self, *args)
+
+    monkeypatch.setattr(Sync, "_resumed", resuming)
+    monkeypatch.setattr(Sync, "_opened", opening)
+    monkeypatch.setenv("RECONCILE_VERIFY", "1")
+    return found
+
+
+def whole_trees(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the commits whose whole tree is read."""
+    found, tree = list[str](), GitEngine.tree
+
+    def reading(self: GitEngine, commit: str, *paths: str) -> dict[str, str]:
+        if not paths:
+            found.append(commit)
+        return tree(self, commit, *paths)
+
+    monkeypatch.setattr(GitEngine, "tree", reading)
+    return found
+
+
+def test_a_sync_looks_at_what_has_changed(
+    laptop: Machine, desktop: Machine, resumed: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(laptop, desktop)
+    resumed.clear()
+    read = whole_trees(monkeypatch)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    assert len(laptop.sync()["sent"]) == 1
+    desktop.append(B, 2, "c", LONG_AGO + SECOND)
+    found = desktop.sync()
+    assert (len(found["taken"]), len(found["sent"])) == (1, 1)
+    laptop.append(B, 1, "d", LONG_AGO + 2 * SECOND)
+    assert len(laptop.sync()["forked"]) == 1
+    desktop.sync()
+    laptop.write(B + 1)
+    set_key(laptop.directory(B), "title", "another", LONG_AGO + 3 * SECOND)
+    (laptop.store / ".archive").mkdir()
+    laptop.directory(B + 10).rename(laptop.store / ".archive" / laptop.directory(B + 10).name)
+    assert len(laptop.sync()["sent"]) == 3
+    assert len(desktop.sync()["taken"]) == 3
+    assert all(resumed)
+    assert read == []
+    assert desktop.contents == laptop.contents
+    quiet(desktop, laptop)
+    laptop.run("rm", str(A), "--yes")  # a removal looks at everything, as in a run
+    assert laptop.sync()["removed_there"]
+    assert desktop.sync()["removed_here"]
+    quiet(desktop, laptop)
+
+
+def test_runs_of_the_checkout_in_between_cost_nothing(
+    laptop: Machine, desktop: Machine, resumed: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(laptop, desktop)
+    resumed.clear()
+    read = whole_trees(monkeypatch)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.run("project", str(A), str(B))
+    laptop.run()
+    assert len(laptop.sync()["sent"]) == 1
+    laptop.run("local", str(B))
+    assert [each["id"] for each in laptop.sync()["sent"]] == [f"jp-c{B}"]
+    desktop.run()
+    desktop.sync()
+    assert "local: not copied" in desktop.run("status", str(B)).output
+    assert all(resumed)
+    assert read == []
+    quiet(desktop, laptop)
+
+
+@pytest.mark.parametrize("change", ["remote", "last", "foreign", "keep", "many"])
+def test_what_can_not_be_relied_on_is_looked_at(
+    laptop: Machine, desktop: Machine, resumed: list[bool], change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(laptop, desktop)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    resumed.clear()
+    known = desktop.state / "remotes" / "origin"
+    desktop.append(B, 1, "c", LONG_AGO + SECOND)
+    if change == "remote":
+        shutil.rmtree(known / "mirror")
+    elif change == "last":
+        (known / "last-sync").write_bytes(b"x")
+        desktop.run()
+        desktop.run("project", str(B))
+    elif change == "foreign":
+        (known / "tree" / "conversations" / "more").mkdir()
+    elif change == "keep":
+        desktop.run("remote", "keep-here", f"{B + 10}")
+    else:
+        monkeypatch.setattr("reconcile.remote.sync.MOST", 0)
+    found = desktop.sync()
+    assert (len(found["taken"]), len(found["sent"])) == (1, 1)
+    assert resumed == [False] or change == "remote"
+    laptop.sync()
+    assert desktop.contents == laptop.contents

@@ -50,9 +50,9 @@ class MemoryEngine:
             at = self.host.commits[at][0] if at in self.host.commits else None
         return at is not None
 
-    def tree(self, commit: str, path: str = "") -> dict[str, str]:
-        names = self.host.commits[commit][1]
-        return {at: name for at, name in names.items() if not path or at == path or at.startswith(f"{path}/")}
+    def tree(self, commit: str, *paths: str) -> dict[str, str]:
+        names, below = self.host.commits[commit][1], tuple(f"{path}/" for path in paths)
+        return {at: name for at, name in names.items() if not paths or at in paths or at.startswith(below)}
 
     def changes(self, earlier: str, commit: str) -> set[str]:
         return {path for path, _ in self.tree(earlier).items() ^ self.tree(commit).items()}
