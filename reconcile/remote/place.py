@@ -107,7 +107,10 @@ def store_name(roots: Roots) -> str:
             f"{roots.project}: no other machine knows this store by its name, which is that of a path",
             "make the first commit of the project before its first run; clones share that commit",
         )
-    raise RemoteError(f"remotes hold conversations of JP and sessions of Claude Code, and this is {roots.format}")
+    raise RemoteError(
+        f"remotes hold conversations of JP and sessions of Claude Code, and this is a store of {roots.format}",
+        "its files are plain: git, or a program that copies directories, can carry its project",
+    )
 
 
 def remotes(state: str, store: str) -> list[RemotePlace]:
