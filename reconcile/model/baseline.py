@@ -168,6 +168,7 @@ class Baseline(Struct, frozen=True):
     ``contents``: by id and digest, the agreed metadata that may be merged; loaded for edits on both sides alone.
     ``is_of_remote``: the workspace is the tree of a remote (docs/design/remotes.md): it has every conversation, and no
     version there is one that git has checked out again.
+    ``removed_there``: by id and unit, the digests of extras that another machine has removed, by the remote's tree.
     """
 
     checkout_known: bool = False
@@ -186,6 +187,7 @@ class Baseline(Struct, frozen=True):
     committed: Mapping[str, CommittedPlace] = field(default_factory=dict)
     contents: Mapping[tuple[str, Digest], bytes] = field(default_factory=dict)
     is_of_remote: bool = False
+    removed_there: Mapping[tuple[str, str], Digest] = field(default_factory=dict)
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
         """Return whether the history has a newer content of the unit.

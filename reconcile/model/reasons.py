@@ -90,6 +90,7 @@ class Reason(Enum):
     REBUILT = "rebuilt", "derived data is out of date"
     REPROJECTED = "reprojected", "settings publish it again"
     REMOVED_IN_STORE = "removed-in-store", "removed from the store"
+    REMOVED_THERE = "removed-there", "removed on another machine"
     DUPLICATE = "duplicate", "a second directory of it"
     FLATTENED = "flattened", "nested in the flat store"
     PARENT_CHANGED = "parent-changed", "its parent changed"

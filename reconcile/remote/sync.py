@@ -369,6 +369,12 @@ class Sync:
     def _plan_and_apply(self, sides: _Sides, start: str | None, known: Known, report: Report) -> _End:
         """Carry out what the store and the remote's tree need of each other."""
         tree, before, engine, changed = sides
+        self.session.state.removed_there = {
+            (key, unit): digest
+            for key, record in tree.records.items()
+            for name, digest in record.gone.items()
+            if (unit := self.session.format.unit_of(name)) is not None
+        }
         buried = self._buried(tree, before, known, engine)
         waiting = self._remove(engine, buried, report)
         left = (*(buried if self.session.readonly else waiting), *known.kept)
@@ -499,7 +505,8 @@ class Sync:
             present.add(key)
             old, was = tree.records.get(key), before.records.get(key)
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
-            new = record_of(copy, times, local=_local_now(old, was, here=_is_private(baseline, key)))
+            local = _local_now(old, was, here=_is_private(baseline, key))
+            new = record_of(copy, times, old, self.session.format, local=local)
             if new is None or new.is_same(old) or key in kept or tree.coding.key(key) in tree.refused:
                 continue
             self._write(tree, new, copy, edits, removes)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from reconcile.model.format import Entry
-from reconcile.model.snapshot import ARCHIVE, Partition, joined
+from reconcile.model.snapshot import ARCHIVE, EXTRA, Partition, joined
 from reconcile.remote.coding import PLAIN, Coding
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.sealing import Sealed
@@ -58,14 +58,18 @@ class FileRecord(Struct, frozen=True):
     mtime_ns: int
 
 
-class Record(Struct, frozen=True):
-    """One conversation: ``name`` is that of its directory, or the path of a record with a fixed place."""
+class Record(Struct, frozen=True, omit_defaults=True):
+    """One conversation: ``name`` is that of its directory, or the path of a record with a fixed place.
+
+    ``gone`` are the digests of other files that were removed from it.
+    """
 
     id: str
     name: str
     files: dict[str, FileRecord]
     archived: bool = False
     local: bool = False
+    gone: dict[str, str] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -158,8 +162,13 @@ def slots_of(record: Record, name: str, fmt: Format, coding: Coding) -> list[str
     return [top] if size <= coding.piece else [f"{top}/{number}" for number in range(-(-size // coding.piece))]
 
 
-def record_of(copy: Copy, times: Mapping[str, tuple[Digest | None, int]], *, local: bool) -> Record | None:
-    """Return the record of a copy; None if it has a file that could not be read. ``times`` are those of the store."""
+def record_of(
+    copy: Copy, times: Mapping[str, tuple[Digest | None, int]], old: Record | None, fmt: Format, *, local: bool
+) -> Record | None:
+    """Return the record of a copy; None if it has a file that could not be read. ``times`` are those of the store.
+
+    ``old`` is the record before. It names the other files that were removed since, and those that still are.
+    """
     files = {}
     for file in copy.files:
         if file.digest is None:
@@ -167,7 +176,10 @@ def record_of(copy: Copy, times: Mapping[str, tuple[Digest | None, int]], *, loc
         known, mtime_ns = times.get(file.name, (None, 0))
         files[file.name] = FileRecord(file.digest, file.size, mtime_ns if known == file.digest else file.mtime_ns)
     name = copy.path.removeprefix(f"{ARCHIVE}/") if copy.partition is Partition.ARCHIVE else copy.path
-    return Record(copy.conversation, name, files, copy.archived, local)
+    before = {} if old is None else {**old.gone, **{each: file.digest for each, file in old.files.items()}}
+    others = {each for each in before if each not in files and (fmt.unit_of(each) or "").startswith(EXTRA)}
+    gone = {each: before[each] for each in sorted(others)}
+    return Record(copy.conversation, name, files, copy.archived, local, gone)
 
 
 def encoded(value: Struct) -> bytes:

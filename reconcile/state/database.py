@@ -30,7 +30,7 @@ from reconcile.state.vault import Versions
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from contextlib import AbstractContextManager
     from types import TracebackType
 
@@ -81,7 +81,16 @@ class State:
     that writes is one transaction, and writes no row that has the same values already.
     """
 
-    __slots__ = ("_connection", "_path", "_readonly", "is_of_remote", "journal", "messages", "versions")
+    __slots__ = (
+        "_connection",
+        "_path",
+        "_readonly",
+        "is_of_remote",
+        "journal",
+        "messages",
+        "removed_there",
+        "versions",
+    )
 
     def __init__(
         self, connection: sqlite3.Connection, path: str, *, readonly: bool, messages: tuple[str, ...] = ()
@@ -90,6 +99,8 @@ class State:
         self.messages = messages
         self.is_of_remote = False
         """The baselines are those of a remote (`Baseline.is_of_remote`)."""
+        self.removed_there: Mapping[tuple[str, str], Digest] = {}
+        """The extras in it that another machine has removed (`Baseline.removed_there`)."""
         self.journal = Journal(connection, path)
         self.versions = Versions(connection, path)
 
@@ -191,7 +202,9 @@ class State:
         """
         with state_errors(self._path):
             baseline = baseline_table.load(self._connection, checkout, only)
-        return replace(baseline, is_of_remote=True) if self.is_of_remote else baseline
+        if not self.is_of_remote:
+            return baseline
+        return replace(baseline, is_of_remote=True, removed_there=self.removed_there)
 
     def agreed_contents(self, wanted: Iterable[tuple[str, Digest]]) -> dict[tuple[str, Digest], bytes]:
         """Return the agreed metadata of some conversations, each with its digest, as far as it is kept."""

@@ -22,7 +22,7 @@ def test_another_format_is_refused(tmp_path: Path, run: Run, name: str, command:
     (project / ".leslie" / "objectives.json").write_text("{}")
     (project / ".conversations").mkdir()
     (store / "conversations").mkdir(parents=True)
-    sides = ["--workspace", project, *(["--store", store] if name == "plain" else []), "--format", name]
+    sides = ["--workspace", str(project), *(["--store", str(store)] if name == "plain" else []), "--format", name]
     found = run(*sides, *command, bare)
     assert found.exit_code == 4
     error, hint = found.stderr.strip().splitlines()

@@ -146,22 +146,6 @@ def test_other_files_of_a_conversation_travel(new_laptop: Machine, tmp_path: Pat
     assert (desktop.directory(A) / "more.txt").read_text() == "two"
 
 
-def test_another_file_that_was_removed_stays_on_other_machines(laptop: Machine, desktop: Machine) -> None:
-    for name in ("one.txt", "two.txt"):
-        (laptop.directory(A) / name).write_text("one")
-    quiet(laptop, desktop)
-    for name in ("one.txt", "two.txt"):
-        (laptop.directory(A) / name).unlink()
-    laptop.sync()
-    (desktop.directory(A) / "two.txt").write_text("edited since")
-    for machine in (desktop, laptop, desktop, laptop):
-        machine.sync()
-    assert (desktop.directory(A) / "one.txt").exists()
-    assert not (laptop.directory(A) / "one.txt").exists()
-    assert (laptop.directory(A) / "two.txt").read_text() == "edited since"
-    assert not laptop.sync()["sent"]
-
-
 def test_an_archived_conversation_reaches_a_new_machine(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> None:
     (laptop.store / ".archive").mkdir()
     laptop.directory(B).rename(laptop.store / ".archive" / laptop.directory(B).name)
@@ -286,6 +270,43 @@ def test_a_large_stream_is_sent_in_pieces(laptop: Machine, desktop: Machine, bar
     quiet(laptop, desktop)
     (laptop.directory(A) / "events.json").write_text(json.dumps(stream[:100]))
     quiet(laptop, desktop)
+
+
+def test_the_removal_of_another_file_travels(laptop: Machine, desktop: Machine) -> None:
+    for name in ("kept.txt", "gone.txt", "edited.txt", "again.txt"):
+        (laptop.directory(A) / name).write_text(name)
+    quiet(laptop, desktop)
+    for name in ("gone.txt", "edited.txt", "again.txt"):
+        (laptop.directory(A) / name).unlink()
+    (desktop.directory(A) / "edited.txt").write_text("more")
+    assert ids(laptop.sync()["sent"]) == [f"jp-c{A}"]
+    assert f"jp-c{A}" in ids(desktop.sync()["taken"])
+    assert sorted(path.name for path in desktop.directory(A).glob("*.txt")) == ["edited.txt", "kept.txt"]
+    assert "gone.txt" in desktop.run("vault", "-v").output
+    laptop.sync()
+    assert (laptop.directory(A) / "edited.txt").read_text() == "more"
+    quiet(laptop, desktop)
+    (desktop.directory(A) / "again.txt").write_text("again.txt")  # the very content that was removed
+    desktop.sync()
+    laptop.sync()
+    assert (laptop.directory(A) / "again.txt").exists()
+    quiet(laptop, desktop)
+
+
+def test_a_new_machine_keeps_another_file_that_was_removed(
+    laptop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    """The tombstone of a file is no news to a machine that never synced: what it has is sent again."""
+    (laptop.directory(A) / "notes.txt").write_text("n")
+    laptop.sync()
+    other = make_machine(tmp_path / "other", run)
+    shutil.copytree(laptop.store, other.store, dirs_exist_ok=True)
+    (laptop.directory(A) / "notes.txt").unlink()
+    laptop.sync()
+    other.sync(str(bare))
+    laptop.sync()
+    assert (laptop.directory(A) / "notes.txt").read_text() == "n"
+    quiet(laptop, other)
 
 
 def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:

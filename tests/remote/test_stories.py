@@ -171,7 +171,11 @@ class Story(Struct):
         elif kind == "t" and metadata.exists():
             write_json(metadata, json.loads(metadata.read_bytes()) | {name: 1}, mtime_ns)
         elif kind == "p":
-            (stream.parent / f"{name}.txt").write_text(name)
+            others = sorted(stream.parent.glob("*.txt"))
+            if others and self.chance.random() < 0.4:
+                self.chance.choice(others).unlink()
+            else:
+                (stream.parent / f"{name}.txt").write_text(name)
         elif kind == "d" and stream.parent.parent == machine.store:
             lines = {line["content"] for line in json.loads(stream.read_bytes())}
             machine.run("rm", conversation, "--yes", "--promote")

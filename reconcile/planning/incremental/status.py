@@ -108,6 +108,8 @@ def adoption(copy: Copy, other: Copy, baseline: Baseline, rules: Rules) -> Basel
         if digest is None or store_digests.get(name) != digest:
             return None
         units[name] = digest
+    if baseline.is_of_remote and len(units) != len(store_digests):  # a remote gets all files
+        return None
     return BaselineEntry(units, metadata.parent.id, metadata.title, other.container, other.path)
 
 

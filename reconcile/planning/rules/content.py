@@ -38,6 +38,8 @@ class Outcome(Enum):
     TO_WORKSPACE = auto()
     DROP = auto()
     """An extra that the store no longer has is removed from the workspace."""
+    DROP_HERE = auto()
+    """An extra that another machine has removed is removed from the store."""
     BEHIND = auto()
     ASIDE = auto()
     """Kept or undone: nothing happens until a side changes."""
@@ -463,6 +465,8 @@ def _lone_extra(view: View, name: str, case: int, baseline: Baseline) -> Verdict
             return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.SHARED)
         if baseline.is_of_remote and case == 12:
             return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.EDIT_WINS)
+        if case == 9 and baseline.removed_there.get((view.id, name)) == view.store.digest(name):
+            return Verdict(name, case, Outcome.DROP_HERE, Reason.REMOVED_THERE)
         return Verdict(name, case, Outcome.NOTHING)
     if case == 7:
         return Verdict(name, case, Outcome.DROP, Reason.REMOVED_IN_STORE)

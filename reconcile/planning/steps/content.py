@@ -66,6 +66,9 @@ def save(context: PlanningContext, view: View) -> None:
             _copy(context, view, view.workspace.units[verdict.unit], verdict, after)
         elif verdict.outcome is Outcome.MERGED:
             _write_merged(context, view, verdict)
+        elif verdict.outcome is Outcome.DROP_HERE:
+            assert view.store.main is not None  # noqa: S101 - it is on both sides
+            _drop(context, view, verdict, context.node(view.store.main), Kind.REMOVE)
     if view.store.stale and not keeps_directories(verdicts.values()):
         _gather(context, view, verdicts)
 
@@ -358,16 +361,16 @@ def update_workspace(context: PlanningContext, view: View) -> None:
 def _bring(context: PlanningContext, view: View, verdict: Verdict, node: Node) -> None:
     """Write the decided version of a unit into a workspace directory."""
     if verdict.outcome is Outcome.DROP:
-        _drop(context, view, verdict, node)
+        _drop(context, view, verdict, node, Kind.REMOVE_STALE)
     elif verdict.outcome in _PROJECTED:
         _project_unit(context, view, verdict, node, context.homes[view.id])
 
 
-def _drop(context: PlanningContext, view: View, verdict: Verdict, node: Node) -> None:
-    """Remove an extra from the workspace; the main directory may not be the one that has it."""
+def _drop(context: PlanningContext, view: View, verdict: Verdict, node: Node, kind: Kind) -> None:
+    """Remove an extra from one side; the main directory may not be the one that has it."""
     name = verdict.unit.removeprefix(EXTRA)
     if name in node.files:
-        step = _step(view, Kind.REMOVE_STALE, Reason.REMOVED_IN_STORE, verdict.unit, verdict.case)
+        step = _step(view, kind, verdict.reason or Reason.REMOVED_IN_STORE, verdict.unit, verdict.case)
         context.builder.remove(step, node, (), [name])
 
 

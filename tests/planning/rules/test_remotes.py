@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
+from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import STREAM, Snapshot
+from reconcile.model.snapshot import EXTRA, STREAM, Place, Side, Snapshot
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.presence import Goal
 from reconcile.planning.rules.views import Lead
@@ -101,6 +102,39 @@ def test_other_files_are_sent(agreed: tuple[str, ...]) -> None:
 
 def test_another_file_that_was_removed_there_stays() -> None:
     assert plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), of_remote(ONE, NOTE, BESIDE)).actions == ()
+
+
+def test_another_file_of_a_conversation_that_both_have_is_sent() -> None:
+    (action,) = plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), of_remote(BESIDE)).actions
+    assert [write.target.path for write in action.writes] == ["1-a/notes.txt"]
+
+
+def gone(*digests: str) -> Baseline:
+    """Return a baseline with a note that another machine has removed, when it had one of these digests."""
+    before = of_remote(ONE, NOTE, BESIDE)
+    known = before.agreed["jp-c1"].units[f"{EXTRA}notes.txt"]
+    removed = {("jp-c1", f"{EXTRA}notes.txt"): digest.replace("known", known) for digest in digests}
+    return replace(before, removed_there=removed)
+
+
+def test_another_file_that_was_removed_there_by_its_content_is_removed() -> None:
+    (action,) = plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), gone("known")).actions
+    assert (action.kind, action.reason, action.unit) == (Kind.REMOVE, Reason.REMOVED_THERE, f"{EXTRA}notes.txt")
+    assert action.removes == (Place(Side.STORE, "1-a/notes.txt"),)
+
+
+@pytest.mark.parametrize(
+    ("store", "remote"),
+    [((ONE, '1-a/notes.txt 09:10 "other"'), (ONE,)), ((ONE, NOTE), (ONE, NOTE)), ((ONE,), (ONE,))],
+    ids=["edited", "there", "gone"],
+)
+def test_another_file_stays_as_it_is_otherwise(store: tuple[str, ...], remote: tuple[str, ...]) -> None:
+    actions = plan_of(stored(*store, BESIDE), here(*remote, BESIDE), gone("known")).actions
+    assert Reason.REMOVED_THERE not in {action.reason for action in actions}
+
+
+def test_another_file_that_had_another_content_there_stays() -> None:
+    assert plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), gone("another")).actions == ()
 
 
 def test_another_file_that_was_removed_there_and_edited_here_is_sent() -> None:
