@@ -418,7 +418,7 @@ def undo(context: click.Context, run: str | None) -> None:
     An undo is a run too, and can be undone. A later run does not repeat an undone change, until a side
     changes or you resolve it.
     """
-    from reconcile.engine.run_history import NoRunError, RunToUndo, find_run, newest_run
+    from reconcile.engine.run_history import NoRunError, RunToUndo, find_run, newest_run, refuse_sync
 
     options = options_of(context)
 
@@ -429,6 +429,7 @@ def undo(context: click.Context, run: str | None) -> None:
                 found = newest_run(session.state, session.project)
             else:  # an empty text names none
                 found = RunToUndo(find_run(session.state, run), None)
+                refuse_sync(session.state, found.run)
         except NoRunError as error:
             raise (None if run is not None else _only_moved(session)) or error from error
         if (last := found.after) is not None:

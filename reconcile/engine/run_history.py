@@ -211,6 +211,12 @@ def _syncs(state: State) -> dict[int | None, str]:
     return {each.id: each.identity.removeprefix(REMOTE).partition(" ")[0] for each in records}
 
 
+def refuse_sync(state: State, run: Run) -> None:
+    """Raise `NoRunError` for a run of a sync with a remote: other machines may have what it did."""
+    if run.checkout in _syncs(state):
+        raise _sync_error(state, run)
+
+
 def _sync_error(state: State, run: Run, *ways: str) -> NoRunError:
     name = _syncs(state)[run.checkout]
     message = f"run {run.id} is a sync with the remote {name}, which can't be undone"
@@ -247,8 +253,7 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
         NoRunError: the run was made in another project.
     """
     made_in = _projects(state).get(run.checkout)
-    if run.checkout in _syncs(state):
-        raise _sync_error(state, run)
+    refuse_sync(state, run)
     if made_in != project:
         raise NoRunError(f"run {run.id} belongs to another checkout: {_named(made_in)}", _way_on(run, made_in))
     steps = [step for step in state.journal.steps(run.id) if step.state is StepState.DONE]

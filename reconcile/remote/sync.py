@@ -223,7 +223,7 @@ class Sync:
         """Return what the last sync has saved, if it was completed and still holds."""
         if known.commit is None or known.pending is not None or known.waiting or self.session.readonly:
             return None
-        return last_sync.load(self.session, self.policy, self.place.last_sync)
+        return last_sync.load(self.session, self.policy, self.place.last_sync, known.commit)
 
     def _changed_there(self, known: Known, start: str | None) -> set[str] | None:
         """Return the names of the conversations that the remote has changed since the last sync; None: look at all."""
@@ -287,7 +287,7 @@ class Sync:
         if end.outcome is not None and not report.held and not end.waiting and self.half is not Half.PULL:
             with suppress(LockedError), self.session.exclusively(self.lock.command, 0):
                 end.engine.save(end.last, end.outcome)
-                last_sync.save(self.session, self.place.last_sync)
+                last_sync.save(self.session, self.place.last_sync, known_of(self.session.state, self.name).commit)
         end.engine.close()
 
     # The commits
