@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import FOLDERS
 from reconcile.adapters.roots import Request, store_of
+from reconcile.fs.paths import quoted_path
 from tests.support.formats.fixed_programs import PROGRAMS
 from tests.support.formats.fixed_sides import Side, changes, tree_of
 from tests.support.projects.world import files
@@ -174,7 +175,8 @@ class _Player:
         text = result.output
         if re.match(r"reconcile \d", text):  # what `doctor` checked: this machine's versions and places
             text = text.partition("\n\n")[2]
-        for words in (f"--workspace {self.project}", f"--store {self.store}", f"--format {self.format}"):
+        project, store = (quoted_path(str(place)) for place in (self.project, self.store))
+        for words in (f"--workspace {project}", f"--store {store}", f"--format {self.format}"):
             text = text.replace(f" {words}", "")
         for place, name in ((self.store, "STORE"), (self.project, "PROJECT"), (self.directory, "DIRECTORY")):
             text = text.replace(str(place), name)
