@@ -48,6 +48,11 @@ GROWTH_PER_SIZE = 1.1
 LATENCY = 20.0
 """Milliseconds from a write to the finished copy beside a watcher, beyond the quiet time: the median."""
 
+EVENT = 3.0
+"""How many times as long as two bare writes: an event through the library."""
+VAULT = 5.0
+"""Megabytes that a stream of 1 MB leaves in the vault if it grows by 200 events."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -65,7 +70,7 @@ class Verdict:
 
 def verdicts(found: Results) -> list[Verdict]:
     """Judge every target for which something was measured."""
-    return [*_ratios(found), *_growth(found), *_memory(found), *_latency(found)]
+    return [*_ratios(found), *_growth(found), *_memory(found), *_latency(found), *_library(found)]
 
 
 def _ratios(found: Results) -> Iterator[Verdict]:
@@ -102,6 +107,12 @@ def _latency(found: Results) -> Iterator[Verdict]:
     for size, by_label in found.watch.items():
         if latency := by_label["reconcile watch"]:
             yield Verdict("reconcile watch, median latency in ms", f"{size:,}", LATENCY, latency.median * 1000)
+
+
+def _library(found: Results) -> Iterator[Verdict]:
+    for size, cycle in found.library.items():
+        yield Verdict("an event through the library, to two bare writes", f"{size:,}", EVENT, cycle.ratio)
+        yield Verdict("200 events to 1 MB, MB in the vault", f"{size:,}", VAULT, cycle.vault / 1e6)
 
 
 def render(found: list[Verdict]) -> str:
