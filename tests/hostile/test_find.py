@@ -101,7 +101,7 @@ def test_bytes_that_are_no_text_and_no_events(searched: World) -> None:
     stream(searched).write_bytes(b"[{\xff\xfe a haystack \xc3\n<<<<<<< HEAD\n")
     shown, errors = find(searched, "haystack")
     assert "events.json: [{" in shown
-    assert "searched as text" in errors
+    assert "damaged or incomplete" in errors
     assert "\x1b" not in shown
 
 
@@ -120,4 +120,4 @@ def test_deep_nesting_is_a_note(searched: World) -> None:
     stream(searched).write_text("[" * 200_000 + '"haystack"' + "]" * 200_000)
     shown, errors = find(searched, "haystack")
     assert "events.json: " in shown
-    assert "searched as text" in errors
+    assert "damaged or incomplete" in errors

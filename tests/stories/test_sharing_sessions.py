@@ -201,8 +201,8 @@ def test_a_listing_names_what_is_shared(ann: Person) -> None:
     assert {row["record"]: row["shared"] for row in rows} == {one.name: True, other.name: False}
     assert ann.run("ls").stdout.count("both, shared") == 1
     heads, *lines = ann.run("ls", "--format", "claude-shared").stdout.splitlines()
-    assert heads.split() == ["Title", "Id", "Branch", "Size", "Last", "activity", "Where"]
-    places = {line.split()[-1]: line for line in lines}
+    assert heads.split() == ["Title", "Id", "Where", "Last", "activity", "Size", "Branch"]
+    places = {where: line for line in lines for where in ("both", "store") if f"  {where} " in line}
     assert one.stem[:8] in places["both"]
     assert other.stem[:8] in places["store"]
 
