@@ -38,6 +38,8 @@ _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _ABSENT = 2
 """The exit code of ``git ls-remote --exit-code`` if no ref matches."""
 _BATCH = 500
+LOOSE = 6700
+"""Objects in files of their own from which on git packs those of the mirror: its own number."""
 
 
 class GitEngine:
@@ -58,6 +60,7 @@ class GitEngine:
         done = self._ask(*what)
         if done.returncode:
             raise UnreachableError(f"{self.shown}: git can't fetch from it: {_said(done)}", "run it again")
+        self._tidy()
         return self._required("rev-parse", "--verify", f"{_SEEN}^{{commit}}").decode().strip()
 
     def seen(self) -> str | None:
@@ -143,6 +146,7 @@ class GitEngine:
             return Swap.UNKNOWN
         if done.returncode == 0:
             self._required("update-ref", _SEEN, commit)
+            self._tidy()
             return Swap.WON
         try:
             newest = self.tip()
@@ -173,6 +177,10 @@ class GitEngine:
             raise RemoteError(
                 f"{self.shown}: the host did not refuse a write that expected another state", "choose another host"
             )
+
+    def _tidy(self) -> None:
+        """Have git pack the mirror if it has many objects; every sync adds some. A failure only costs space."""
+        self._git("-c", f"gc.auto={LOOSE}", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
 
     def _push(self, expected: str, what: str) -> subprocess.CompletedProcess[bytes]:
         lease = f"--force-with-lease={self.ref}:{expected}"

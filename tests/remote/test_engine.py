@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,6 +73,21 @@ def test_a_stale_swap_is_lost(engine: RemoteEngine) -> None:
     assert engine.swap(None, first) is Swap.WON
     assert engine.swap(None, engine.write(None, {"a": b"2"}, ())) is Swap.LOST
     assert engine.tip() == first
+
+
+def test_the_mirror_is_packed_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconcile.remote.git_engine.LOOSE", 100)
+    url, objects = str(make_bare(tmp_path / "r.git")), tmp_path / "mirror" / "objects"
+    engine, other = (GitEngine(url, "refs/reconcile/x", str(tmp_path / name)) for name in ("mirror", "other"))
+    tip = None
+    for number in range(6):
+        commit = engine.write(tip, {f"c/{number}/{each}": os.urandom(8) for each in range(70)}, ())
+        assert engine.swap(tip, commit) is Swap.WON
+        tip = commit
+        assert other.tip() == tip
+    for each in (objects, tmp_path / "other" / "objects"):
+        assert sum(1 for path in each.glob("??/*") if path.is_file()) < 400
+    assert len(engine.tree(str(tip))) == len(other.tree(str(tip))) == 420
 
 
 def sync(machine: Machine, host: Host) -> Report:
