@@ -15,7 +15,7 @@ from reconcile.adapters.claude_code.projects import live_directory, projects_dir
 from reconcile.adapters.locate import FINDERS, locate
 from reconcile.adapters.roots import LocateError
 from reconcile.formats.claude_code.names import directory_name
-from reconcile.fs.paths import directory_identity, identity_of, names_in
+from reconcile.fs.paths import directory_identity, names_in
 from reconcile.model.baseline import LOST
 from reconcile.model.snapshot import Unreadable, is_same_directory
 from reconcile.state.checkouts import SeenCheckout, seen_checkouts
@@ -163,7 +163,7 @@ def _why_not(seen: SeenCheckout, name: str, request: Request) -> str | None:
         return ""
     if not is_same_directory(identity, seen.identity):
         return f"another directory is there since its last run; {here}"
-    store = identity_of(roots.store_conversations)
+    store = directory_identity(roots.store_conversations)
     if seen.store_identity not in (None, LOST) and not is_same_directory(store, str(seen.store_identity)):
         return f"its store is another directory than at its last run, or was named with --store; {here}"
     return None

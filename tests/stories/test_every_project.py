@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.fs import paths
 from reconcile.state.database import State
 from tests.agents.program import VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
@@ -310,9 +311,14 @@ def test_two_paths_of_one_name(tmp_path: Path, run: Run) -> None:
 # Projects of other formats.
 
 
-@pytest.fixture
-def jp(tmp_path: Path, run: Run) -> World:
-    """A project of JP's with three conversations and a private one, which a run has seen."""
+@pytest.fixture(params=["of tmpfs", "of ext4"])
+def jp(tmp_path: Path, run: Run, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A project of JP's with three conversations and a private one, which a run has seen.
+
+    The directories of ext4 have a generation, those of tmpfs, where the tests are, have none.
+    """
+    generation = (lambda path: os.stat(path).st_ino) if request.param == "of ext4" else lambda _: None
+    monkeypatch.setattr(paths, "generation_of", generation)
     world = make_project(tmp_path / "project", run)
     three(world)
     world.reconcile()
@@ -337,6 +343,15 @@ def test_a_project_that_a_run_has_seen_is_kept_and_nothing_is_published(jp: Worl
     assert not list(jp.workspace.glob("*letter*"))
     assert run("--all", "--format", "claude-code").output == "Nothing to do in 0 projects.\n"
     assert run("--all", "--format", "jp").output == "Nothing to do in 1 project.\n"
+
+
+def test_a_project_whose_directory_was_made_again_is_one_project(jp: World, run: Run) -> None:
+    shutil.move(jp.workspace, jp.project / "elsewhere")
+    shutil.copytree(jp.project / ".jp", jp.project / "copy")
+    shutil.rmtree(jp.project / ".jp")
+    (jp.project / "copy").rename(jp.project / ".jp")
+    jp.run("-w", jp.project, "recover", "--yes")
+    assert run("--all").output == "Nothing to do in 1 project.\n"
 
 
 def test_a_project_of_two_formats_is_one_target_for_each(jp: World, run: Run) -> None:
