@@ -22,17 +22,22 @@ LOCKER = Path(__file__).parents[2] / "support" / "formats" / "leslie_locker.js"
 
 COUNTING = """
 import os, sys, time
-from reconcile.adapters.leslie.locks import acquire
-file, count = sys.argv[1], int(sys.argv[2])
-for _ in range(count):
+from reconcile.adapters.leslie.locks import LockLostError, acquire
+file, left = sys.argv[1], int(sys.argv[2])
+while left:
     held = acquire(file, 60)
     value = int(open(file).read())
     time.sleep(0.001)
-    held.check()
+    try:
+        held.check()
+    except LockLostError:  # another process takes it for stale for a moment: nothing is written
+        held.release()
+        continue
     with open(f"{file}.{os.getpid()}", "w") as new:
         new.write(str(value + 1))
     os.replace(f"{file}.{os.getpid()}", file)
     held.release()
+    left -= 1
 """
 HOLDING = """
 import sys, time

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -90,9 +89,7 @@ class Sides:
         """Every content that is on a side or in the vault."""
         data = Path(os.environ["XDG_DATA_HOME"])
         vault = [path for path in files(data) if "objects" in path.parts and not path.name.startswith(".tmp-")]
-        folded = {_folded(path) for path in vault if path.suffix == ".part"}
-        whole = [path for path in vault if path.suffix != ".part"]
-        return folded | {digest_of(path) for path in [*files(self.live), *files(self.store), *whole]}
+        return {digest_of(path) for path in [*files(self.live), *files(self.store), *vault]}
 
     def reconcile(self, *args: str | Path, code: int = 0, lost: Iterable[str] = ()) -> Result:
         """Run it, demand this exit code, that nothing is lost, and that a second run writes nothing."""
@@ -144,16 +141,6 @@ class Sides:
     def lose(self) -> None:
         """Delete all that the program has, as `rm -rf ~/.claude` does."""
         shutil.rmtree(self.config)
-
-
-def _folded(part: Path) -> str:
-    """The digest of an object of the vault that is kept as the beginning of another one, found without the product."""
-    into, size, *_ = part.read_text().split()
-    whole = part.parents[1] / into[:2] / into
-    while not whole.exists():
-        into, _ = whole.with_name(f"{whole.name}.part").read_text().split()
-        whole = part.parents[1] / into[:2] / into
-    return hashlib.sha256(whole.read_bytes()[: int(size)]).hexdigest()  # as `digest_of`
 
 
 def carried(root: Path) -> dict[str, bytes]:
