@@ -104,7 +104,7 @@ def _demand_writable(directory: str, names: set[str]) -> None:
         if path.endswith(_COMPANIONS) and not os.access(path, os.W_OK):
             with contextlib.suppress(OSError):
                 os.chmod(path, FILE_MODE)
-        if not os.access(path, os.W_OK):
+        if not os.access(path, os.W_OK) and os.path.lexists(path):  # another process may have removed its log meanwhile
             raise StateError(f"{path}: not writable", hint="check its permissions and its owner")
 
 

@@ -31,6 +31,7 @@ from reconcile.model.baseline import (
     Verb,
 )
 from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.state import database_file
 from reconcile.state.baseline_table import MAX_NAMES
 from reconcile.state.connection import select, write_rows
 from reconcile.state.database import BaselineUpdate, Checkout, Conflict, State, StateError
@@ -247,6 +248,13 @@ def test_a_file_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a directory")
     with pytest.raises(StateError, match="data"):
         State.open(str(tmp_path / "data" / "key"))
+
+
+def test_a_log_that_another_process_has_removed_meanwhile_is_no_error(place: Path) -> None:
+    State.open(str(place)).close()
+    listed = {*os.listdir(place), "state.sqlite-wal"}
+    database_file._demand_writable(str(place), listed)
+    assert "state.sqlite-wal" not in os.listdir(place)
 
 
 def test_busy_is_an_error_after_the_timeout(place: Path, state: State) -> None:
