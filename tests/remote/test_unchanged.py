@@ -151,8 +151,12 @@ def resumed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
-def whole_trees(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that gets the commits whose whole tree is read."""
+@pytest.fixture
+def whole_trees(laptop: Machine, desktop: Machine, resumed: list[bool], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Settle both machines; then the laptop adds an event. The list gets the commits whose whole tree is read."""
+    settle(laptop, desktop)
+    resumed.clear()
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
     found, tree = list[str](), GitEngine.tree
 
     def reading(self: GitEngine, commit: str, *paths: str) -> dict[str, str]:
@@ -165,12 +169,8 @@ def whole_trees(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_sync_looks_at_what_has_changed(
-    laptop: Machine, desktop: Machine, resumed: list[bool], monkeypatch: pytest.MonkeyPatch
+    laptop: Machine, desktop: Machine, resumed: list[bool], whole_trees: list[str]
 ) -> None:
-    settle(laptop, desktop)
-    resumed.clear()
-    read = whole_trees(monkeypatch)
-    laptop.append(A, 1, "b", LONG_AGO + SECOND)
     assert len(laptop.sync()["sent"]) == 1
     desktop.append(B, 2, "c", LONG_AGO + SECOND)
     found = desktop.sync()
@@ -185,7 +185,7 @@ def test_a_sync_looks_at_what_has_changed(
     assert len(laptop.sync()["sent"]) == 3
     assert len(desktop.sync()["taken"]) == 3
     assert all(resumed)
-    assert read == []
+    assert whole_trees == []
     assert desktop.contents == laptop.contents
     quiet(desktop, laptop)
     laptop.run("rm", str(A), "--yes")  # a removal looks at everything, as in a run
@@ -195,12 +195,8 @@ def test_a_sync_looks_at_what_has_changed(
 
 
 def test_runs_of_the_checkout_in_between_cost_nothing(
-    laptop: Machine, desktop: Machine, resumed: list[bool], monkeypatch: pytest.MonkeyPatch
+    laptop: Machine, desktop: Machine, resumed: list[bool], whole_trees: list[str]
 ) -> None:
-    settle(laptop, desktop)
-    resumed.clear()
-    read = whole_trees(monkeypatch)
-    laptop.append(A, 1, "b", LONG_AGO + SECOND)
     laptop.run("project", str(A), str(B))
     laptop.run()
     assert len(laptop.sync()["sent"]) == 1
@@ -210,7 +206,7 @@ def test_runs_of_the_checkout_in_between_cost_nothing(
     desktop.sync()
     assert "local: not copied" in desktop.run("status", str(B)).output
     assert all(resumed)
-    assert read == []
+    assert whole_trees == []
     quiet(desktop, laptop)
 
 
