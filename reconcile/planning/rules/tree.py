@@ -48,9 +48,9 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
         view = _with_stated_parents(view)
     store, workspace = view.store.metadata, view.workspace.metadata
     silent = _silent(view, verdict)
-    waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
+    waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE, Outcome.WAIT)
     if (waits and silent is None) or (store is None and workspace is None):
-        return Parentage(view.known_parent, frozen=True)
+        return Parentage(view.base_parent, frozen=True)
     claims = ((view.store, _stored_claim(view, store)), (view.workspace, _workspace_claim(view, workspace)))
     said = [
         (side, claim)

@@ -171,15 +171,17 @@ def test_every_accepted_spelling_is_the_same_parent(spelling: str) -> None:
     assert states(copy.metadata, FORMAT.parse_id("2"))
 
 
-def test_while_metadata_is_kept_apart_nothing_is_said_of_the_parent() -> None:
+def test_while_metadata_waits_or_is_kept_apart_the_parent_of_the_base_holds() -> None:
+    """Without a base it is the one that the store states."""
     view = view_of(stored('1-a  metadata 09:00 title "A" parent 2'), here('1-a  metadata 09:00 title "A" parent 3'))
     for kind, parentage in (
-        (AsideKind.KEPT, Parentage(None, frozen=True)),
-        (AsideKind.UNDONE, Parentage(None, frozen=True)),
+        (AsideKind.KEPT, Parentage("jp-c2", frozen=True)),
+        (AsideKind.UNDONE, Parentage("jp-c2", frozen=True)),
         (AsideKind.LOCAL, Parentage("jp-c2")),
     ):
         verdict = Verdict(METADATA, 5, Outcome.ASIDE, record=AsideRecord(kind, "x", "y"))
         assert decide_parent(view, verdict) == parentage
+    assert decide_parent(view, Verdict(METADATA, 9, Outcome.WAIT)) == Parentage("jp-c2", frozen=True)
 
 
 def test_nonsense_may_stay_whatever_the_parent_is() -> None:
