@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.baseline import Baseline
     from reconcile.model.past_run import PastRun
-    from reconcile.model.plan import Plan
+    from reconcile.model.plan import Item, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Snapshot
     from reconcile.planning.context import PlanningContext
@@ -118,6 +118,12 @@ class Names:
 
 def _is_limited(policy: Policy) -> bool:
     return bool(policy.only or policy.below or policy.request)
+
+
+def _open(plan: Plan, policy: Policy) -> tuple[Item, ...]:
+    """Return what a plan of everything leaves open: what is held, and what an undo has set aside until its redo."""
+    undone = (item for item in plan.aside if item.reason is Reason.UNDONE)
+    return (*plan.held, *(undone if isinstance(policy.request, UndoRequest) else ()))
 
 
 def _due(plan: Plan) -> frozenset[tuple[str, ...]]:
@@ -268,7 +274,7 @@ class PureLevel:
         assert dirty.isdisjoint(changes.known_clean), f"taken for clean, and yet dirty: {dirty & changes.known_clean}"
         # Nothing can be brought to rest beforehand in a workspace that is gone.
         partly = policy.only or policy.below or (policy.request and (plan.held or not workspace.exists))
-        held = {item.conversation for item in (*(rest.held if rest else ()), *(plan.held if partly else ()))}
+        held = {item.conversation for item in (*(_open(rest, policy) if rest else ()), *(plan.held if partly else ()))}
         # What git is in the middle of is done in two steps: the rest may follow from what was done before its end.
         merging = any(item.conversation is None and item.reason is Reason.GIT_BUSY for item in plan.held)
         if None not in held and not undone and not merging:
