@@ -107,17 +107,19 @@ class SecretCheck:
         """Return the findings with their units by conversation, and an item for each whose files can't be checked."""
         found: dict[str, list[tuple[str, Finding]]] = {}
         unread: dict[str, Item] = {}
-        self._prepare(files, [(action, write) for action in publishing(plan) for write in action.writes])
-        for action in publishing(plan):
-            for write in action.writes:
-                unit = self._site.format.unit_of(files.name_of(action, write)) or WHOLE
-                try:
-                    in_write = self._in_write(files, action, write)
-                except (OSError, MemoryError) as error:
-                    why = error_text(error) if isinstance(error, OSError) else TOO_LARGE
-                    words = f"{write.target} can't be checked for secrets ({why})"
-                    unread[action.conversation] = _item(action.conversation, action.title, unit, words, ())
-                    continue
+        writes = [(action, write) for action in publishing(plan) for write in action.writes]
+        for (action, write), prepared in zip(writes, self._prepared(files, writes), strict=True):
+            try:
+                in_write = self._in_write(files, action, write) if prepared is None else prepared
+            except (OSError, MemoryError) as error:
+                why = error_text(error) if isinstance(error, OSError) else TOO_LARGE
+                words = f"{write.target} can't be checked for secrets ({why})"
+                unread[action.conversation] = _item(
+                    action.conversation, action.title, self._unit_of(files, action, write), words, ()
+                )
+                continue
+            if in_write:
+                unit = self._unit_of(files, action, write)
                 found.setdefault(action.conversation, []).extend((unit, each) for each in in_write)
         for conversation, shown in plan.policy.allow_secrets.items():
             in_files = self._in_files(files, conversation)
@@ -132,15 +134,18 @@ class SecretCheck:
         """Keep the key of the fingerprints, for a plan that is saved. Raises `StateError`."""
         self._list.keep_key()
 
-    def _prepare(self, files: _Files, writes: Sequence[tuple[Action, Write]]) -> None:
-        """Find the secrets of many writes in advance, half of them in a helper process.
+    def _unit_of(self, files: _Files, action: Action, write: Write) -> str:
+        return self._site.format.unit_of(files.name_of(action, write)) or WHOLE
 
-        A failure is left to the check of that write.
+    def _prepared(self, files: _Files, writes: Sequence[tuple[Action, Write]]) -> Sequence[tuple[Finding, ...] | None]:
+        """Return the findings of each of many writes, half of them found by a helper process.
+
+        None: the check of that write is still to be made. So is one that has failed: it fails again, with the reason.
         """
         size = sum(write.size for _, write in writes)
         if size < WORTH_A_PROCESS:
             self._prefilter.expect(size)
-            return
+            return [None] * len(writes)
         from threading import Thread  # here: few runs publish that much
 
         building = Thread(target=self._prefilter.expect, args=(size,))
@@ -154,14 +159,11 @@ class SecretCheck:
         half = len(writes) // 2
         theirs, ours = writes[:half], writes[half:]  # the first ones are read already
         with HelperProcess.start(lambda: msgpack.encode(self._in_writes(files, theirs))) as helper:
-            if not helper.is_running:
-                return
-            self._in_writes(files, ours)
+            found = self._in_writes(files, ours)
             result = helper.result()
-        found = [] if result is None else msgpack.decode(result, type=list[tuple[Finding, ...] | None])
-        for (action, write), findings in zip(theirs, found, strict=False):  # a helper that failed has found nothing
-            if findings is not None:
-                self._known[write.digest, files.digests_before(action, files.name_of(action, write))] = findings
+        none: list[tuple[Finding, ...] | None] = [None] * half
+        by_helper = none if result is None else msgpack.decode(result, type=list[tuple[Finding, ...] | None])
+        return [*by_helper, *found]
 
     def _in_writes(self, files: _Files, writes: Iterable[tuple[Action, Write]]) -> list[tuple[Finding, ...] | None]:
         """Return the findings of each write, None for one that can't be checked."""
