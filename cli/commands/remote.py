@@ -9,7 +9,6 @@ import click
 
 from reconcile.remote.address import without_password
 from reconcile.remote.known import Half
-from reconcile.remote.place import chosen
 
 from ..command import Command
 from ..context import find_ids, with_owned
@@ -55,16 +54,24 @@ _NAMED = ("add", "key", "keep-here", "share")
         ("reconcile remote remove origin", "Forget a remote on this machine; it keeps what it has."),
         ("reconcile remote add --encrypt git@example.org:me/chats.git", "Encrypt all that is sent to an empty one."),
         ("reconcile remote key", "Show the key of this machine, and those that can read the remote."),
+        ("reconcile remote add --as notes git@example.org:me/chats.git", "Give a name to a store that has none."),
     ),
 )
 @click.argument("action", type=click.Choice(_ACTIONS), metavar="[ACTION]", default="ls")
 @click.argument("words", nargs=-1, metavar="[URL|NAME|ID|KEY]")
 @click.option("--name", metavar="NAME", help="With add: the remote's name on this machine (default: origin).")
+@click.option("--as", "known_as", metavar="NAME", help="With add: the name of the store, the same on each machine.")
 @click.option("--encrypt", is_flag=True, help="With add, for a new remote: encrypt all that is sent, with age.")
 @click.option("--history", is_flag=True, help="With forget: drop the earlier versions that the remote has.")
 @click.pass_context
 def remote(
-    context: click.Context, action: str, words: tuple[str, ...], name: str | None, encrypt: bool, history: bool
+    context: click.Context,
+    action: str,
+    words: tuple[str, ...],
+    name: str | None,
+    known_as: str | None,
+    encrypt: bool,
+    history: bool,
 ) -> None:
     """Add, list, check and remove the remotes of the store.
 
@@ -73,6 +80,9 @@ def remote(
     be relied on, and that neither the project nor the world reads the repository. It shows how much would be sent, and
     sends nothing: `reconcile sync` does that. Whoever can read the repository can read all of it, unless the remote
     was added with --encrypt.
+
+    All clones of a project know a store of JP or Claude Code by one name. Any other store gets its name from you, with
+    --as, and the same one on each machine.
 
     `accept` takes a remote that was emptied or replaced as it is now, once you have checked it. `keep-here ID`
     leaves conversations of this machine out of its syncs, and `share ID` ends that. `forget --history` drops the
@@ -85,8 +95,9 @@ def remote(
     least, most, needed = _WORDS.get(action, (0, 0, "nothing"))
     if action not in _ANY_WORDS and not least <= len(words) <= most:
         raise Misuse(f"reconcile remote {action} takes {needed}", "reconcile remote --help", context)
-    if (name is not None and action not in _NAMED) or (encrypt and action != "add"):
-        which = "--encrypt" if encrypt else "--name"
+    of_add = {"--encrypt": encrypt, "--as": known_as is not None, "--name": name is not None and action not in _NAMED}
+    if action != "add" and any(of_add.values()):
+        which = next(option for option, is_given in of_add.items() if is_given)
         raise Misuse(f"{which} belongs to `reconcile remote add`", "reconcile remote --help", context)
     if history != (action == "forget"):
         raise Misuse(
@@ -95,27 +106,27 @@ def remote(
     shared = shared_store(options)
     word = words[0] if words else None
     if action == "add":
-        place = add(options, shared, str(word), name, encrypt=encrypt)
+        place = add(options, shared, str(word), name, known_as=known_as, encrypt=encrypt)
         if options.json:
             print_document(options, {"format": "reconcile.remote/1", "name": place.name, "url": place.shown})
     elif action == "remove":
-        remove(options, shared.state, chosen(shared.state, shared.store, word), command)
+        remove(options, shared.state, shared.remote(word), command)
     elif action == "check":
-        place = chosen(shared.state, shared.store, word)
+        place = shared.remote(word)
         place.engine.probe()
         result = "can be read and written, and refuses a write that expected another state"
         print_message(options, f"{place.shown} {result}")
     elif action in ("keep-here", "share"):
-        place = chosen(shared.state, shared.store, name)
+        place = shared.remote(name)
         (keep_here if action == "keep-here" else share)(options, shared, place, _ids_of(options, words), command)
     elif action in ("accept", "forget"):
-        place = chosen(shared.state, shared.store, word)
+        place = shared.remote(word)
         if action == "accept":
             accept(options, shared.state, place, command)
         else:
             forget_past(options, shared, place, command)
     elif action == "key":
-        keys(options, shared, chosen(shared.state, shared.store, name), words, command)
+        keys(options, shared, shared.remote(name), words, command)
     else:
         list_remotes(options, shared)
 

@@ -195,9 +195,9 @@ def _remote_lines(engine: Engine) -> Iterator[str]:
     if not os.path.isdir(os.path.join(state, REMOTES)):
         return
     from reconcile.remote.known import count_to_send, count_to_take  # here: most stores have no remote
-    from reconcile.remote.place import remotes, store_name
+    from reconcile.remote.place import remotes
 
-    for place in remotes(state, store_name(engine.session.roots)):
+    for place in remotes(state, engine.session.roots.name_elsewhere):
         contact = place.contact_ns
         to_send, to_remove = count_to_send(engine.session, engine.known.sides[Side.STORE].copies(), place)
         to_take = count_to_take(engine.session.state, place)

@@ -151,15 +151,12 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
 @contextmanager
 def _syncing(options: Options) -> Iterator[None]:
     """Sync with the remote while the block runs. Raises `RemoteError` without a remote."""
-    from reconcile.remote.place import chosen  # here: most watchers have no remote
-
-    from ..remotes.actions import shared_store
+    from ..remotes.actions import shared_store  # here: most watchers have no remote
     from ..remotes.background import BackgroundSync
     from ..remotes.syncing import VARIABLE
 
     if not options.format and VARIABLE not in os.environ:
-        shared = shared_store(options)
-        chosen(shared.state, shared.store, None)
+        shared_store(options).remote(None)
     syncing = BackgroundSync(
         options.side_words, lambda said: print_error(said, None, as_json=options.json, label="error: sync")
     )

@@ -20,7 +20,7 @@ from reconcile.remote.address import checked_url
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
 from reconcile.remote.known import known_of, note
-from reconcile.remote.place import forget, new_place, record, remotes, store_name
+from reconcile.remote.place import chosen, forget, new_place, record, remotes, store_name
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
 from reconcile.state.directory import state_directory
@@ -38,31 +38,45 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.remote.known import Known
     from reconcile.remote.place import RemotePlace
+    from reconcile.remote.tree import FormatFile
 
     from ..arguments import Options
 
 
 class Shared(NamedTuple):
-    """A store that can have remotes: its sides, its state directory, and its name on every machine."""
+    """A store that can have remotes: its sides, and its state directory."""
 
     roots: Roots
     state: str
-    store: str
 
     @property
     def remotes(self) -> list[RemotePlace]:
         """The remotes by name."""
-        return remotes(self.state, self.store)
+        return remotes(self.state, self.roots.name_elsewhere)
+
+    def remote(self, text: str | None) -> RemotePlace:
+        """Return the remote with this name or address; None: the only one. Raises `RemoteError`."""
+        return chosen(self.state, self.roots.name_elsewhere, text)
 
 
 def shared_store(options: Options) -> Shared:
-    """Return the store of the project, also of one of Claude Code that has no sessions on this machine yet.
+    """Return the store of the project, also of one that has nothing on this machine yet.
 
     Raises:
-        RemoteError: other machines have no name for it.
+        RemoteError: its format can't be synced with a remote.
     """
     roots = _roots(options)
-    found = Shared(roots, state_directory(roots.key, os.environ, sys.platform), store_name(roots))
+    places = get_format(roots.format).places
+    if places is not None and places.has_derived:
+        raise RemoteError(
+            f"a store of {roots.format} has no remotes: a sync must not send what is derived from its records",
+            "its files are plain: git, or a program that copies directories, can carry its project",
+        )
+    if places is not None and places.is_for_others:
+        raise RemoteError(
+            "shared sessions have no remotes of their own", "without --format, these are those of the store"
+        )
+    found = Shared(roots, state_directory(roots.key, os.environ, sys.platform))
     refuse_state_inside(roots, found.state)
     return found
 
@@ -85,13 +99,25 @@ def _roots(options: Options) -> Roots:
         return find_roots(again)
 
 
-def add(options: Options, shared: Shared, url: str, name: str | None, *, encrypt: bool = False) -> RemotePlace:
-    """Check a new remote and record it; tell how much a sync would send, and who could read it."""
+def add(
+    options: Options,
+    shared: Shared,
+    url: str,
+    name: str | None,
+    *,
+    known_as: str | None = None,
+    encrypt: bool = False,
+) -> RemotePlace:
+    """Check a new remote and record it; tell how much a sync would send, and who could read it.
+
+    ``known_as`` is the name that the user gives to the store.
+    """
     url = checked_url(url, shared.roots.project)
-    place = new_place(shared.state, shared.store, url, name, encrypt=encrypt)
+    place = new_place(shared.state, store_name(shared.roots, known_as), url, name, encrypt=encrypt)
     try:
         place.engine.probe()
-        is_encrypted = _is_encrypted_there(place, shared.store)
+        found = read_format(place.engine, place.engine.tip(), place.store)
+        is_encrypted = _is_encrypted(place, found)
         if is_encrypted:
             place.keys.make()
     except RemoteError:
@@ -99,8 +125,10 @@ def add(options: Options, shared: Shared, url: str, name: str | None, *, encrypt
         raise
     place = place._replace(encrypt=is_encrypted)  # so it is never taken for one without encryption
     record(place)
-    for line in _readers(place, shared.store, is_encrypted=is_encrypted):
+    for line in _readers(place, is_encrypted=is_encrypted):
         print_message(options, line)
+    if known_as is not None:
+        print_message(options, _about_name(place, is_new=found is None))
     files = [os.path.join(at, name) for at, _, names in os.walk(shared.roots.store_conversations) for name in names]
     total = size(sum(os.lstat(path).st_size for path in files))
     count = f"{len(files)} file{'' if len(files) == 1 else 's'} ({total})"
@@ -109,7 +137,14 @@ def add(options: Options, shared: Shared, url: str, name: str | None, *, encrypt
     return place
 
 
-def _readers(place: RemotePlace, store: str, *, is_encrypted: bool) -> Iterator[str]:
+def _about_name(place: RemotePlace, *, is_new: bool) -> str:
+    """Return whether a remote has a store of the name that the user gives: another spelling makes a second one."""
+    if is_new:
+        return f"it has nothing called {place.store} yet"
+    return f"it has {place.store} already: a sync merges that with the store of this machine"
+
+
+def _readers(place: RemotePlace, *, is_encrypted: bool) -> Iterator[str]:
     """Yield who can read a remote, and what stays visible in an encrypted one."""
     if not is_encrypted:
         yield f"{place.name}: {place.shown}; whoever can read that repository can read what a sync sends"
@@ -117,19 +152,18 @@ def _readers(place: RemotePlace, store: str, *, is_encrypted: bool) -> Iterator[
     yield f"{place.name}: {place.shown}; encrypted, for the key in {short_path(place.keys.path)}: keep a copy of it"
     yield (
         "whoever can read that repository sees the number of files, their sizes, the times of syncs, and the name "
-        f"{store}"
+        f"{place.store}"
     )
 
 
-def _is_encrypted_there(place: RemotePlace, store: str) -> bool:
+def _is_encrypted(place: RemotePlace, present: FormatFile | None) -> bool:
     """Tell whether a remote is encrypted, or will be. Raises `RemoteError` if it has what is not."""
-    found = read_format(place.engine, place.engine.tip(), store)
-    if place.encrypt and found is not None and found.bundle is None:
+    if place.encrypt and present is not None and present.bundle is None:
         raise RemoteError(
             "the remote is in use already, and is not encrypted",
             "use an empty repository, or leave out --encrypt",
         )
-    return place.encrypt or (found is not None and found.bundle is not None)
+    return place.encrypt or (present is not None and present.bundle is not None)
 
 
 def remove(options: Options, state: str, place: RemotePlace, command: str) -> None:
@@ -154,7 +188,7 @@ def forget_past(options: Options, shared: Shared, place: RemotePlace, command: s
     confirm_or_exit(options, f"Drop all earlier versions that {place.shown} has?")
     with run_lock(place.directory, command=command), State.open(shared.state) as state:
         known, fmt = known_of(state, place.name), get_format(shared.roots.format)
-        known = forget_history(place.engine, fmt, shared.store, place.keys, known)
+        known = forget_history(place.engine, fmt, place.store, place.keys, known)
         note(state, place.name, known)
         shutil.rmtree(place.mirror)
     print_message(options, f"{place.shown} has no earlier versions now")
@@ -208,7 +242,7 @@ def list_remotes(options: Options, shared: Shared) -> None:
                 "name": place.name,
                 "url": place.shown,
                 "ref": place.ref,
-                "encrypted": _is_encrypted(place, known),
+                "encrypted": _is_known_encrypted(place, known),
                 "commit": known.commit,
                 "contact_ns": place.contact_ns,
             }
@@ -220,14 +254,14 @@ def list_remotes(options: Options, shared: Shared) -> None:
         print_message(options, "no remote is known for this store: reconcile remote add URL")
         return
     cells = [
-        (place.name, clean(place.shown), "yes" if _is_encrypted(place, known) else "no", _contact(place))
+        (place.name, clean(place.shown), "yes" if _is_known_encrypted(place, known) else "no", _contact(place))
         for place, known in found
     ]
     columns = (Column("Remote"), Column("Address", shrinks=True), Column("Encrypted"), Column("Last contact"))
     show(table(columns, cells, Style.choose(options.color)))
 
 
-def _is_encrypted(place: RemotePlace, known: Known) -> bool:
+def _is_known_encrypted(place: RemotePlace, known: Known) -> bool:
     return place.encrypt or known.key is not None
 
 

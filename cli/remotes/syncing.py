@@ -13,7 +13,6 @@ from reconcile.model.names import CHILDREN
 from reconcile.model.plan import counted_as
 from reconcile.remote.address import without_password
 from reconcile.remote.known import Entry, Lock, tops
-from reconcile.remote.place import chosen
 from reconcile.remote.sync import Sync, open_session
 
 from ..context import policy_of, settings_of
@@ -73,10 +72,10 @@ def run_sync(options: Options, command: str, url: str | None, half: Half) -> int
 
 def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
     """Return the remote with this name or address. A new address is added first, but for a dry run."""
-    known, state, store = shared.remotes, shared.state, shared.store
+    known = shared.remotes
     is_new = url is not None and url not in [text for place in known for text in (place.name, place.url)]
     if url is None or not is_new or os.path.abspath(url) in [place.url for place in known]:
-        return chosen(state, store, os.path.abspath(url) if is_new and url is not None else url)
+        return shared.remote(os.path.abspath(url) if is_new and url is not None else url)
     if options.is_dry:
         shown = without_password(url)
         raise Misuse(f"{shown} is not known yet, and a dry run adds nothing", f"add it: reconcile remote add {shown}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.inspect.sources import Source, SourceFile
 from reconcile.model.snapshot import Fault, Metadata
 from reconcile.remote.past import SHOWN, past_version
-from reconcile.remote.place import remotes, store_name
+from reconcile.remote.place import remotes
 
 from ..output.text import format_time
 
@@ -28,7 +28,8 @@ def remote_source(session: Session, find: Callable[[str], str], name: str, spell
         RemoteError: this machine can't read what the remote has.
     """
     remote, _, rest = spelled.partition(":")
-    place = next((each for each in remotes(session.directory, store_name(session.roots)) if each.name == remote), None)
+    known = remotes(session.directory, session.roots.name_elsewhere)
+    place = next((each for each in known if each.name == remote), None)
     if place is None:
         return None
     text, _, unit = rest.partition(":")

@@ -78,6 +78,10 @@ class Roots(NamedTuple):
     """The target of the store's side, if it was a symbolic link when it was located."""
     workspace_of: Callable[[str], str] | None = None
     """Returns the workspace of another checkout; None: it is at the same place in that one."""
+    name_elsewhere: str = ""
+    """The name by which every machine knows the store; empty: only a user can give it one."""
+    is_of_remote: bool = False
+    """Whether the workspace is the tree of a remote: it has every conversation, and no program works there."""
 
     @property
     def is_in_project(self) -> bool:

@@ -59,10 +59,10 @@ _AGAIN = "nothing was changed; run again"
 
 
 def locks_of(where: Roots) -> Locks:
-    """Return a format's locks of single conversations."""
+    """Return a format's locks of single conversations. Those of Leslie are in its workspace, and so in no remote."""
     if where.format == "jp":
         return LockSet(LockRoots(where.store, where.workspace))
-    if where.format == "leslie":
+    if where.format == "leslie" and not where.is_of_remote:
         from reconcile.adapters.leslie.locks import LeslieLocks  # here: most runs have another format
 
         return LeslieLocks(where.workspace)

@@ -197,7 +197,6 @@ def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Co
     with Session(
         session.roots, session.directory, readonly=True, ignore=session.ignore, clock=lambda: plan.now_ns
     ) as other:
-        other.state.is_of_remote = session.state.is_of_remote
         other.state.removed_there = session.state.removed_there
         world = other.scan()
         if not _equals_scan(known, world):

@@ -114,6 +114,7 @@ class Session:
         if roots.link and not readonly:
             link_store(roots)
         self.state = State.open(state_directory, readonly=readonly, sound=sound)
+        self.state.is_of_remote = roots.is_of_remote
         self.vault = Vault(state_directory, durability)
         self.messages: list[str] = list(self.state.messages)
         self.has_finished_runs = False
@@ -137,6 +138,7 @@ class Session:
             IndexFile(state_directory, roots.workspace_identity),
             self.format,
             clock,
+            is_of_remote=roots.is_of_remote,
         )
         if readonly:
             self.messages += self._unfinished()

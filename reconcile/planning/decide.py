@@ -59,7 +59,7 @@ def decide(
     ``whole`` is given if the snapshots and the baseline are those of a part (`reconcile.planning.incremental.scope`).
     """
     edits = edits or Edits()
-    scanned, repairs = workspace, due_first(workspace, policy, rules)
+    scanned, repairs = workspace, due_first(workspace, baseline, policy, rules)
     workspace = with_repairs(workspace, repairs, rules, now_ns) if repairs else workspace
     whole = whole or whole_of(store, workspace, baseline, rules.format)
     if _recovers(policy):

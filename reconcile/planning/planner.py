@@ -64,7 +64,7 @@ def make_plan(
         RefusedError: a command asks for something impossible.
     """
     part = dirty_part(store, workspace, baseline, policy, rules) if policy.request is None else None
-    if part is not None and part.is_quiet and not (rules.format.places and due_first(workspace, policy, rules)):
+    if part is not None and part.is_quiet and not due_first(workspace, baseline, policy, rules):
         counted = part.counted
         layout = policy.layout.value
         states = states_of(counted, rules.format.places)

@@ -29,11 +29,14 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,39}")
 
 
 class RemotePlace(NamedTuple):
-    """One remote of a store: its name, its address, its ref, and the directory with what this machine knows of it."""
+    """One remote of a store: its name, its address, and the directory with what this machine knows of it.
+
+    ``store`` is the name of the store on every machine.
+    """
 
     name: str
     url: str
-    ref: str
+    store: str
     directory: str
     encrypt: bool = False
 
@@ -53,9 +56,9 @@ class RemotePlace(NamedTuple):
         return os.path.join(self.directory, "tree")
 
     @property
-    def store(self) -> str:
-        """The name of the store on every machine."""
-        return self.ref.removeprefix(_REFS)
+    def ref(self) -> str:
+        """The ref of the store."""
+        return _REFS + self.store
 
     @property
     def cache(self) -> str:
@@ -91,30 +94,24 @@ class RemotePlace(NamedTuple):
         return Keys(states, is_wanted=self.encrypt)
 
 
-def store_name(roots: Roots) -> str:
-    """Return the name of a store that is the same on every machine.
+def store_name(roots: Roots, known_as: str | None) -> str:
+    """Return the name of a store that is the same on every machine: the one that the user gives, or its own.
 
     Raises:
         RemoteError: there is none.
     """
-    if roots.format == "jp":
-        return roots.key
-    name = os.path.basename(roots.store)
-    if roots.format == "claude-code" and name.startswith("git-"):
-        return f"{roots.format}-{name}"
-    if roots.format == "claude-code":
+    if known_as is not None and _NAME.fullmatch(known_as) is None:
+        raise RemoteError(f"{known_as!r} can't be the name of a store", "use letters, digits, - and _")
+    if not (known_as or roots.name_elsewhere):
         raise RemoteError(
-            f"{roots.project}: no other machine knows this store by its name, which is that of a path",
-            "make the first commit of the project before its first run; clones share that commit",
+            f"{roots.store}: no other machine knows a name for this store",
+            "give it one, the same on each machine: reconcile remote add URL --as NAME",
         )
-    raise RemoteError(
-        f"remotes hold conversations of JP and sessions of Claude Code, and this is a store of {roots.format}",
-        "its files are plain: git, or a program that copies directories, can carry its project",
-    )
+    return f"{roots.format}-{known_as}" if known_as else roots.name_elsewhere
 
 
 def remotes(state: str, store: str) -> list[RemotePlace]:
-    """Return the remotes of a store by name."""
+    """Return the remotes of a store by name; ``store`` is its own name elsewhere."""
     above = os.path.join(state, REMOTES)
     found = []
     for name in sorted(os.listdir(above)) if os.path.isdir(above) else ():
@@ -122,8 +119,8 @@ def remotes(state: str, store: str) -> list[RemotePlace]:
         if os.path.isfile(os.path.join(directory, _FILE)):
             with open(os.path.join(directory, _FILE), encoding="utf-8") as file:
                 known = json.load(file)
-            encrypt = known.get("encrypt", False)
-            found.append(RemotePlace(name, known["url"], f"{_REFS}{store}", directory, encrypt))
+            named = known.get("store", store)  # older versions have recorded none
+            found.append(RemotePlace(name, known["url"], named, directory, known.get("encrypt", False)))
     return found
 
 
@@ -158,7 +155,7 @@ def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bo
         )
     if name in _names(known):
         raise RemoteError(f"a remote is called {name} already", "choose another one: --name NAME")
-    return RemotePlace(name, url, f"{_REFS}{store}", os.path.join(state, REMOTES, name), encrypt)
+    return RemotePlace(name, url, store, os.path.join(state, REMOTES, name), encrypt)
 
 
 def _names(known: list[RemotePlace]) -> set[str]:
@@ -168,8 +165,8 @@ def _names(known: list[RemotePlace]) -> set[str]:
 def record(place: RemotePlace) -> None:
     """Record a remote."""
     make_private_directory(place.directory)
-    content = json.dumps({"url": place.url, "encrypt": place.encrypt}, indent=2).encode() + b"\n"
-    replace_private_file(os.path.join(place.directory, _FILE), content)
+    known = {"url": place.url, "store": place.store, "encrypt": place.encrypt}
+    replace_private_file(os.path.join(place.directory, _FILE), json.dumps(known, indent=2).encode() + b"\n")
 
 
 def forget(place: RemotePlace) -> None:

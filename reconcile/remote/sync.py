@@ -83,10 +83,9 @@ def open_session(
         workspace_identity=(won if dry else working)(place.name),
         folder="",
         workspace_of=None,
+        is_of_remote=True,
     )
-    session = Session(remote, state, readonly=dry, ignore=tuple(ignore))
-    session.state.is_of_remote = True
-    return session
+    return Session(remote, state, readonly=dry, ignore=tuple(ignore))
 
 
 class _Sides(NamedTuple):

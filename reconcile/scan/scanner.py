@@ -48,9 +48,15 @@ class Scanner:
         file: IndexFile,
         fmt: Format,
         clock: Callable[[], int],
+        *,
+        is_of_remote: bool = False,
     ) -> None:
-        """Load the indexes from the checkout's ``file``; ``where`` are the sides' directories."""
+        """Load the indexes from the checkout's ``file``; ``where`` are the sides' directories.
+
+        ``is_of_remote``: the workspace is the tree of a remote, where no program works, and nothing is derived.
+        """
         self._where, self._file, self._format, self._clock = where, file, fmt, clock
+        self._has_program = fmt.places is not None and not is_of_remote
         self._mark, indexes = file.load_indexes()
         self._indexes = dict(zip(Side, indexes, strict=True))
         self._cache = ContentCache()
@@ -161,7 +167,7 @@ class Scanner:
 
     def _with_derived_inputs(self, snapshot: Snapshot) -> Snapshot:
         """Return a workspace's snapshot with the inputs of derived data, if its format has such data."""
-        if self._format.places is None or snapshot.side is Side.STORE or not snapshot.exists:
+        if not self._has_program or snapshot.side is Side.STORE or not snapshot.exists:
             return snapshot
         inputs = _read_inputs(self._format.name, self._where[Side.WORKSPACE], self._clock())
         return replace(snapshot, derived_inputs=inputs)

@@ -404,7 +404,7 @@ def test_what_was_read_a_moment_before_the_scan_is_not_mended() -> None:
 def test_an_empty_directory_is_no_record_to_mend() -> None:
     workspace = side(Side.WORKSPACE, {**SHOPPING, "INDEX": b"?"})
     empty = replace(workspace.copies[0], conversation="box", path="box", files=(), metadata=None)
-    (repair,) = due_first(replace(workspace, copies=(*workspace.copies, empty)), Policy(), RULES)
+    (repair,) = due_first(replace(workspace, copies=(*workspace.copies, empty)), Baseline(), Policy(), RULES)
     assert repair.path == "INDEX"
 
 

@@ -104,7 +104,7 @@ def sync(machine: Machine, host: Host) -> Report:
         silo, jp = machine.store.parent, machine.project / ".jp"
         roots = Roots("jp", str(jp), str(machine.project), str(silo), True, "ab1cd", "", "jp-ab1cd")  # noqa: FBT003
         state = machine.state
-        place = RemotePlace("memory", "memory", "refs/reconcile/jp-ab1cd", str(state / "remotes" / "memory"))
+        place = RemotePlace("memory", "memory", "jp-ab1cd", str(state / "remotes" / "memory"))
         with open_session(roots, place, str(state), place.tree, ignore=(), dry=False) as session:
             lock = Lock("a test", 0, lambda _who: None)
             return Sync(session, place, MemoryEngine(host), Policy(), lock).run()

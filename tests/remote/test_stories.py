@@ -14,105 +14,39 @@ import random
 import shutil
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import Struct, field
 
-from reconcile.adapters.roots import Roots
-from reconcile.model.policy import Policy
-from reconcile.remote.coding import PLAIN
-from reconcile.remote.engine import RemoteError, Swap, UnreachableError
-from reconcile.remote.known import Half, Lock, Report, won
-from reconcile.remote.place import RemotePlace
+from reconcile.remote.engine import RemoteError, UnreachableError
+from reconcile.remote.known import Half, Report
 from reconcile.remote.sealing import identity_of
-from reconcile.remote.sync import Sync, open_session
 from tests.support.projects.machines import make_machine
-from tests.support.projects.memory_engine import Host, MemoryEngine
+from tests.support.projects.memory_engine import Host
+from tests.support.projects.mortal_syncs import CheckedSync, CutOffEngine, Killed, MortalEngine, sync_with
+from tests.support.projects.plain_machines import make_plain_machine
 from tests.support.projects.world import LONG_AGO, SECOND, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
+    Maker = Callable[[Path, Run], Machine]
+
 SECONDS = float(os.environ.get("MACHINES_FOR", "600"))
 FIRST = 17528832000
 START, STEPS = 3, 40
-OPERATIONS = ("tip", "tree", "read", "write", "swap")
 ROUNDS = 4
 DAY = 24 * 3600 * SECOND
 KEY = f"{identity_of(None)}\n"
 
 
-class Killed(BaseException):
-    """The end of a process."""
-
-
-class MortalEngine(MemoryEngine):
-    """An engine whose process is killed before or after one of its operations, or gets no answer to a swap."""
-
-    def __init__(self, host: Host, chance: random.Random | None) -> None:
-        super().__init__(host)
-        self.left = chance.randrange(12) if chance is not None else -1
-        self.is_before = chance is not None and chance.random() < 0.5
-        self.is_silent = chance is not None and chance.random() < 0.3
-
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name not in OPERATIONS or self.left < 0:
-            return found
-        self.left -= 1
-        if self.left >= 0:
-            return found
-
-        def fatal(*args: Any) -> Any:
-            if not self.is_before:
-                found(*args)
-            if name == "swap" and self.is_silent:
-                return Swap.UNKNOWN
-            raise Killed
-
-        return fatal
-
-
-class CutOffEngine(MemoryEngine):
-    """An engine without a network."""
-
-    def tip(self) -> str | None:
-        raise UnreachableError("no network")
-
-
-class CheckedSync(Sync):
-    """A sync that goes on from the last one does what a sync that looks at everything would do."""
-
-    resumed = 0
-    """Syncs that were compared."""
-
-    def _plan_and_apply(self, sides: Any, start: str | None, known: Any, report: Report) -> Any:
-        self.begun = start, known
-        return super()._plan_and_apply(sides, start, known, report)
-
-    def _edits(self, end: Any, kept: Any, report: Report) -> tuple[dict[str, bytes], list[str]]:
-        edits, removes = super()._edits(end, kept, report)
-        if end.concerned is not None:
-            CheckedSync.resumed += 1
-            tree, before = self._trees(*self.begun)
-            everything = end._replace(tree=tree, before=before, concerned=None)
-            all_edits, all_removes = super()._edits(everything, kept, Report())
-            assert edits.keys() == all_edits.keys()
-            if tree.coding is PLAIN:  # an encrypted file has other bytes each time
-                assert {path: each for path, each in edits.items() if path[0] != "t"} == {
-                    path: each for path, each in all_edits.items() if path[0] != "t"
-                }
-            assert sorted(removes) == sorted(all_removes)
-        return edits, removes
-
-    def _won(self, known: Any, only: Any = None) -> None:
-        super()._won(known, only)
-        state = self.session.state
-        assert state.load(self._number(won(self.name))).agreed == state.load(self.session.site.number).agreed
+KINDS = {"jp": "waaaaaatpddrhsssssskkkuvx", "plain": "waaaaaatpddrnnhsssssskkkuvx"}
+"""The steps: write, append, a key of metadata, another file, removal, archive, name, hide, and kinds of syncs."""
 
 
 class Story(Struct):
@@ -132,26 +66,17 @@ class Story(Struct):
     log: list[str] = field(default_factory=list)
 
     def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
-        with machine.at_work():
-            silo, jp = machine.store.parent, machine.project / ".jp"
-            roots = Roots("jp", str(jp), str(machine.project), str(silo), True, "ab1cd", "", "jp-ab1cd")  # noqa: FBT003
-            state = machine.state
-            known = str(state / "remotes" / "memory")
-            place = RemotePlace("memory", "memory", "refs/reconcile/jp-ab1cd", known, self.is_encrypted)
-            engine = MortalEngine(self.host, self.chance if dies else None) if reaches else CutOffEngine(self.host)
-            with open_session(roots, place, str(state), place.tree, ignore=(), dry=False) as session:
-                error_ns = self.clocks.get(self.machines.index(machine), 0)
-                session._clock = lambda: time.time_ns() + error_ns
-                lock = Lock("a story", 0, lambda _who: None)
-                report = CheckedSync(session, place, engine, Policy(accept_bulk=True), lock, half).run()
+        engine = MortalEngine(self.host, self.chance if dies else None) if reaches else CutOffEngine(self.host)
+        error_ns = self.clocks.get(self.machines.index(machine), 0)
+        report = sync_with(machine, engine, half, is_encrypted=self.is_encrypted, clock_error_ns=error_ns)
         check_forks(machine, report)
         return report
 
     def step(self, number: int) -> None:
         at = self.chance.randrange(len(self.machines))
         machine, name = self.machines[at], f"m{at}s{number}"
-        there = sorted(path for path in machine.store.rglob("events.json") if path.parent.name[0].isdigit())
-        kind = self.chance.choice("waaaaaatpddrhsssssskkkuvx")
+        there = sorted(path for path in machine.store.rglob("events.json") if path.parent.name[0] != ".")
+        kind = self.chance.choice(KINDS[machine.format])
         self.log.append(f"{kind} {at}")
         mtime_ns = self.clocks.get(at, 0)
         mtime_ns += self.chance.choice((LONG_AGO, LONG_AGO, time.time_ns())) + self.chance.randrange(1, 1000) * SECOND
@@ -170,7 +95,7 @@ class Story(Struct):
             self.change(kind, machine, self.chance.choice(there), name, mtime_ns)
 
     def change(self, kind: str, machine: Machine, stream: Path, name: str, mtime_ns: int) -> None:
-        conversation = f"jp-c{stream.parent.name.partition('-')[0]}"
+        conversation = machine.id_of(stream.parent)
         metadata = stream.with_name("metadata.json")
         if kind == "a":
             self.say(stream, name, mtime_ns)
@@ -189,6 +114,8 @@ class Story(Struct):
         elif kind == "r" and stream.parent.parent == machine.store:
             (machine.store / ".archive").mkdir(exist_ok=True)
             stream.parent.rename(machine.store / ".archive" / stream.parent.name)
+        elif kind == "n" and stream.parent.parent == machine.store:
+            stream.parent.rename(machine.store / name)
         elif kind == "h" and stream.parent.parent == machine.store:
             machine.run("local", conversation)
             self.private.add(conversation)
@@ -219,9 +146,9 @@ class Story(Struct):
 
 
 def streams_of(machine: Machine) -> dict[str, list[str]]:
-    """Return the lines of each conversation, by its number."""
+    """Return the lines of each conversation, by its id."""
     return {
-        path.parent.name.partition("-")[0]: [line["content"] for line in json.loads(path.read_bytes())]
+        machine.id_of(path.parent): [line["content"] for line in json.loads(path.read_bytes())]
         for path in machine.store.rglob("events.json")
     }
 
@@ -230,15 +157,14 @@ def check_forks(machine: Machine, report: Report) -> None:
     """A fork has something that its source lacks."""
     streams = streams_of(machine)
     for fork in report.forked:
-        metadata = json.loads((machine.directory(int(fork.id.removeprefix("jp-c"))) / "metadata.json").read_bytes())
-        source = streams[metadata["parent_id"].removeprefix("jp-c")]
-        forked = streams[fork.id.removeprefix("jp-c")]
+        metadata = json.loads((machine.directory_of(fork.id) / "metadata.json").read_bytes())
+        source, forked = streams[metadata["parent_id"]], streams[fork.id]
         assert forked != source[: len(forked)], "a needless fork"
 
 
-def play(path: Path, run: Run, seed: int) -> None:
+def play(path: Path, run: Run, seed: int, make: Maker = make_machine) -> None:
     chance = random.Random(seed)
-    machines = [make_machine(path / f"m{at}", run) for at in range(chance.randint(2, 5))]
+    machines = [make(path / f"m{at}", run) for at in range(chance.randint(2, 5))]
     clocks = {at: chance.choice((0, 0, DAY, -DAY, chance.randrange(-DAY, DAY))) for at in range(len(machines))}
     story = Story(machines, Host(), chance, clocks=clocks, is_encrypted=chance.random() < 0.3)
     for machine in machines if story.is_encrypted else ():
@@ -257,19 +183,26 @@ def play(path: Path, run: Run, seed: int) -> None:
         raise
 
 
+MAKERS = (make_machine, make_plain_machine)
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_story_of_machines(tmp_path: Path, run: Run, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_story_of_machines(tmp_path: Path, run: Run, seed: int, make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     before = CheckedSync.resumed
     monkeypatch.setenv("RECONCILE_VERIFY", "1")  # each plan of a part is compared with that of everything
-    play(tmp_path, run, seed)
+    play(tmp_path, run, seed, make)
     assert CheckedSync.resumed > before
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 300)
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("start", [0, 1_000_000])
-def test_many_stories_of_machines(tmp_path: Path, run: Run, start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_stories_of_machines(
+    tmp_path: Path, run: Run, start: int, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     end, seed = time.monotonic() + SECONDS, start
     while time.monotonic() < end:
         seed += 1
@@ -277,6 +210,6 @@ def test_many_stories_of_machines(tmp_path: Path, run: Run, start: int, monkeypa
             monkeypatch.delenv("RECONCILE_VERIFY", raising=False)
         else:
             monkeypatch.setenv("RECONCILE_VERIFY", "1")
-        play(tmp_path / str(seed), run, seed)
+        play(tmp_path / str(seed), run, seed, make)
         shutil.rmtree(tmp_path / str(seed))
     print(f"{seed - start} stories, {CheckedSync.resumed} syncs that went on from the last one")

@@ -16,7 +16,13 @@ from msgspec import Struct
 
 from reconcile.adapters.claude_code.places import FORMAT, SHARED, home_of, inside_checkout, place_of, start_of
 from reconcile.adapters.claude_code.shared_folder import folder_of, shared_folder
-from reconcile.adapters.claude_code.stores import StorePlace, is_other_repository, key_of, store_place
+from reconcile.adapters.claude_code.stores import (
+    StorePlace,
+    is_other_repository,
+    key_of,
+    name_elsewhere,
+    store_place,
+)
 from reconcile.adapters.roots import LocateError, Roots, refuse_any_link, store_of
 from reconcile.formats.claude_code.format import LiveSessions
 from reconcile.formats.claude_code.lines import parsed, raw_lines
@@ -134,6 +140,7 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
         link=place.link,
         workspace_of=PlaceIn(home),
         folder=folder_of(project, request),
+        name_elsewhere=name_elsewhere(place.path),
     )
 
 
@@ -155,6 +162,7 @@ def locate_shared(request: Request) -> Roots:
         is_store_private=True,
         folder="",
         workspace_of=None,
+        name_elsewhere="",
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Request
 
 _LENGTH = 16
+_OF_REPOSITORY = "git-"
 
 
 class StorePlace(NamedTuple):
@@ -51,7 +52,13 @@ def store_place(project: str, request: Request) -> StorePlace:
         return StorePlace(by_path)
     inside = os.path.relpath(os.path.realpath(project), os.path.realpath(top))
     name = digest(os.fsencode(f"{oldest}/{inside}"))[:_LENGTH]
-    return StorePlace(os.path.join(os.path.dirname(by_path), f"git-{name}"), by_path)
+    return StorePlace(os.path.join(os.path.dirname(by_path), f"{_OF_REPOSITORY}{name}"), by_path)
+
+
+def name_elsewhere(store: str) -> str:
+    """Return the name that all clones of a repository have for its store; empty for a store by its path."""
+    name = os.path.basename(store)
+    return f"{FORMAT}-{name}" if name.startswith(_OF_REPOSITORY) else ""
 
 
 def is_other_repository(project: str, source: str, request: Request) -> bool:

@@ -159,6 +159,7 @@ def _roots(request: Request, project: str, workspace_id: str) -> Roots:
         workspace_identity=directory_identity(workspace),
         key=f"jp-{workspace_id}",
         siblings=siblings,
+        name_elsewhere=f"jp-{workspace_id}",
     )
 
 

@@ -18,6 +18,7 @@ from reconcile.planning.builder import Node, Put, Step
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from reconcile.model.baseline import Baseline
     from reconcile.model.format import DerivedRepair, Places
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Place, Snapshot
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
 
 
 def due(
-    workspace: Snapshot, policy: Policy, rules: Rules, written: Mapping[str, bytes | None]
+    workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules, written: Mapping[str, bytes | None]
 ) -> tuple[DerivedRepair, ...]:
-    """Return the repairs that are due once ``written`` has changed; none while the program or git is busy."""
+    """Return the repairs that are due once ``written`` has changed; none while the program or git is busy.
+
+    A remote has nothing that is derived: each workspace has its own (docs/design/remotes.md#formats).
+    """
     places = rules.format.places
-    if places is None or policy.git_busy or places.busy(workspace.derived_inputs):
+    if places is None or baseline.is_of_remote or policy.git_busy or places.busy(workspace.derived_inputs):
         return ()
     wanted = policy.mend
     return tuple(
@@ -40,9 +44,9 @@ def due(
     )
 
 
-def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[DerivedRepair, ...]:
+def due_first(workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules) -> tuple[DerivedRepair, ...]:
     """Return the repairs of the workspace as it is; those of records only if the record is unchanged since the scan."""
-    repairs = due(workspace, policy, rules, {})
+    repairs = due(workspace, baseline, policy, rules, {})
     if not repairs:
         return ()
     there = {copy.path: copy.files[0].digest for copy in workspace.copies if _is_file(copy)}
@@ -91,7 +95,8 @@ def rebuild_last(context: PlanningContext, workspace: Snapshot) -> None:
     done = {repair.id for repair in context.repairs}
     before = [index for index, action in enumerate(context.builder) if action.target.side is Side.WORKSPACE]
     leaving = context.edits.deleted.keys() | context.edits.leaving.keys()
-    for repair in due(workspace, context.policy, context.rules, written) if written else ():
+    repairs = due(workspace, context.baseline, context.policy, context.rules, written) if written else ()
+    for repair in repairs:
         if repair.content is not None:
             if repair.path not in leaving:
                 _make_again(context, repair, repair.content, before)

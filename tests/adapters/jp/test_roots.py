@@ -52,6 +52,7 @@ def test_both_sides_from_anywhere_in_the_project(root: Path, project: Path) -> N
         workspace_id=ID,
         workspace_identity=directory_identity(str(project / ".jp")),
         key=f"jp-{ID}",
+        name_elsewhere=f"jp-{ID}",
     )
     for cwd in (project, deep, project / ".jp", project / ".jp" / "conversations"):
         assert jp(root, cwd) == expected

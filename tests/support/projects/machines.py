@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
+from reconcile.adapters.locate import locate
 from tests.support.projects.world import LONG_AGO, World, append, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
+    from reconcile.adapters.roots import Roots
     from tests.conftest import Run
 
 HOMES = {
@@ -32,6 +35,7 @@ HOMES = {
 
 
 class Machine(Struct, frozen=True):
+    format: ClassVar[str] = "jp"
     home: Path
     world: World
 
@@ -56,9 +60,14 @@ class Machine(Struct, frozen=True):
                 else:
                     os.environ[name] = value
 
+    @property
+    def sides(self) -> tuple[str | Path, ...]:
+        """The options that name the sides."""
+        return "--workspace", self.project
+
     def run(self, *args: str, code: int = 0) -> Result:
         with self.at_work():
-            result = self.world.run("--workspace", self.project, *args)
+            result = self.world.run(*self.sides, *args)
         assert result.exit_code == code, f"exit code {result.exit_code}\n{result.output}"
         return result
 
@@ -70,6 +79,14 @@ class Machine(Struct, frozen=True):
         found = json.loads(self.run(command, "--json", *args, code=code).stdout)
         assert isinstance(found, dict)
         return found
+
+    @property
+    def roots(self) -> Roots:
+        """The sides, found in the machine's own environment."""
+        sides = {str(option): str(value) for option, value in zip(self.sides[::2], self.sides[1::2], strict=True)}
+        with self.at_work():
+            project = sides["--workspace"]
+            return locate(self.format, project, sides.get("--store"), project, os.environ, sys.platform)
 
     @property
     def store(self) -> Path:
@@ -84,6 +101,12 @@ class Machine(Struct, frozen=True):
     def write(self, number: int, count: int = 3, title: str | None = None) -> Path:
         directory = self.store / f"{number}-{title or 'talk'}"
         return write_conversation(directory, title or "talk", events(count), mtime_ns=LONG_AGO)
+
+    def id_of(self, directory: Path) -> str:
+        return f"jp-c{directory.name.partition('-')[0]}"
+
+    def directory_of(self, conversation: str) -> Path:
+        return self.directory(int(conversation.removeprefix("jp-c")))
 
     def directory(self, number: int) -> Path:
         (found,) = [path for path in self.store.rglob(f"{number}*") if path.is_dir()]

@@ -1,0 +1,93 @@
+"""Stores of plain directories on several machines: the user gives the store a name, which all machines use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.projects.machines import git, quiet
+from tests.support.projects.plain_machines import PlainMachine, make_plain_machine
+from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+A, B, CHILD = "ROOT_A", "Ein Gespräch", "CHILD_B"
+
+
+@pytest.fixture(params=[(), ("--encrypt",)], ids=["plain", "encrypted"])
+def machines(tmp_path: Path, run: Run, bare: Path, request: pytest.FixtureRequest) -> list[PlainMachine]:
+    found = [make_plain_machine(tmp_path / name, run) for name in ("laptop", "desktop", "server")]
+    first, *others = found
+    for name in (A, B):
+        first.make(name)
+    set_key(first.make(CHILD), "parent_id", A, LONG_AGO)
+    first.add(bare, *request.param)
+    first.sync()
+    for machine in others:
+        if request.param:
+            key = first.home / "data" / "reconcile" / "age-key.txt"
+            (machine.home / "data" / "reconcile").mkdir(parents=True)
+            (machine.home / "data" / "reconcile" / key.name).write_bytes(key.read_bytes())
+        machine.add(bare)
+        machine.sync()
+    return found
+
+
+def test_new_machines_get_everything(machines: list[PlainMachine], bare: Path) -> None:
+    assert git(bare, "for-each-ref", "--format=%(refname)") == "refs/reconcile/plain-notes"
+    assert {path.partition("/")[0] for path in machines[2].contents} == {A, B, CHILD}
+    quiet(*machines)
+
+
+def test_edits_on_all_machines_travel(machines: list[PlainMachine]) -> None:
+    first, second, third = machines
+    append(first.store / A, 2, "a", LONG_AGO + 60 * SECOND)
+    (second.store / B / "events.json").write_bytes(b"no JSON at all")
+    third.make("new")
+    for machine in machines:
+        machine.sync()
+    quiet(*machines)
+    assert (first.store / B / "events.json").read_bytes() == b"no JSON at all"
+    assert (second.store / "new" / "metadata.json").exists()
+
+
+def test_two_continuations_make_one_fork(machines: list[PlainMachine]) -> None:
+    first, second, third = machines
+    append(first.store / A, 2, "b", LONG_AGO + 60 * SECOND)
+    append(second.store / A, 1, "c", LONG_AGO + 120 * SECOND)
+    assert not first.sync()["forked"]
+    assert len(second.sync()["forked"]) == 1
+    third.sync()
+    quiet(*machines)
+    assert len(list(third.store.iterdir())) == 4
+
+
+def test_a_removal_and_a_rename_travel(machines: list[PlainMachine]) -> None:
+    first, second, _ = machines
+    first.run("rm", A, "--yes", "--promote")
+    (second.store / B).rename(second.store / "renamed")
+    for machine in machines:
+        machine.sync()
+    quiet(*machines)
+    assert {path.partition("/")[0] for path in first.contents} == {"renamed", CHILD}
+
+
+def test_a_workspace_gets_what_it_had(machines: list[PlainMachine]) -> None:
+    first, second, _ = machines
+    first.run("project", A, "--yes")
+    second.run("project", A, "--yes")
+    append(second.project / "conversations" / A, 2, "a", LONG_AGO + 60 * SECOND)
+    second.run()
+    second.sync()
+    first.sync()
+    first.run()
+    there, here = (machine.project / "conversations" / A / "events.json" for machine in (second, first))
+    assert here.read_bytes() == there.read_bytes()
+
+
+def test_a_version_of_a_remote_is_shown(machines: list[PlainMachine]) -> None:
+    assert "chat_request" in machines[0].run("show", f"{A}@origin", "--raw").output
