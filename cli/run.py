@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
     Adjust = Callable[[Policy, Engine], Policy]
     """Adds a command's request and decisions to the policy of its options."""
+    Question = Callable[[Plan], str]
+    """Returns what is asked before a plan is carried out."""
 
 IDLE = "Nothing to sync."
 """The words of a run without an action, below a message about what can be restored."""
@@ -102,11 +104,13 @@ def begun(start: Start, opening: Opening) -> Engine:
     return engine
 
 
-def run(options: Options, command: Callable[[], str], adjust: Adjust | None = None, confirm: str = "") -> int:
+def run(
+    options: Options, command: Callable[[], str], adjust: Adjust | None = None, confirm: Question | None = None
+) -> int:
     """Run one pass, and return the exit code.
 
     ``command`` returns what the journal calls it, which has ids in the place of titles once ``adjust`` has found them.
-    ``confirm``: what is asked, with the plan shown, before anything is done.
+    ``confirm``: what is asked, with the plan shown, before anything is done; None: nothing.
     """
     opening = Opening(open_engine)
     try:
@@ -120,7 +124,7 @@ def run_started(
     opening: Opening,
     command: Callable[[], str] | None = None,
     adjust: Adjust | None = None,
-    confirm: str = "",
+    confirm: Question | None = None,
 ) -> int:
     """Run a pass of which the changes have been detected; see `run`."""
     options = start.options
@@ -154,7 +158,9 @@ def _reported_unchanged(start: Start) -> int | None:
     return exit_code(plan, None, options)
 
 
-def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adjust | None, confirm: str) -> int:
+def _run(
+    start: Start, opening: Opening, command: Callable[[], str], adjust: Adjust | None, confirm: Question | None
+) -> int:
     options, roots = start.options, start.roots
     engine = begun(start, opening)
     session = engine.session
@@ -197,7 +203,7 @@ def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adj
             show([""] if options.is_following else [])
             options.is_following = False
             show(first_run_lines(roots, session.directory, Style.choose(options.color)))
-            confirm = confirm or "Continue?"
+            confirm = confirm or _may_continue
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
         confirms = confirm and (plan.actions or plan.put_off) and not options.yes
         is_shown = False
@@ -212,6 +218,10 @@ def _run(start: Start, opening: Opening, command: Callable[[], str], adjust: Adj
             except click.Abort:
                 return report_nothing_changed(options)
         return apply_pass(engine, pass_, options, command(), is_shown=is_shown, questioned=questioned)
+
+
+def _may_continue(_: Plan) -> str:
+    return "Continue?"
 
 
 def begin(engine: Engine, roots: Roots, progress: Progress) -> None:
@@ -232,7 +242,7 @@ def _entries(directory: str) -> int:
 
 
 def _answers(
-    engine: Engine, pass_: Pass, policy: Policy, options: Options, confirm: str, *, asks: bool
+    engine: Engine, pass_: Pass, policy: Policy, options: Options, confirm: Question | None, *, asks: bool
 ) -> tuple[Pass, bool, tuple[Item | Conflict, ...]]:
     """Ask what the plan leaves open, and whether to carry it out.
 
@@ -265,13 +275,13 @@ def _answers(
         answered = ask_about(options, answered, plan.held)
         is_shown = answered == policy
         if answered.accept_bulk > policy.accept_bulk:
-            confirm = ""  # a person has just said yes to what the run does
+            confirm = None  # a person has just said yes to what the run does
         pass_ = pass_ if is_shown else engine.plan(answered)
     if confirm and (pass_.plan.actions or pass_.plan.put_off) and not options.yes:
         if not is_shown:
             report(options, roots, notices, engine.completed(pass_), None)
         is_shown = True
-        confirm_or_exit(options, confirm)
+        confirm_or_exit(options, confirm(pass_.plan))
     return pass_, is_shown, questioned
 
 

@@ -36,7 +36,7 @@ from ..output.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from reconcile.engine.session import Session
     from reconcile.state.database import Checkout
@@ -104,7 +104,9 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         undone_by = _undone_by(became.get(run.id, {}).values(), "redone" if times % 2 else "undone")
         redone_by = [redo for redo, (of, length) in chains.items() if of == run.id and length and not length % 2]
         notes = undone_by or ([f"redone by {max(redone_by)}"] if redone_by and not times else [])
-        notes += [f"redid {origin}" if not times % 2 else f"undid {run.undoes}"] if times else []
+        if times:
+            part = " in part" if _is_partial(run, became) else ""
+            notes.append(f"undid{part} {run.undoes}" if times % 2 else f"redid{part} {origin}")
         if run.checkout != session.checkout:
             where = "a forgotten checkout" if run.checkout is None else short_path(projects.get(run.checkout, "?"))
             notes.append(f"in {where}")
@@ -137,6 +139,12 @@ def _chains(session: Session) -> dict[str, tuple[str, int]]:
     runs = {run.id: run for run in session.state.journal.runs()}
     found = {key: origin_of(run, runs) for key, run in runs.items()}
     return {key: (origin.id, times) for key, (origin, times) in found.items()}
+
+
+def _is_partial(undo: Run, became: Mapping[str, Mapping[str, str | None]]) -> bool:
+    """Tell whether an undo that is in effect has left out conversations of its run."""
+    by = became.get(undo.undoes or "", {}).values()
+    return undo.id in by and any(other != undo.id for other in by)
 
 
 def _undone_by(by: Collection[str | None], word: str) -> list[str]:

@@ -278,7 +278,12 @@ def _restore_at(options: Options, roots: Roots, gone: str, name: str) -> tuple[b
     if lost:
         print_message(options, f"first restores what was deleted of {name}, then moves it here")
         command = f"reconcile recover --from {shlex.quote(gone)}"
-        run(own, lambda: command, lambda policy, _: replace(policy, request=ProjectRequest(lost)), "Restore this?")
+        run(
+            own,
+            lambda: command,
+            lambda policy, _: replace(policy, request=ProjectRequest(lost)),
+            lambda _: "Restore this?",
+        )
     return True, count
 
 

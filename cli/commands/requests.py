@@ -29,6 +29,7 @@ from reconcile.model.policy import (
     SetParentRequest,
     UndoRequest,
 )
+from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 
 from ..command import PLANS, Command, Several
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from reconcile.state.journal import Run
 
     from ..arguments import Options
-    from ..run import Adjust
+    from ..run import Adjust, Question
 
 
 @click.command(
@@ -349,7 +350,7 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         _warn_of_history(engine, chosen)
         return replace(policy, request=RemoveRequest(chosen, children))
 
-    _run(context, adjust, "Remove them from both sides?")
+    _run(context, adjust, lambda _: "Remove them from both sides?")
 
 
 def _refuse_parts_of_titles(context: click.Context, engine: Engine, texts: list[str]) -> None:
@@ -441,7 +442,7 @@ def undo(context: click.Context, run: str | None) -> None:
         return replace(policy, request=UndoRequest(found.run.id))
 
     # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
-    _run(context, adjust, "Undo this run?" if is_interactive(options) else "")
+    _run(context, adjust, partial(_question, "Undo") if is_interactive(options) else None)
 
 
 def _only_moved(session: Session) -> ReconcileError | None:
@@ -495,7 +496,15 @@ def redo(context: click.Context, run: str | None) -> None:
         _print_past_run(options, "redo", session, origin)
         return replace(policy, request=UndoRequest(undone.id))
 
-    _run(context, adjust, "Redo this run?" if is_interactive(options) else "")
+    _run(context, adjust, partial(_question, "Redo") if is_interactive(options) else None)
+
+
+def _question(verb: str, plan: Plan) -> str:
+    """Return the question before an undo or a redo, with the number of conversations that it leaves as they are."""
+    count = sum(item.reason is Reason.WRITTEN_SINCE for item in plan.held)
+    if not count:
+        return f"{verb} this run?"
+    return f"{verb} this run, except the {count} blocked conversation{'' if count == 1 else 's'}?"
 
 
 def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> None:
@@ -529,7 +538,7 @@ def _choose_folder(context: click.Context) -> bool:
     return options.format == SHARED
 
 
-def _run(context: click.Context, adjust: Adjust, confirm: str = "") -> NoReturn:
+def _run(context: click.Context, adjust: Adjust, confirm: Question | None = None) -> NoReturn:
     context.exit(run_command(options_of(context), partial(command_line, context), adjust, confirm))
 
 

@@ -21,7 +21,7 @@ from reconcile.planning.rules.guards import is_bulk
 from reconcile.planning.rules.presence import missing_side
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Digest, File, Snapshot
@@ -55,14 +55,19 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
     return [action for action in actions if action.id not in refused]
 
 
-def bulk_undo(actions: Sequence[Action], whole: Whole, rules: Rules, again: str) -> Item | None:
+def bulk_undo(
+    actions: Sequence[Action], whole: Whole, rules: Rules, again: str, stays: Callable[[str], bool]
+) -> Item | None:
     """Return a held item if an undo would remove too many directories of a side at once.
 
-    Directories that it creates again don't count. ``again`` is the command that permits it.
+    Directories that it creates again don't count, nor those of the workspace whose conversation ``stays`` in the store.
+    ``again`` is the command that permits it.
     """
+    removals = [action for action in actions if _removes_a_directory(action)]
+    removals = [each for each in removals if each.target.side is Side.STORE or not stays(each.conversation)]
     for side in Side:
-        going, there = [action for action in actions if action.target.side is side], whole.directories_of(side)
-        going = _without_owned([action for action in going if _removes_a_directory(action)], rules)
+        there = whole.directories_of(side)
+        going = _without_owned([action for action in removals if action.target.side is side], rules)
         if is_bulk(len(going), there):
             what, names = _named(going, rules)
             message = f"{side}: {len(going)} of {there} {what} would be removed: {names}"

@@ -224,7 +224,7 @@ def test_what_goes_with_another_record_is_not_counted() -> None:
 
     def of(*names: str) -> str:
         going = [replace(removal, conversation=each, target=Place(Side.STORE, each)) for each in names]
-        held = bulk_undo(going, Whole(ORDINARY, directories=0, stored=6), rules, "again")
+        held = bulk_undo(going, Whole(ORDINARY, directories=0, stored=6), rules, "again", lambda _: False)
         return held.message if held is not None else ""
 
     notes = ("a.md", "b.md", "c.md", "d.md")

@@ -299,6 +299,8 @@ def test_what_is_left_of_a_run_is_undone_next(world: World) -> None:
     assert "1 updated in the store; 1 blocked" in result.stdout
     second = runs(world)[0]["id"]
     assert f"(undone in part by {first} and {second})" in said()
+    listed = world.reconcile("log", settled=False).stdout
+    assert [f"(undid in part {run})" in line for line in listed.splitlines()] == [True, True, False, False]
     again = world.reconcile("undo", code=4, settled=False)
     assert f"undo of {run}" in again.stderr
     assert runs(world)[0]["id"] == second, "nothing was done, so there was no run"
@@ -592,6 +594,28 @@ def test_a_cascade_that_was_asked_for_is_undone_without_a_word_more(world: World
     world.reconcile("rm", str(FIRST), "--cascade", "-y")
     world.reconcile("undo")
     assert listing(world.store) | listing(world.workspace) == before
+
+
+def test_an_undo_of_a_part_is_asked_about_as_that(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.store / f"{SECOND_ID}-it", 1, "b", LONG_AGO + SECOND)
+    code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
+    assert (code, "changed since" in shown) == (4, True), shown
+    assert "Undo this run, except the 1 blocked conversation?" in shown
+    assert len(runs(world)) == 1
+
+
+def test_the_undo_of_a_recovery_of_everything_needs_no_consent(world: World) -> None:
+    three(world)
+    write_conversation(world.workspace / f"{THIRD + 1}-it", "It", events(3))
+    world.reconcile()
+    shutil.rmtree(world.workspace)
+    world.reconcile("recover", "--yes")
+    assert len(list(world.workspace.iterdir())) == 4
+    world.reconcile("undo", settled=False)
+    assert not world.workspace.exists() or not list(world.workspace.iterdir())
+    assert "4 published" in world.reconcile("redo").stdout
 
 
 def test_at_a_terminal_undo_asks(world: World) -> None:

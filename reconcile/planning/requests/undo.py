@@ -154,7 +154,8 @@ def plan_undo(
     if policy.only or policy.below:
         chosen &= _named(policy, world.baseline)
     actions = undo.kept_of(chosen)
-    bulk = bulk_undo(actions, whole, rules, f"reconcile undo {past.id} --allow-bulk-removal")
+    again = f"reconcile undo {past.id} --allow-bulk-removal"
+    bulk = bulk_undo(actions, whole, rules, again, lambda conversation: undo.directories.has(conversation, Side.STORE))
     if bulk is not None and not policy.accept_bulk:
         return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
     waiting = undo.touching_workspace(actions) if policy.git_busy else set()

@@ -559,14 +559,26 @@ def test_many_directories_go_only_when_that_is_accepted() -> None:
 
 
 def test_of_a_bulk_that_goes_and_comes_back_the_removals_count() -> None:
-    lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in range(1, 9)]
-    baseline = agreed_on(*lines[:5])
-    baseline = replace(baseline, intents={f"jp-c{number}": Intent(IntentKind.PROJECTED) for number in range(5, 9)})
-    before = stored(*lines[4:]), here(*lines[:4])
-    plan = plan_of(*before, baseline, Policy(accept_bulk=True))
+    lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in range(1, 10)]
+    before = stored(lines[8]), here(*lines)
+    plan = plan_of(*before, agreed_on(*lines[:4], lines[8]), Policy(accept_bulk=True))
+    assert {str(action.target) for action in plan.actions} == {
+        *(f"workspace:{number}-x{number}" for number in range(1, 5)),
+        *(f"store:{number}-x{number}" for number in range(5, 9)),
+    }
     past = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
     (held,) = undo(past, stored(*lines[4:]), here(*lines[4:])).held
-    assert held.message == "workspace: 4 of 4 directories would be removed: 8-x8, 7-x7, 6-x6, 5-x5"
+    assert held.message == "store: 4 of 5 directories would be removed: 8-x8, 7-x7, 6-x6, 5-x5"
+
+
+def test_in_the_workspace_only_what_the_store_does_not_keep_counts() -> None:
+    lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in range(1, 6)]
+    public = replace(agreed_on(), intents={f"jp-c{number}": Intent(IntentKind.PROJECTED) for number in range(1, 6)})
+    before = stored(*lines), here()
+    plan = plan_of(*before, public, Policy())
+    past = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
+    taken = undo(past, stored(*lines), here(*lines))
+    assert ([str(action.target.side) for action in taken.actions], taken.held) == (["workspace"] * 5, ())
 
 
 def test_where_git_is_busy_and_nothing_waits_for_it_nothing_is_said_of_it() -> None:
