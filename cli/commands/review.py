@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import click
 
 from reconcile.engine.engine import Engine
-from reconcile.errors import ReconcileError
 from reconcile.fs.locks import LockedError
 
 from ..command import PLANS, Command, Several
 from ..context import open_session, policy_of, settings_of
 from ..options import RUNS, command_line, options_of
 from ..output.errors import ExitCode
-from ..output.interaction import UnansweredError, cancel, is_interactive
+from ..output.interaction import UnansweredError, cancel, is_interactive, print_message
 from ..output.plan_text import exit_code, report
 from ..output.text import short_path
 from ..review.reading import Reader
@@ -38,20 +39,10 @@ if TYPE_CHECKING:
     from ..review.decisions import Decisions
     from ..review.walk import Result
 
-_INSTALL = (
-    "in a clone of reconcile: pipx install --force '.[review]', or uv tool install '.[review]', or "
-    "pip install '.[review]'; without it: reconcile review --plain"
-)
-
-
+TEXTUAL = "textual>=8,<9"
+"""The requirement of the extra `review`."""
 _SHAPING = frozenset({"only", "below", "prefer", "allow_bulk_removal"})
 """The options that shape a new plan."""
-
-
-class NoTextualError(ReconcileError):
-    """The library of the full-screen view is not installed."""
-
-    exit_code = ExitCode.USAGE
 
 
 @click.command(
@@ -84,7 +75,7 @@ def review(
 
     FILE is a plan that --out has saved. Of such a plan, an undo and `recover`, you can leave conversations out.
 
-    Needs the extra `review` (Textual), except with --plain.
+    The full screen needs Textual. Without it, the same is asked line by line, as with --plain.
     """
     options = options_of(context)
     if sum((file is not None, recovers, undo is not None, run is not None)) > 1:
@@ -156,28 +147,40 @@ def _apply_words(options: Options) -> str:
 
 
 def _is_plain(options: Options, *, plain: bool) -> bool:
-    """Choose the view by the option and the terminal.
+    """Choose the view by the option, the terminal and what is installed.
 
     Raises:
         UnansweredError: there is no terminal.
-        NoTextualError: the full-screen view is not installed.
     """
-    if plain or os.environ.get("TERM", "dumb") == "dumb":
-        if not is_interactive(options):
+    if not plain and os.environ.get("TERM", "dumb") != "dumb":
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UnansweredError(
-                "review --plain needs a terminal for its questions, without --json",
-                "`reconcile --dry-run` shows the plan, `reconcile resolve` decides",
+                "review needs a terminal", "`reconcile --dry-run` shows the plan, `reconcile resolve` decides"
             )
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        try:
+            import textual  # noqa: F401 - is it there?
+        except ImportError:
+            command = install_command(sys.prefix, sys.executable)
+            print_message(options, f"no full screen, as Textual is not installed; install it: {command}")
+        else:
+            return False
+    if not is_interactive(options):
         raise UnansweredError(
-            "review needs a terminal", "`reconcile --dry-run` shows the plan, `reconcile resolve` decides"
+            "review --plain needs a terminal for its questions, without --json",
+            "`reconcile --dry-run` shows the plan, `reconcile resolve` decides",
         )
-    try:
-        import textual  # noqa: F401 - is it there?
-    except ImportError:
-        raise NoTextualError("review: the full-screen view needs Textual, which is not installed", _INSTALL) from None
-    return False
+    return True
+
+
+def install_command(environment: str, python: str) -> str:
+    """Return the command that installs Textual into an environment: one of pipx, of uv, or another."""
+    parts = PurePath(environment).parts
+    if "pipx" in parts:
+        return f"pipx inject {PurePath(environment).name} {shlex.quote(TEXTUAL)}"
+    installer = (
+        f"uv pip install --python {shlex.quote(python)}" if "uv" in parts else f"{shlex.quote(python)} -m pip install"
+    )
+    return f"{installer} {shlex.quote(TEXTUAL)}"
 
 
 def _planned(engine: Engine, policy: Policy) -> Plan:

@@ -8,7 +8,7 @@ import click
 
 from reconcile.model.snapshot import WHOLE
 
-from ..output.interaction import QUIT, ask_for_key, confirm, wrapped_question
+from ..output.interaction import QUIT, ask_for_key
 from ..output.screen import wrap
 from ..output.text import clean, terminal_columns
 from . import lines
@@ -65,8 +65,9 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
     while True:
         decisions, ends = _ask_about(options, walk, asked, decisions)
         if others and not ends:
-            question = f"Walk through the {_counted(len(others), 'other conversation')}, too?"
-            if confirm(f"\n{wrapped_question(question)}"):
+            question = f"Walk through the {_counted(len(others), 'other conversation')}, too? y yes, n no, {QUIT} quit"
+            click.echo()
+            if ask_for_key(options, question, {YES: "yes", BACK: "no"}, BACK) == YES:
                 decisions, _ = _ask_about(options, walk, others, decisions)
         plan = walk.plan_for(decisions)
         click.echo()

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import signal
 import time
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.modules import module
 from tests.support.projects.conflicts import conflicts, id_of
 from tests.support.projects.terminal import Session, at_terminal
 from tests.support.projects.world import assert_sound, listing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import Run
     from tests.support.projects.world import World
 
 pytestmark = pytest.mark.long
+TEXTUAL = module("commands.review").TEXTUAL
 
 
 @pytest.fixture
@@ -194,14 +196,32 @@ def test_without_a_terminal_it_is_one_error_with_a_hint(ten: World, run: Run) ->
         assert second.startswith("hint: `reconcile --dry-run` shows the plan")
 
 
-def test_without_textual_the_error_says_how_to_get_it(ten: World, tmp_path: Path) -> None:
+def test_without_textual_it_asks_line_by_line_and_says_how_to_get_the_full_screen(ten: World, tmp_path: Path) -> None:
     (tmp_path / "textual.py").write_text("raise ImportError('not installed')\n")
-    code, shown = at_terminal("review", "-w", ten.project, environ={"PYTHONPATH": str(tmp_path), "TERM": "xterm"})
-    assert code == 2
+    environ = {"PYTHONPATH": str(tmp_path), "TERM": "xterm"}
+    code, shown = at_terminal("review", "-w", ten.project, environ=environ, answers="q\n")
+    assert code == 4
     text = " ".join(shown.split())
-    assert "error: review: the full-screen view needs Textual, which is not installed" in text
-    for way in ("pipx install", "uv tool install", "pip install", "reconcile review --plain"):
-        assert way in text
+    assert "no full screen, as Textual is not installed; install it: " in text
+    assert "11 conversations to decide" in text
+
+
+def test_the_install_command_is_that_of_the_environment() -> None:
+    for environment, expected in {
+        "/home/ada/.local/share/pipx/venvs/reconcile-fs": f"pipx inject reconcile-fs '{TEXTUAL}'",
+        "/home/ada/.local/share/uv/tools/reconcile-fs": f"uv pip install --python '/a b/python' '{TEXTUAL}'",
+        "/home/ada/.local/share/reconcile-venv": f"'/a b/python' -m pip install '{TEXTUAL}'",
+    }.items():
+        assert module("commands.review").install_command(environment, "/a b/python") == expected
+    pyproject = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    assert pyproject["project"]["optional-dependencies"]["review"] == [TEXTUAL]
+
+
+def test_in_the_plain_walk_q_also_ends_at_the_question_about_the_others(ten: World) -> None:
+    code, shown = at_terminal("review", "--plain", "-w", ten.project, answers="n\n" * 11 + "q\n")
+    assert code == 4, shown
+    assert "too? y yes, n no, q quit" in " ".join(shown.split())
+    assert shown.endswith("Cancelled, nothing changed.\n")
 
 
 def test_with_nothing_to_do_it_opens_nothing(world: World) -> None:
