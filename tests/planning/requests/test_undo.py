@@ -23,7 +23,7 @@ from reconcile.model.baseline import (
 from reconcile.model.options import Missing
 from reconcile.model.past_run import LaterChanges, PastRun, SavedFile, changed_since, undone_runs
 from reconcile.model.plan import Heading, Kind
-from reconcile.model.policy import Policy, RemoveRequest, UndoRequest
+from reconcile.model.policy import Children, Policy, RemoveRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM, WHOLE, Place, Side, nested_git
 from reconcile.planning.builder import Node
@@ -414,6 +414,7 @@ def test_what_only_the_workspace_had_and_is_private_by_now_is_refused() -> None:
         known = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL, run=run)})
         (held,) = plan_undo(changed, WorldState(stored(B), here(B), known), Policy(), RULES, 0).held
         assert ("reconcile project jp-c1" in held.resolve) is ends
+        assert held.message.endswith(", or restore only this conversation") is not ends
 
 
 def test_the_last_title_that_is_known_names_what_is_gone() -> None:
@@ -667,3 +668,126 @@ def test_below_one_are_its_descendants_however_deep_and_whatever_cycles_there_ar
         policy = Policy(request=UndoRequest("run"), below=frozenset({below}))
         plan = plan_undo(past, WorldState(*sides, Baseline(parents=parents)), policy, RULES, 0)
         assert [action.conversation for action in plan.actions] == taken
+
+
+def writes_of(plan: Plan) -> list[tuple[str, list[str], list[str]]]:
+    """Return the kind of each action, with what it writes and what it removes."""
+    return [
+        (action.kind.value, [str(write.target) for write in action.writes], [str(place) for place in action.removes])
+        for action in plan.actions
+    ]
+
+
+def test_nothing_is_made_again_below_what_is_local_by_now() -> None:
+    before = stored(A, CHILD_B), here(A, NESTED_B)
+    plan = plan_of(*before, agreed_on(A, NESTED_B), Policy(request=RemoveRequest(("jp-c2",))))
+    past = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
+    now = stored(A), here(A)
+    assert [str(action.target) for action in undo(past, *now).actions] == [
+        "store:2-b",
+        "workspace:1-a/conversations/2-b",
+    ]
+    local = plan_undo(past, WorldState(*now, Baseline(intents={"jp-c1": LOCAL})), Policy(), RULES, 0)
+    assert refusals(local) == {"jp-c2": "workspace:1-a/conversations/2-b: its parent jp-c1 is local now"}
+    assert local.actions == ()
+
+
+def test_a_tree_is_made_again_parents_first() -> None:
+    before = stored(A, CHILD_B), here(A, NESTED_B)
+    request = RemoveRequest(("jp-c1",), Children.CASCADE)
+    plan = plan_of(*before, agreed_on(A, NESTED_B), Policy(request=request))
+    past = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
+    back = undo(past, stored(), here())
+    assert not back.held
+    assert [str(action.target) for action in back.actions if action.target.side is Side.WORKSPACE] == [
+        "workspace:1-a",
+        "workspace:1-a/conversations/2-b",
+    ]
+
+
+def test_a_fork_of_what_is_refused_stays() -> None:
+    old, new = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]', '1-a  metadata 09:00 title "A"  stream 11:00 [1 3]'
+    past = ran(stored(old, B), here(new, LONGER_B), A, B)
+    (fork,) = (step for step in past.steps if step.kind is Kind.FORK)
+    forked = f'{fork.target.path}  metadata 09:00 title "[diverged] A" parent 1  stream 10:00 [1 2]'
+    since = '1-a  metadata 09:00 title "A"  stream 12:00 [1 3 4]'
+    plan = undo(past, stored(since, LONGER_B, forked), here(since, LONGER_B))
+    assert refusals(plan)[fork.conversation] == "it was forked from a conversation that can't be undone"
+    assert [action.conversation for action in plan.actions] == ["jp-c2"]
+
+
+def test_a_file_that_did_not_exist_goes_again() -> None:
+    """Beside files of its unit that have an old content, and alone."""
+    legacy = '1-a  metadata 09:00 title "A"  stream 09:00 legacy [1]'
+    past = ran(stored(legacy), here(LONGER_A), legacy)
+    assert writes_of(undo(past, stored(LONGER_A), here(LONGER_A))) == [
+        ("copy", ["store:1-a/events.json"], ["store:1-a/base_config.json"])
+    ]
+    for name in ("NOTE.md", "sub/x.txt"):
+        note = f'1-a/{name}  09:00 "x"'
+        plan = undo(ran(stored(A), here(A, note), A), stored(A, note), here(A, note))
+        assert writes_of(plan) == [("remove", [], [f"store:1-a/{name}"])]
+
+
+def test_an_edit_of_a_child_is_taken_back_in_its_place() -> None:
+    longer = CHILD_B.replace("stream 09:00 [1]", "stream 10:00 [1 2]")
+    nested = NESTED_B.replace("stream 09:00 [1]", "stream 10:00 [1 2]")
+    past = ran(stored(A, longer), here(A, NESTED_B), A, NESTED_B)
+    (back,) = undo(past, stored(A, longer), here(A, nested)).actions
+    nested_files = ("base_config.json", "events.json")
+    assert [str(write.target) for write in back.writes] == [
+        f"workspace:1-a/conversations/2-b/{name}" for name in nested_files
+    ]
+
+
+def test_a_parent_that_was_set_is_taken_back_as_one() -> None:
+    stripped = CHILD_B.replace(" parent 1", "")
+    past = ran(stored(A, stripped), here(A, NESTED_B), A, NESTED_B)
+    assert [action.kind for action in past.steps] == [Kind.SET_PARENT]
+    plan = undo(past, stored(A, CHILD_B), here(A, NESTED_B))
+    assert [action.kind for action in plan.actions] == [Kind.SET_PARENT]
+
+
+def test_what_was_copied_goes_only_while_its_source_is_there() -> None:
+    """The first of several sources is enough, with the files that it has. A fork has none."""
+    no_base = '1-a  metadata 09:00 title "A"  stream 09:00 legacy [1]'
+    sources = here(no_base, no_base.replace("1-a", "1-z"))
+    past = ran(stored(), here(no_base))
+    (gone,) = undo(past, stored(no_base), sources).actions
+    stays = [str(expect.place) for expect in gone.expect if expect.place.side is Side.WORKSPACE]
+    assert stays == ["workspace:1-a/metadata.json", "workspace:1-a/events.json"]
+    old, new = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]', '1-a  metadata 09:00 title "A"  stream 11:00 [1 3]'
+    forks = ran(stored(old), here(new), A)
+    (fork,) = (step for step in forks.steps if step.kind is Kind.FORK)
+    forked = f'{fork.target.path}  metadata 09:00 title "[diverged] A" parent 1  stream 10:00 [1 2]'
+    (taken,) = (
+        action
+        for action in undo(forks, stored(new, forked), here(new, forked)).actions
+        if action.conversation == fork.conversation
+    )
+    assert {expect.place.side for expect in taken.expect} == {Side.STORE}
+
+
+def test_an_edit_of_a_record_with_a_fixed_place_is_taken_back() -> None:
+    """The record is its file."""
+    before = side(Side.STORE, {"a.md": b"old"}), side(Side.WORKSPACE, {"a.md": b"new"}, 10)
+    plan = make_plan(*before, Baseline(), Policy(), BRANCHING, 0)
+    past = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
+    now = WorldState(side(Side.STORE, {"a.md": b"new"}, 10), before[1], Baseline())
+    assert writes_of(plan_undo(past, now, Policy(), BRANCHING, 0)) == [("copy", ["store:a.md"], [])]
+
+
+def test_a_record_with_a_fixed_place_is_called_by_it() -> None:
+    """Its one file has the directory's name, and no title is known of what is gone."""
+    past = PastRun("run", (), remembered={"a.md": ConversationRecord()})
+    empty = WorldState(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Baseline())
+    (heading,) = plan_undo(past, empty, Policy(), BRANCHING, 0).outline
+    assert heading.title == "a.md"
+    (unnamed,) = plan_undo(
+        replace(past, remembered={"jp-c1": ConversationRecord()}),
+        WorldState(stored(), here(), Baseline()),
+        Policy(),
+        RULES,
+        0,
+    ).outline
+    assert unnamed.title is None
