@@ -43,7 +43,7 @@ from ..output.words import intent_words, state_counts, state_word
 from ..run import opened, selection, warn_of_new_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Engine
@@ -93,7 +93,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         policy = policy_of(options, settings_of(session.roots), selection(engine, options))
         ids = find_ids(engine, () if conversation is None else [conversation])
         busy, decided = session.busy(), decided_conflicts(session)
-        noticed = {each.conversation for each in decided}
+        noticed = {found for each in decided for found in (each.conversation, each.child) if found is not None}
         if not ids and policy.is_unlimited and (options.json or options.verbose):
             engine.read_everything()  # every conversation is listed
         also = ids if ids or not policy.is_unlimited else {*busy, *noticed, *engine.noteworthy}
@@ -102,14 +102,14 @@ def status(context: click.Context, conversation: str | None) -> None:
         warn_of_new_workspace(options, engine, policy)
         for message in session.notices:
             print_message(options, message)
-        listed = status_lines(board, plan, busy, notices(decided, board.views), engine.empty_directories(found))
-        shared = _shared(session.roots)
+        noted = notices(decided, board.views)
+        listed = status_lines(board, plan, busy, noted, engine.empty_directories(found))
+        shared, conflicts = _shared(session.roots), _by_conversation(plan.conflicts)
         blocked_there = 0 if ids else _blocked_in_folder(options, session.roots)
         if ids:
             standing = next((each for each in listed if each.conversation == ids[0]), None)
             if standing is None:
                 raise click.UsageError(f"{ids[0]} is on neither side any more; see what runs did: reconcile log")
-            conflicts = _by_conversation(plan.conflicts)
             ways = decisions_about(plan, ids[0])
             details = describe(session, board, ids[0])
             details |= {"shared": ids[0] in shared} if session.roots.folder else {}
@@ -134,13 +134,12 @@ def status(context: click.Context, conversation: str | None) -> None:
             print_document(options, document | (beside if session.roots.folder else {}))
             return
         style = Style.choose(options.color)
-        conflicts = _by_conversation(plan.conflicts)
         lines = [line for item in sides for line in _side_lines(item, style)]
         words = others | {entry.conversation: entry.word for entry in listed}
         counts = dict(states_of(words, session.format.places))
         more = _ways_in_folder(session.roots, blocked_there)
         lines += [
-            *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session)),
+            *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
             *_shared_lines(session.roots, shared, style),
             *_next_lines(counts, plan, lost, more, style, options.sides, session.roots.format, options.idle),
             *_remote_lines(engine),
@@ -244,9 +243,13 @@ def _all_lines(
     roots: Roots,
     conflicts: Mapping[str, Sequence[Conflict]],
     quiet: Collection[str],
+    noted: Container[str],
 ) -> list[str]:
-    """Return lines for everything that is not settled, and a count of all; ``quiet`` states are only counted."""
-    shown = [entry for entry in found if not entry.settled or entry.word not in quiet or _has_notice(entry)]
+    """Return lines for everything that is not settled, and a count of all; ``quiet`` states are only counted.
+
+    ``noted`` are conversations with a notice: a run has decided a conflict.
+    """
+    shown = [entry for entry in found if not entry.settled or entry.word not in quiet or _has_notice(entry, noted)]
     words = [state_word(entry.word, is_public=roots.is_in_project) for entry in shown]
     ids = ["" if entry.title == entry.conversation else clean(entry.conversation) for entry in shown]
     first = max(map(width, words), default=0)
@@ -265,7 +268,7 @@ def _all_lines(
             lines += [f"{start}  {title}", *([f"    {style(shown_id, dim=True)}"] if shown_id else [])]
         else:
             lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
-        if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry)):
+        if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry, noted)):
             lines += [style(line, dim=True) for line in wrap(visible(entry.detail), style.columns, "    ")]
             lines += _values(conflicts.get(entry.conversation, ()), style, "      ")
     end = state_counts(counts.items(), roots.noun, is_public=roots.is_in_project)
@@ -300,9 +303,9 @@ def _next_lines(
     return next_lines(ways, style, sides) or ([] if plan.held else [idle])
 
 
-def _has_notice(line: StatusLine) -> bool:
-    """Tell whether a conversation in sync has a notice: a run has decided a conflict."""
-    return line.word == "in-sync" and bool(line.detail)
+def _has_notice(line: StatusLine, noted: Container[str]) -> bool:
+    """Tell whether a conversation that needs nobody has a notice."""
+    return (line.word == "in-sync" and bool(line.detail)) or (line.word == "available" and line.conversation in noted)
 
 
 def _show_one(

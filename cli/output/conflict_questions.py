@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.model.options import Diverged, Prefer, Take
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import STREAM
+from reconcile.model.snapshot import STREAM, Side
 from reconcile.planning.conflicts import choices, described, newer_side, taken
 
 from .conflict_text import value_lines
@@ -18,7 +18,7 @@ from .screen import wrap
 from .text import Style, terminal_columns, title_and_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from reconcile.model.plan import Conflict
     from reconcile.model.policy import Policy
@@ -27,16 +27,7 @@ if TYPE_CHECKING:
 
 NEWEST, DIFFERENCE, ALL = "n", "d", "a"
 _SIDES = {"s": Take.STORE, "w": Take.WORKSPACE, "b": Take.BOTH, SKIP: Take.KEEP}
-_ANSWERS = {NEWEST: "newest", "s": "store", "w": "workspace", "b": "both", SKIP: "skip"}
-_MEANINGS = {
-    NEWEST: "take the newest version",
-    "s": "take the store's version",
-    "w": "take the workspace's version",
-    "b": "keep both: the older one becomes a child conversation",
-    SKIP: "leave it, and decide later",
-    DIFFERENCE: "show the difference, and ask again",
-    ALL: "give one answer for this conflict and all that follow",
-}
+_WORDS = {NEWEST: "newest", "s": "store", "w": "workspace", "b": "both", SKIP: "skip"}
 _MORE = {DIFFERENCE: "difference", ALL: "all"}
 
 
@@ -45,49 +36,96 @@ def ask_about_conflicts(
 ) -> Policy:
     """Ask which version of each conflict to take, and return the policy with the answers. ``q`` ends the command.
 
-    ``differences`` prints what differs between the sides of a conversation.
+    ``differences`` prints what differs between the sides of a conversation. An answer that is what the rules decide
+    adds nothing to the policy.
     """
     chosen = dict(policy.choices)
     for_all: str | None = None
-    for conflict in conflicts:
-        answer = for_all or _ask(options, conflict, policy, differences)
+    left = list(conflicts)
+    while left:
+        answer = for_all or _ask(options, left, policy, differences)
         if answer == ALL:
-            question = "For this one and all that follow: [n]ewest, [s]tore, [w]orkspace, [b]oth, s[k]ip, or [q]uit"
-            answer = for_all = ask_for_key(options, question, _ANSWERS, NEWEST, _MEANINGS)
-        if answer == "b" and conflict.unit != STREAM:
-            answer = NEWEST  # only events can continue as a child
-        if answer == NEWEST and conflict.takes is None:
-            chosen[conflict.conversation, conflict.unit] = Take(newer_side(conflict).value)
-        elif answer != NEWEST:
-            chosen[conflict.conversation, conflict.unit] = _SIDES[answer]
+            answer = for_all = _ask_for_all(options, left)
+        conflict = left.pop(0)
+        take = _take(conflict, answer)
+        if conflict.takes is None or take.value != conflict.takes.value:
+            chosen[conflict.conversation, conflict.unit] = take
     return replace(policy, choices=chosen)
 
 
-def _ask(options: Options, conflict: Conflict, policy: Policy, differences: Callable[[str], None]) -> str:
-    """Print a conflict as the plan of a dry run does, with answers in the place of its commands; return the answer."""
+def _take(conflict: Conflict, answer: str) -> Take:
+    if answer == NEWEST or (answer == "b" and Take.BOTH not in choices(conflict)):
+        return Take(newer_side(conflict).value)
+    return _SIDES[answer]
+
+
+def _ask(options: Options, left: Sequence[Conflict], policy: Policy, differences: Callable[[str], None]) -> str:
+    """Print the first conflict as the plan of a dry run does, with answers in the place of its commands; return the
+    answer.
+    """
+    conflict = left[0]
     columns, style = terminal_columns(), Style.choose(options.color)
     about = [*wrap(described(conflict), columns, "  "), *value_lines(conflict, columns, "    ")]
     about += wrap(f"{taken(conflict)}; {_other_version(conflict, policy)}", columns, "  ")
     for line in ("", title_and_id(conflict.title, conflict.conversation, style), *about):
         click.echo(line)
-    both, answers = "[b]oth, ", {**_ANSWERS, **_MORE}
-    if Take.BOTH not in choices(conflict):  # it is as the newest
-        both = ""
-        del answers["b"]
-    question = (
-        f"Take the [n]ewest (the {newer_side(conflict)}'s), the [s]tore's, the [w]orkspace's, {both}"
-        "s[k]ip it, show the [d]ifference, answer for [a]ll, or [q]uit"
-    )
-    default = SKIP if conflict.takes is None else NEWEST
-    while (answer := ask_for_key(options, question, answers, default, _MEANINGS)) == DIFFERENCE:
+    keys = _keys_of(left[:1])
+    meanings = {
+        **_meanings(conflict),
+        DIFFERENCE: "show the difference, and ask again",
+        ALL: "give one answer for this conflict and all that follow",
+    }
+    newer = "" if conflict.store.mtime_ns == conflict.workspace.mtime_ns else " (newer)"
+    of_sides = [f"the {_marked(side)}'s{newer if side is newer_side(conflict) else ''}" for side in Side]
+    both = ["[b]oth"] if "b" in keys else []
+    all_ = ["answer for [a]ll"] if len(left) > 1 else []
+    question = ", ".join([f"Take {of_sides[0]}", of_sides[1], *both, "s[k]ip it", "show the [d]ifference", *all_])
+    answers = {key: _WORDS[key] for key in keys} | {
+        key: _MORE[key] for key in (DIFFERENCE, ALL) if key == DIFFERENCE or all_
+    }
+    default = SKIP if conflict.takes is None else newer_side(conflict).value[0]
+    while (answer := ask_for_key(options, f"{question}, or [q]uit", answers, default, meanings)) == DIFFERENCE:
         differences(conflict.conversation)
     return answer
+
+
+def _ask_for_all(options: Options, left: Sequence[Conflict]) -> str:
+    """Ask for one answer to several conflicts; the newest is offered if it is not the same side for all."""
+    keys = _keys_of(left)
+    sides = {newer_side(conflict) for conflict in left}
+    names = {NEWEST: "the [n]ewest", "s": "the [s]tore's", "w": "the [w]orkspace's", "b": "[b]oth", SKIP: "s[k]ip"}
+    if len(sides) > 1:
+        keys = [NEWEST, *keys]
+    question = f"For this one and all that follow: {', '.join(names[key] for key in keys)}, or [q]uit"
+    default = NEWEST if len(sides) > 1 else sides.pop().value[0]
+    return ask_for_key(options, question, {key: _WORDS[key] for key in keys}, default)
+
+
+def _keys_of(conflicts: Sequence[Conflict]) -> list[str]:
+    """Return the keys of the answers that are possible for some of these conflicts."""
+    takes = {take for conflict in conflicts for take in choices(conflict)}
+    return [key for key, take in _SIDES.items() if take in takes or take is Take.KEEP]
+
+
+def _marked(side: Side) -> str:
+    return f"[{side.value[0]}]{side.value[1:]}"
+
+
+def _meanings(conflict: Conflict) -> dict[str, str]:
+    """Return what each answer to a conflict does, by key."""
+    other = "becomes a child" if conflict.forks else "is saved, and can be restored"
+    sides = {side.value[0]: f"take the {side}'s version; the {side.other}'s {other}" for side in Side}
+    return {
+        **sides,
+        "b": "take the newer version; the older one becomes a child conversation",
+        SKIP: "leave it, and decide later",
+    }
 
 
 def _other_version(conflict: Conflict, policy: Policy) -> str:
     """Return what becomes of the version that isn't taken."""
     if conflict.forks:
-        return "both are kept"
+        return "both are kept, whichever you take"
     saved = "the version that is not taken is saved"
     if conflict.unit != STREAM:
         return f"{saved}, and can be restored"

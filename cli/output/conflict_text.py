@@ -14,7 +14,7 @@ from .screen import command_lines, wrap
 from .text import MAX_COLUMNS, clean, shorten, shorten_value, visible, width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from reconcile.apply.executor import Outcome
     from reconcile.model.plan import Action, Conflict, Plan
@@ -36,14 +36,12 @@ LEAST_VALUE = 8
 """Columns that a value has at least."""
 
 
-def conflict_lines(
-    conflicts: Iterable[Conflict], heading: Heading, style: Style, sides: str, *, run: str
-) -> Iterator[str]:
+def conflict_lines(plan: Plan, heading: Heading, style: Style, sides: str, *, run: str) -> Iterator[str]:
     """Yield the section of the conflicts that a run decides. ``run``: the run that has decided them; empty: none yet.
 
     ``sides``: the options that suggested commands repeat.
     """
-    listed = [conflict for conflict in conflicts if conflict.takes is not None]  # the others are listed as blocked
+    listed = [conflict for conflict in plan.conflicts if conflict.takes is not None]  # the others are listed as blocked
     if not listed:
         return
     yield style(f"{DECIDED if run else OPEN}:", None if run else "yellow", bold=True)
@@ -51,7 +49,7 @@ def conflict_lines(
         yield from heading(conflict.conversation, conflict.title, "  ")
         if run:
             suggested: Iterable[str] = (restore_command(conflict, run),)
-            words = [_decided(conflict)]
+            words = [_decided(conflict, _child_of(conflict.conversation, plan.actions))]
         else:
             suggested = commands(conflict)
             words = [described(conflict), f"{taken(conflict)}; to decide now:"]
@@ -64,11 +62,17 @@ def conflict_lines(
     yield ""
 
 
-def _decided(conflict: Conflict) -> str:
+def _child_of(conversation: str, actions: Collection[Action]) -> str:
+    """Return the child that a plan makes of the continuation that it replaces; empty if there is none."""
+    replaced = {each.target for each in actions if (each.conversation, each.unit) == (conversation, STREAM)}
+    return next((each.conversation for each in actions if each.kind is Kind.FORK and each.source in replaced), "")
+
+
+def _decided(conflict: Conflict, child: str) -> str:
     assert conflict.takes is not None  # noqa: S101 - the caller lists no others
     if conflict.merges:
         return f"{unit_text(conflict.unit)} ({', '.join(conflict.keys)}): {taken(conflict)}; both versions are saved:"
-    return f"{unit_text(conflict.unit)}: {taken(conflict)}; to bring the {conflict.takes.other}'s back:"
+    return f"{unit_text(conflict.unit)}: {taken(conflict, child)}; to bring the {conflict.takes.other}'s back:"
 
 
 def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterator[str]:
@@ -112,7 +116,9 @@ def chosen_lines(plan: Plan, outcome: Outcome, heading: Heading, style: Style, s
         other = action.target.side
         is_both = _answer(policy, action) is Take.BOTH
         chosen = "only one can stay, and the {}'s is taken" if is_both else "the {}'s is taken, as chosen"
-        words = f"{unit_text(action.unit)}: {chosen.format(other.other)}; to bring the {other}'s back:"
+        child = _child_of(action.conversation, plan.actions) if action.unit == STREAM else ""
+        kept = f"; the {other}'s is now the child {child}" if child else ""
+        words = f"{unit_text(action.unit)}: {chosen.format(other.other)}{kept}; to bring the {other}'s back:"
         yield from wrap(clean(words), style.columns, "    ")
         command = restore_of(action.conversation, outcome.run or "", action.unit)
         yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))

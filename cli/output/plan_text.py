@@ -151,7 +151,7 @@ class PlanText:
         if self._plan.conflicts:
             from .conflict_text import conflict_lines  # here: most plans have none
 
-            yield from conflict_lines(self._plan.conflicts, self._heading, self._style, self._sides, run=self._run)
+            yield from conflict_lines(self._plan, self._heading, self._style, self._sides, run=self._run)
         yield from self._items(BLOCKED, self._plan.held, "yellow")
         yield from self._items(ASIDE, self._plan.aside, None)
         yield from self._notes()

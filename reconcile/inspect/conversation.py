@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reconcile.engine.run_history import undone_changes
 from reconcile.formats.json import strict
+from reconcile.model.plan import Kind
 from reconcile.model.reasons import CASES, Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Side
 from reconcile.model.units import unit_text
@@ -311,6 +312,7 @@ class Decided(Struct, frozen=True):
     """A conflict that a run has decided: the side whose version it took, and the other side's, which the vault has.
 
     ``chosen``: a person has chosen the side, by `resolve`. ``merged``: the run has replaced both versions by a merge.
+    ``child``: the conversation that the run has made of the other side's continuation.
     """
 
     conversation: str
@@ -321,6 +323,7 @@ class Decided(Struct, frozen=True):
     is_seen: bool = False
     chosen: bool = False
     merged: bool = False
+    child: str | None = None
 
     @property
     def version(self) -> str:
@@ -339,8 +342,9 @@ class Decided(Struct, frozen=True):
     def words(self) -> str:
         """The notice: what was decided, and the command that brings the other version back."""
         how = "you took" if self.chosen else "both sides changed it, and the run took"
-        back = f"reconcile restore {self.spelling}"
-        return f"{unit_text(self.unit)}: {how} the {self.winner}'s; `{back}` brings the {self.winner.other}'s back"
+        back, other = f"reconcile restore {self.spelling}", f"the {self.winner.other}'s"
+        kept = f"{other} is now the child {self.child}; " if self.child else ""
+        return f"{unit_text(self.unit)}: {how} the {self.winner}'s; {kept}`{back}` brings {other} back"
 
     def is_back(self, view: View) -> bool:
         """Tell whether both sides have the other version again."""
@@ -392,7 +396,17 @@ def _decided(session: Session, row: Conflict, run: str, *, chosen: bool = False)
     if merged and row.winner is not None and run == row.run:
         loser = row.winner.other
     lost = tuple(version for version in kept if version.side == loser)
-    return Decided(row.conversation, row.unit, run, loser.other, lost, row.seen, chosen, merged)
+    child = _child(session.state.journal.steps(run), row, loser)
+    return Decided(row.conversation, row.unit, run, loser.other, lost, row.seen, chosen, merged, child)
+
+
+def _child(steps: Iterable[Step], row: Conflict, loser: Side) -> str | None:
+    """Return the child that a run has made of the version that lost; None if it has made none."""
+    done = [(step, json.loads(step.record)) for step in steps if step.state is StepState.DONE]
+    replaced = {record["target"] for step, record in done if _is_about(step, row)}
+    forks = ((step, record["source"]) for step, record in done if step.kind == Kind.FORK)
+    found = (step.conversation for step, source in forks if source in replaced and source.startswith(f"{loser}:"))
+    return next(found, None)
 
 
 def _chosen(session: Session, row: Conflict, undone: Mapping[str, Mapping[str, str | None]]) -> Decided | None:
@@ -420,6 +434,8 @@ def notices(decided: Iterable[Decided], views: Mapping[str, View]) -> dict[str, 
     for each in decided:
         if each.conversation in views and not each.is_back(views[each.conversation]):
             words.setdefault(each.conversation, []).append(each.words)
+            if each.child is not None:
+                words.setdefault(each.child, []).append(f"the continuation of {each.conversation} that was not taken")
     return {conversation: "; ".join(texts) for conversation, texts in words.items()}
 
 

@@ -150,9 +150,9 @@ def _version(rival: Rival, digits: int) -> str:
     return f"{changed}{time_text(rival.mtime_ns, digits)}{count}"
 
 
-def taken(conflict: Conflict) -> str:
-    """Return which side's version a run takes, and why."""
-    return f"the {conflict.takes}'s is taken {_why_and_more(conflict)}" if conflict.takes else _BLOCKED
+def taken(conflict: Conflict, child: str = "") -> str:
+    """Return which side's version a run takes, and why. ``child``: the one that the run has made of the other's."""
+    return f"the {conflict.takes}'s is taken {_why_and_more(conflict, child)}" if conflict.takes else _BLOCKED
 
 
 def to_be_taken(conflict: Conflict) -> str:
@@ -162,9 +162,10 @@ def to_be_taken(conflict: Conflict) -> str:
     return f"the next run asks at a terminal, or takes the {conflict.takes}'s {_why_and_more(conflict)}"
 
 
-def _why_and_more(conflict: Conflict) -> str:
+def _why_and_more(conflict: Conflict, child: str = "") -> str:
     assert conflict.takes is not None  # noqa: S101 - the callers have checked it
-    more = f"; the {conflict.takes.other}'s becomes a child" if conflict.forks else ""
+    becomes = f"is now the child {child}" if child else "becomes a child"
+    more = f"; the {conflict.takes.other}'s {becomes}" if conflict.forks else ""
     more = "; other keys are merged" if conflict.merges else more
     return f"({_why(conflict)}){more}"
 

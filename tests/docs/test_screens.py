@@ -118,7 +118,7 @@ def test_no_line_is_wider_than_a_terminal(columns: int, tmp_path: Path) -> None:
     world.change("break")
     shown = {shot.words: plain(world.shown(shot)).splitlines()[1:] for shot in SHOTS}
     assert CHINESE[:5] in "".join(shown["status"])
-    assert "Take the [n]ewest" in " ".join(shown[""])
+    assert "Take the [s]tore's" in " ".join(shown[""])
     wide = {words: [line for line in lines if columns_of(line) > columns] for words, lines in shown.items()}
     assert {words: lines for words, lines in wide.items() if lines} == {}
 

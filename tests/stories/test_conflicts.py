@@ -121,6 +121,24 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert "syncs what changed (1)" in shown, "the child is a part of the conflict"
 
 
+@pytest.mark.parametrize("by", ["a run", "a person"])
+def test_the_child_of_a_continuation_that_lost_is_named(world: World, by: str) -> None:
+    """By the report of the run, and by `status`, unless a person has decided."""
+    three(world)
+    world.reconcile()
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    shown = world.reconcile().stdout if by == "a run" else at_terminal("-w", world.project, answers="w\n")[1]
+    (child,) = [key for key, each in status(world).items() if each["word"] == "available"]
+    loser = "workspace" if by == "a run" else "store"
+    assert f"the {loser}'s is now the child {child}; to bring the {loser}'s back:" in " ".join(shown.split())
+    told = said(world, "status")
+    assert (f"in the store only; the continuation of {ID} that was not taken" in told) == (by == "a run")
+    assert (f"; the workspace's is now the child {child}; `reconcile restore {ID}@" in told) == (by == "a run")
+    world.reconcile("diff", ID, settled=False)
+    assert "that was not taken" not in said(world, "status"), "it was seen"
+
+
 def test_an_edit_on_one_side_or_a_continued_stream_is_none(world: World) -> None:
     three(world)
     world.reconcile()
@@ -244,7 +262,7 @@ def test_an_option_decides_what_the_configuration_holds(world: World, monkeypatc
     assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
 
 
-TAKE = "Take the [n]ewest"
+TAKE = "Take the [s]tore's"
 
 
 def test_at_a_terminal_each_conflict_is_asked_about_and_newest_is_the_default(world: World) -> None:
@@ -257,7 +275,9 @@ def test_at_a_terminal_each_conflict_is_asked_about_and_newest_is_the_default(wo
     assert (code, shown.count(TAKE)) == (0, 1), shown
     assert " ".join(shown.split()).count(about) == 1, "the question has the words of the dry run"
     assert "conflicts, both sides changed" not in shown, "the question has all of it"
-    assert "[n]ewest (the store's)" in shown
+    assert "Take the [s]tore's (newer), the [w]orkspace's, s[k]ip it, show the [d]ifference, or [q]uit [s]" in " ".join(
+        shown.split()
+    )
     assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
     assert f"reconcile restore {ID}@{newest(world)}:metadata" in shown
 
@@ -308,7 +328,7 @@ def test_a_question_says_what_becomes_of_the_other_version(world: World, monkeyp
     assert '\n    title: "store" (store) / "workspace" (workspace)\n' in shown
     assert "is saved, and can be restored" in " ".join(shown.split())
     code, shown = at_terminal("-w", world.project, answers="k\nq\n")
-    assert (code, "becomes a child; both are kept" in " ".join(shown.split())) == (4, True)
+    assert (code, "becomes a child; both are kept, whichever you take" in " ".join(shown.split())) == (4, True)
     assert "[b]oth" not in shown, "as the newest"
     monkeypatch.setenv("RECONCILE_DIVERGED", "newest")
     _, shown = at_terminal("-w", world.project, answers="k\nq\n")
@@ -332,21 +352,25 @@ def test_another_key_is_no_answer_and_a_word_is_one(world: World) -> None:
     retitled(world)
     code, shown = at_terminal("-w", world.project, answers="y\nWorkspace\n")
     assert (code, title(world, "store")) == (0, "workspace"), shown
-    assert "no answer: 'y'; type one of n, s, w, k, d, a, or q to quit\n" in shown
+    assert "no answer: 'y'; type one of s, w, k, d, or q to quit\n" in shown
 
 
 def test_a_question_mark_explains_each_answer_in_a_line(world: World) -> None:
     retitled(world)
     code, shown = at_terminal("-w", world.project, answers="?\nq\n")
     assert (code, "no answer" in shown) == (4, False), shown
-    for line in ("  s  take the store's version", "  k  leave it, and decide later", "  q  end the command"):
+    for line in (
+        "  w  take the workspace's version; the store's is saved",
+        "  k  leave it, and decide later",
+        "  q  end the command",
+    ):
         assert f"\n{line}" in shown
 
 
 def test_interrupted_at_the_question_nothing_was_changed(world: World) -> None:
     retitled(world)
     before = world.sides()
-    code, shown = interrupted_at_terminal("-w", world.project, goal="[q]uit [n]: ")
+    code, shown = interrupted_at_terminal("-w", world.project, goal="[q]uit [s]: ")
     assert (code, world.sides()) == (130, before), shown
     assert shown.endswith("\ninterrupted: nothing was changed\n"), shown
 
@@ -457,6 +481,18 @@ def test_one_answer_for_all_that_follow(world: World) -> None:
     assert (title(world, "store"), described["user"]) == ("workspace", "workspace")
 
 
+def test_one_answer_for_all_offers_the_newest_where_that_is_not_one_side(world: World) -> None:
+    retitled(world)
+    for side, at in (("store", 3), ("workspace", 4)):
+        set_key(getattr(world, side) / f"{SECOND_ID}-it", "user", side, LONG_AGO + at * SECOND)
+    code, shown = at_terminal("-w", world.project, answers="a\nn\n")
+    assert (code, shown.count("answer for [a]ll")) == (0, 1), shown
+    words = "For this one and all that follow: the [n]ewest, the [s]tore's, the [w]orkspace's, s[k]ip, or [q]uit [n]"
+    assert words in " ".join(shown.split())
+    described = json.loads((world.store / f"{SECOND_ID}-it" / "metadata.json").read_bytes())
+    assert (title(world, "store"), described["user"]) == ("store", "workspace")
+
+
 def test_both_continuations_stay_where_that_is_chosen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `resolve --take both`, whatever the configuration does with a losing continuation."""
     three(world)
@@ -477,7 +513,7 @@ def test_yes_takes_the_newest_and_a_held_one_is_skipped_by_default(
     hold(monkeypatch)
     code, shown = at_terminal("-w", world.project, answers="\n")
     assert (code, title(world, "store"), title(world, "workspace")) == (4, "store", "workspace"), shown
-    code, shown = at_terminal("-w", world.project, answers="n\n")
+    code, shown = at_terminal("-w", world.project, answers="s\n")
     assert (code, title(world, "store"), title(world, "workspace")) == (0, "store", "store"), shown
     monkeypatch.delenv("RECONCILE_CONFLICT")
     for side in ("store", "workspace"):

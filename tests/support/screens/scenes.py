@@ -21,7 +21,7 @@ STORIES: tuple[Story, ...] = (
         "daily/diff": (Shot("diff 'release letter'"),),
         "daily/dry-run": (Shot("--dry-run"),),
         "daily/review": (Shot("review --plain", "n\nn\nn\nn\n"),),
-        "daily/conflict": (Shot("", "d\nn\nskip\n"), Shot(f"diff {NOTES}")),
+        "daily/conflict": (Shot("", "d\nw\nskip\n"), Shot(f"diff {NOTES}")),
         "daily/resolve": (Shot(f"resolve {MACOS} --take store"),),
         "look/log": (Shot("log"), Shot("log RUN")),
         "maintain/vault": (Shot("vault"), Shot("vault --prune --older-than 6m --dry-run")),
