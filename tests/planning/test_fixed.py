@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind, WorldState
 from reconcile.model.format import DerivedRepair
-from reconcile.model.options import Prefer, Take
+from reconcile.model.options import Missing, Prefer, Take
 from reconcile.model.past_run import PastRun
 from reconcile.model.plan import Heading, Kind
 from reconcile.model.policy import LocalRequest, Policy, ProjectRequest, RemoveRequest, UndoRequest
@@ -154,6 +154,21 @@ def test_what_another_checkout_has_saved_comes_here() -> None:
         "rebuild workspace:INDEX rebuilt",
     ]
     assert world.files[Side.WORKSPACE] == {**world.files[Side.STORE], "INDEX": b"milk: two\nshopping: bread\n"}
+
+
+class Dated(notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """The same where a workspace's copy has a time of its own."""
+
+    def time_here(self, mtime_ns: int, now_ns: int) -> int:
+        return mtime_ns + 2 * now_ns
+
+
+def test_a_format_may_say_which_time_a_copy_has_here() -> None:
+    rules, now_ns = Rules(Dated(), RULES.digest), HOUR
+    asked = Policy(missing=Missing.REPROJECT)
+    plan = make_plan(side(Side.STORE, SHOPPING), side(Side.WORKSPACE, {}), Baseline(), asked, rules, now_ns)
+    times = {write.mtime_ns for action in plan.actions if action.kind is Kind.PROJECT for write in action.writes}
+    assert times == {9 * HOUR + 2 * now_ns}
 
 
 def test_what_is_derived_in_a_part_of_a_record_is_made_again_on_both_sides() -> None:

@@ -79,7 +79,7 @@ def _place_existing(context: PlanningContext, view: View, main: Copy, container:
         context.note(view.id, Reason.PARENT_ABSENT, message)
         return
     target = context.present[container] if container is not None else None
-    if main.container == container and node.is_at(target, "", _dirname(context, view, main)):
+    if node.is_at(target, "", _dirname(context, view, main)):
         return
     reason = _reason_to_move(context, view, main, container)
     if reason is None and _is_leaving(context, node.container):
@@ -140,8 +140,8 @@ def move_blocked(context: PlanningContext) -> None:
         elif bare_directory is not None and not bare_directory.is_empty_tree():
             _hold_for_bare_directory(context, view, bare_directory)
         elif vacate(context, view, at, node.side):
-            others = [context.node(copy) for copy in view.side(node.side).stale]
-            left = others if bare_directory is None else [*others, bare_directory]
+            stale = [context.node(copy) for copy in view.side(node.side).stale]
+            left = stale if bare_directory is None else [bare_directory]
             after = {*context.builder.steps_of(view.id), *(use for each in left for use in context.builder.users(each))}
             context.builder.move(step, node, *at, after)
 
@@ -289,12 +289,7 @@ def project_fork(context: PlanningContext, fork: str) -> None:
     source = context.views[context.forks[fork]]
     nested = context.policy.layout is Layout.NESTED and source.id in context.tree
     container = source.id if nested else None
-    if (
-        fork in context.present
-        or context.policy.missing is not Missing.REPROJECT
-        or source.local
-        or not is_sound(context, container)
-    ):
+    if context.policy.missing is not Missing.REPROJECT or source.local or not is_sound(context, container):
         return
     created = next(action for action in context.builder if action.conversation == fork)
     step = Step(
@@ -360,13 +355,13 @@ def archive(context: PlanningContext, view: View) -> None:
     """
     if not view.archived:
         return
-    main, store, presence = view.workspace.main, view.store.main, context.presences[view.id]
+    main, presence = view.workspace.main, context.presences[view.id]
     if presence.goal is Goal.PROJECT and is_complete(view):
         _project(context, view, presence, f"{ARCHIVE}/")
-    if main is None or store is None or view.local or view.id in context.edits.leaving:
+    if main is None or view.local or view.id in context.edits.leaving:
         return
     node = context.node(main)
-    if view.lead is Lead.NEITHER or node.prefix == f"{ARCHIVE}/" or view.id in context.frozen:
+    if node.prefix == f"{ARCHIVE}/" or view.id in context.frozen:
         return
     _move(context, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))
 

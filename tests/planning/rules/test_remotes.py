@@ -41,6 +41,12 @@ def test_a_remote_gets_every_conversation(line: str, kind: IntentKind | None) ->
     assert action.target.path == line.partition(" ")[0]
 
 
+def test_a_new_conversation_comes_there_with_its_other_files() -> None:
+    (action,) = plan_of(stored(ONE, NOTE, BESIDE), here(BESIDE), of_remote(BESIDE)).actions
+    names = {write.target.path.removeprefix("1-a/") for write in action.writes}
+    assert names == {"metadata.json", "base_config.json", "events.json", "notes.txt"}
+
+
 def test_a_private_conversation_goes_on_there() -> None:
     baseline = replace(of_remote(ONE, BESIDE), intents={"jp-c1": Intent(IntentKind.LOCAL)})
     assert verdict(stored(LONGER, BESIDE), here(ONE, BESIDE), baseline).outcome is Outcome.TO_WORKSPACE

@@ -27,6 +27,7 @@ NAME_LIMIT = 255
 IN_A, IN_B = "1-a/conversations/", "1-a/conversations/2-b/conversations/"
 NESTED_B, NESTED_C = IN_A + B, IN_B + C
 ALL = agreed_on(A, NESTED_B, NESTED_C, H)
+FLAT_BEFORE = replace(agreed_on(A, B, H), layout="flat")
 FLAT, AGAIN = Policy(layout=Layout.FLAT), Policy(missing=Missing.REPROJECT)
 
 
@@ -88,6 +89,7 @@ def test_why_a_directory_moves(baseline: Baseline, store: tuple[str, ...], found
 def test_what_somebody_else_moved_stays_there_and_gets_its_new_name() -> None:
     plan = plan_of(stored(A, B, C, H), here(A, B, f"2-b/conversations/{C}", H), ALL)
     assert (shown(plan), said(plan)) == ([], [("jp-c2", Reason.DISPLACED)])
+    assert plan.displaced == frozenset({"jp-c2"})
     retitled = plan_of(stored(A, B.replace('"B"', '"Z"'), C, H), here(A, B, f"2-b/conversations/{C}", H), ALL)
     assert [f"{move.reason.value} {move.target.path}" for move in of(retitled, Kind.MOVE)] == ["title-changed 2-z"]
     renamed = plan_of(stored(A, B.replace('"B"', '"Z"'), C, H), here(A, NESTED_B, NESTED_C, H), ALL)
@@ -175,10 +177,12 @@ def test_what_is_to_be_removed_is_no_place_for_new_ones() -> None:
     assert [action.target.path for action in of(plan, Kind.REMOVE_STALE)] == ["1-a/conversations/2-b"]
 
 
-def waiting(place: str = "1-a/conversations/2-b") -> Baseline:
+INTENT = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place="1-a/conversations/2-b")
+
+
+def waiting() -> Baseline:
     """Return a memory in which B went with A."""
-    intent = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place=place)
-    return replace(agreed_on(A, NESTED_B, H), intents={"jp-c2": intent})
+    return replace(agreed_on(A, NESTED_B, H), intents={"jp-c2": INTENT})
 
 
 WAITS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Policy, IntentKind | None, str]] = {
@@ -216,6 +220,23 @@ def test_what_waits_for_an_ancestor(
         intent for key, intent in plan.intents if key == "jp-c2" and intent and intent.kind is IntentKind.REMOVED
     ]
     assert (made or ["removed" for _ in removed] or [""]) == [found]
+
+
+def test_what_comes_back_into_a_directory_with_files_is_noted_first() -> None:
+    """After an interrupted run, some of its files there would decide nothing."""
+    child = C.replace('"C" parent 2', '"E" parent 1').replace("3-c", "5-e")
+    for workspace, noted in (((A, BELOW), True), ((A,), False)):
+        plan = plan_of(stored(A, B, child, H), here(*workspace, H), waiting())
+        assert [action.reason.value for action in of(plan, Kind.PROJECT)][:1] == ["ancestor-returned"]
+        intents = dict(plan.intents)
+        assert ("jp-c2" in intents, intents.get("jp-c2")) == (
+            (True, replace(INTENT, waits_for=None)) if noted else (False, None)
+        )
+
+
+def test_what_comes_back_because_its_ancestor_left_is_noted_first() -> None:
+    """After an interrupted run, its ancestor counts as removed."""
+    assert dict(plan_of(stored(B, H), here(H), waiting()).intents)["jp-c2"] == replace(INTENT, waits_for=None)
 
 
 def test_what_waits_for_one_that_left_and_is_to_lie_in_another_waits_for_that() -> None:
@@ -324,6 +345,32 @@ def test_a_blocked_move_needs_what_was_saved_of_it() -> None:
     (copy,) = of(plan, Kind.COPY, Side.STORE)
     (move,) = (action for action in of(plan, Kind.MOVE) if action.conversation == "jp-c2")
     assert copy.id in move.needs
+    root, taken = B.replace(" parent 1", ""), BELOW.removeprefix(IN_A).replace("parent 1", "parent null")
+    baseline = agreed_on(A, NESTED_B, H)
+    store = stored(A, B, taken.removeprefix("2-b/conversations/"), H)
+    plan = plan_of(store, here(A, f"{IN_A}{root}", taken, H), baseline)
+    (stated,) = of(plan, Kind.SET_PARENT, Side.STORE)
+    (move,) = (action for action in of(plan, Kind.MOVE) if action.conversation == "jp-c2")
+    assert stated.id in move.needs
+
+
+def test_a_move_needs_the_step_that_states_its_parent_and_no_other_of_the_store() -> None:
+    """Somebody removed the key in a nested copy, so that it is a root; its stream was continued, too."""
+    root, longer = B.replace(" parent 1", ""), B.replace(" parent 1", "").replace("[1]", "[1 2]")
+    for line in (root, longer):
+        plan = plan_of(stored(A, B, H), here(A, f"{IN_A}{line}", H), agreed_on(A, NESTED_B, H))
+        (stated,) = of(plan, Kind.SET_PARENT, Side.STORE)
+        (move,) = of(plan, Kind.MOVE)
+        assert (move.reason, stated.id in move.needs) == (Reason.PARENT_CHANGED, True)
+    (stripped,) = of(flat := plan_of(stored(A, root, H), here(A, B, H), FLAT_BEFORE), Kind.SET_PARENT, Side.STORE)
+    (move,) = of(flat, Kind.MOVE)
+    assert (move.reason, stripped.id in move.needs) == (Reason.LAYOUT, False)
+    store = stored(A, B.replace("metadata 09:00", "metadata 10:00").replace("parent 1", 'parent null user="me"'), H)
+    other = NESTED_B.replace("metadata 09:00", "metadata 10:30").replace("parent 1", 'parent 1 colour="red"')
+    merged = plan_of(store, here(A, other, H), agreed_on(A, NESTED_B, H))
+    (move,) = of(merged, Kind.MOVE)
+    saved = {action.id for action in merged.actions if action.target.side is Side.STORE}
+    assert (move.reason, bool(saved), saved.isdisjoint(move.needs)) == (Reason.PARENT_CHANGED, True, True)
 
 
 def test_a_file_called_conversations_is_in_the_way() -> None:
@@ -477,6 +524,9 @@ def test_the_store_is_flat_and_named_by_titles() -> None:
         stored(A.replace("1-a", "1-x"), H), here(A, H), agreed_on(A.replace('"A"', '"X"').replace("1-a", "1-x"), H)
     )
     assert "move jp-c1 title-changed store:1-a" in shown(plan)
+    nested = f"8-h/conversations/{A}".replace("1-a", "1-x")
+    titled = agreed_on(A.replace('"A"', '"X"').replace("1-a", "1-x"), H)
+    assert "move jp-c1 flattened store:1-a" in shown(plan_of(stored(H, nested), here(A, H), titled))
     plan = plan_of(stored(H, f".archive/8-h/conversations/.archive/{A}"), here(H))
     assert [action.target.path for action in of(plan, Kind.MOVE, Side.STORE)] == [".archive/1-a"]
 
@@ -515,6 +565,7 @@ def test_a_flag_of_jp_holds_for_what_nobody_asked_for() -> None:
         assert len(of(plan, Kind.PROJECT)) == projected
 
 
+WORKSPACE_REASONS = {Kind.ARCHIVE: Reason.ARCHIVED, Kind.UNARCHIVE: Reason.UNARCHIVED}
 BY_GIT = {
     "a later commit has archived it": ("1-a", ".archive/1-a", Side.STORE, [(Kind.ARCHIVE, "store:.archive/1-a")]),
     "a later commit has it live again": (".archive/1-a", "1-a", Side.STORE, [(Kind.UNARCHIVE, "store:1-a")]),
@@ -541,9 +592,12 @@ def test_where_git_has_put_a_directory(store: str, workspace: str, older: Side, 
     for take, way in ways.items():
         decided = plan_of(*sides, agreed, Policy(decisions={"jp-c1": take}))
         assert [(action.kind, str(action.target)) for action in decided.actions] == [way]
+        in_store = way[1].startswith("store:")
+        assert decided.actions[0].reason is (Reason.DECIDED if in_store else WORKSPACE_REASONS[way[0]])
         assert decided.aside == ()
     kept = plan_of(*sides, agreed, Policy(decisions={"jp-c1": Take.KEEP}))
     assert (kept.actions, len(kept.aside)) == ((), 1)
+    assert kept.displaced == (frozenset() if store == "1-a" else frozenset({"jp-c1"}))
     as_ever = plan_of(*sides, agreed, Policy(decisions={"jp-c1": Take.BOTH}))
     assert as_ever.actions == plan_of(*sides, agreed).actions
 
