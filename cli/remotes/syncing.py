@@ -11,6 +11,8 @@ from reconcile.formats import get_format
 from reconcile.fs.locks import run_lock
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import counted_as
+from reconcile.model.units import unit_text
+from reconcile.planning.conflicts import restore_of
 from reconcile.remote.address import without_password
 from reconcile.remote.known import Entry, Lock, tops
 from reconcile.remote.sync import Sync, open_session
@@ -20,13 +22,14 @@ from ..misuse import Misuse
 from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.interaction import print_message, waiting_callback
+from ..output.screen import wrap
 from ..output.text import Style, show, title_and_id, visible
 from .actions import add, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from reconcile.remote.known import Half, Report
+    from reconcile.remote.known import DecidedConflict, Half, Report
     from reconcile.remote.place import RemotePlace
 
     from ..arguments import Options
@@ -95,7 +98,13 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     if options.json:
         lists = {name: [{"id": e.id, "title": e.title} for e in getattr(report, name)] for name, _, _ in _HEADINGS}
         document = {"format": "reconcile.sync/1", "remote": place.name, "dry_run": options.is_dry, **lists}
-        rest = {"held": report.held, "commit": report.commit, "interrupted_push": report.interrupted_push}
+        conflicts = [_conflict_json(each) for each in report.conflicts]
+        rest = {
+            "conflicts": conflicts,
+            "held": report.held,
+            "commit": report.commit,
+            "interrupted_push": report.interrupted_push,
+        }
         print_document(options, {**document, **rest})
         return
     style, lines = Style.choose(options.color), list[str]()
@@ -103,6 +112,9 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     for name, done, planned in () if options.quiet else _HEADINGS:
         words = planned if options.is_dry else done
         lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in listed[name]]
+    for conflict in () if options.quiet else report.conflicts:
+        lines.append(f"conflict  {title_and_id(conflict.title, conflict.id, style)}")
+        lines += wrap(_conflict_words(conflict), style.columns, "  ", "    ")
     if report.interrupted_push is not None and not options.quiet:
         lines.append(f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}")
     lines += [f"blocked: {visible(message)}" for message in report.held]
@@ -113,6 +125,28 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
             ending += f"; {after} brings them to the project"
         lines += [*([""] if lines else []), f"{place.name}: {ending}."]
     show(lines)
+
+
+def _conflict_words(conflict: DecidedConflict) -> str:
+    """Return which machine's version was taken, what became of the other one, and how to bring it back."""
+    here, there = "this machine's", "the other machine's"
+    winner, loser = (here, there) if conflict.is_here else (there, here)
+    if conflict.run is None:
+        return f"{unit_text(conflict.unit)}: both machines changed it; {winner} would be taken"
+    other = f"{loser} is now the child {conflict.child}; to take it" if conflict.child else f"to take {loser}"
+    back = restore_of(conflict.id, conflict.run, conflict.unit)
+    return f"{unit_text(conflict.unit)}: both machines changed it; {winner} is taken; {other} instead: {back}"
+
+
+def _conflict_json(conflict: DecidedConflict) -> dict[str, object]:
+    return {
+        "id": conflict.id,
+        "title": conflict.title,
+        "unit": conflict.unit,
+        "takes": "here" if conflict.is_here else "there",
+        "child": conflict.child,
+        "run": conflict.run,
+    }
 
 
 def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:

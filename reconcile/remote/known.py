@@ -61,6 +61,21 @@ class Entry(NamedTuple):
     title: str | None
 
 
+class DecidedConflict(NamedTuple):
+    """A unit that this machine and another one have changed, of which a sync has taken one version.
+
+    ``is_here``: it took this machine's. ``child``: the conversation that the other continuation is now. ``run``: the
+    run that has saved the other version; None in a dry run.
+    """
+
+    id: str
+    title: str | None
+    unit: str
+    is_here: bool
+    child: str | None
+    run: str | None
+
+
 class Report(Struct):
     """The result of a sync. ``held`` are messages about what needs the user."""
 
@@ -70,6 +85,7 @@ class Report(Struct):
     removed_here: list[Entry] = field(default_factory=list)
     removed_there: list[Entry] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
+    conflicts: list[DecidedConflict] = field(default_factory=list)
     commit: str | None = None
     interrupted_push: str | None = None
     """The end of a push whose answer an earlier sync never got: "arrived" or "not arrived"."""

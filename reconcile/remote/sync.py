@@ -24,14 +24,27 @@ from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, RemoveRequest
-from reconcile.model.snapshot import ARCHIVE, WHOLE, Partition, Side, joined
+from reconcile.model.snapshot import ARCHIVE, STREAM, WHOLE, Metadata, Partition, Side, joined
 from reconcile.planning.context import NO_CONVERSATION, RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
+from reconcile.planning.steps.content import DIVERGED
 from reconcile.remote import last_sync
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
 from reconcile.remote.files import are_equal, are_listed, load_contents, make_equal, read_file, save_contents
-from reconcile.remote.known import Entry, Half, Known, Lock, Report, by_conversation, known_of, note, won, working
+from reconcile.remote.known import (
+    DecidedConflict,
+    Entry,
+    Half,
+    Known,
+    Lock,
+    Report,
+    by_conversation,
+    known_of,
+    note,
+    won,
+    working,
+)
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
     FORMAT,
@@ -56,7 +69,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
-    from reconcile.model.baseline import Baseline
+    from reconcile.model.baseline import Baseline, WorldState
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
@@ -160,7 +173,7 @@ class Sync:
         if tip is not None and known.commit == tip and last is not None and last.is_unchanged:
             return done
         start = self._start(tip, known)
-        report = Report(taken=done.taken, forked=done.forked, removed_here=done.removed_here)
+        report = Report(taken=done.taken, forked=done.forked, removed_here=done.removed_here, conflicts=done.conflicts)
         report.interrupted_push = done.interrupted_push
         changed = None if last is None else self._changed_there(known, start)
         tree, before = self._trees(start, known, changed)
@@ -385,6 +398,9 @@ class Sync:
         last = replace(pass_, plan=plan)
         outcome = self._apply(engine, last)
         self._describe(plan, outcome, report)
+        told = {(each.id, each.unit) for each in report.conflicts}  # by an attempt that has lost the race
+        found = _conflicts(plan, pass_.world, outcome)
+        report.conflicts += [each for each in found if (each.id, each.unit) not in told]
         if changed is None:
             return _End(tree, before, None, tuple(waiting), engine, last, outcome)
         if pass_.full:
@@ -616,6 +632,31 @@ def _is_private(baseline: Baseline, conversation: str) -> bool:
 
 def _digests(copy: Copy) -> dict[str, str | None]:
     return {file.name: file.digest for file in copy.files}
+
+
+def _conflicts(plan: Plan, world: WorldState, outcome: Outcome | None) -> Iterator[DecidedConflict]:
+    """Yield the units of which one machine's version was taken, by this sync or by an earlier one of another machine.
+
+    The other machine has sent this machine's continuation as a new child.
+    """
+    results, run = ({}, None) if outcome is None else (outcome.results, outcome.run)
+    done = [each for each in plan.actions if outcome is None or results[each.id].result is Result.DONE]
+    replaced = {(each.conversation, each.unit): each for each in done if each.unit != WHOLE}
+    for conflict in plan.conflicts:
+        action = replaced.get((conflict.conversation, conflict.unit))
+        if action is None or conflict.takes is None:
+            continue
+        forks = (each.conversation for each in done if each.kind is Kind.FORK and each.source == action.target)
+        is_here, child = conflict.takes is Side.STORE, next(forks, None)
+        yield DecidedConflict(conflict.conversation, conflict.title, conflict.unit, is_here, child, run)
+    new = {each.conversation for each in done if each.unit == WHOLE and each.kind is Kind.COPY}
+    for copy in world.workspace.copies if new else ():
+        described = copy.metadata
+        if copy.conversation not in new or not isinstance(described, Metadata) or described.parent.id is None:
+            continue
+        action = replaced.get((described.parent.id, STREAM))
+        if action is not None and action.target.side is Side.STORE and (described.title or "").startswith(DIVERGED):
+            yield DecidedConflict(action.conversation, action.title, STREAM, False, copy.conversation, run)  # noqa: FBT003
 
 
 def _replaced() -> RemoteError:

@@ -98,6 +98,32 @@ def test_both_continue_one_conversation(laptop: Machine, desktop: Machine) -> No
     assert sum(1 for _ in desktop.store.glob("*/events.json")) == 4
 
 
+def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, desktop: Machine) -> None:
+    """With the command that takes the other one instead; a dry run says it, too."""
+    laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
+    desktop.append(A, 1, "c", LONG_AGO + 120 * SECOND)
+    set_key(laptop.directory(B), "title", "Of the laptop", LONG_AGO + 120 * SECOND)
+    set_key(desktop.directory(B), "title", "Of the desktop", LONG_AGO + 60 * SECOND)
+    assert laptop.sync()["conflicts"] == []
+    planned = " ".join(desktop.run("sync", "--dry-run").output.split())
+    assert "events: both machines changed it; this machine's would be taken" in planned
+    first = desktop.run("sync").output
+    (child,) = {path.parent.name[:11] for path in desktop.store.glob("*diverged*/events.json")}
+    run = json.loads(desktop.run("log", "--json").stdout)["runs"][0]["id"]
+    kept = f"the other machine's is now the child jp-c{child}; to take it instead: "
+    assert f"this machine's is taken; {kept}reconcile restore jp-c{A}@{run}:events" in first
+    way = f"to take this machine's instead: reconcile restore jp-c{B}@{run}:metadata"
+    assert f"metadata: both machines changed it; the other machine's is taken; {way}" in first
+    told = laptop.sync()["conflicts"]
+    assert [(each["id"], each["unit"], each["takes"], each["child"]) for each in told] == [
+        (f"jp-c{A}", "stream", "there", f"jp-c{child}")
+    ]
+    laptop.run("restore", f"jp-c{A}@{told[0]['run']}:events")
+    assert laptop.events(A) == 5
+    quiet(laptop, desktop)
+    assert desktop.events(A) == 5
+
+
 def test_a_fork_of_a_private_conversation_is_private(laptop: Machine, desktop: Machine) -> None:
     laptop.run("local", str(A))
     quiet(laptop, desktop)

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import SideView, View
 
+DIVERGED = "[diverged]"
+"""The beginning of the title of a losing continuation, which becomes a child."""
 AGE_NS = 2_000_000_000
 """The time in ns by which an older version's mtime is set below the store's: the coarsest step of a common file system.
 """
@@ -231,7 +233,7 @@ def fork_continuation(
     taken = set(context.views) | set(context.homes)
     new = context.free_id(taken)
     own = metadata.title or view.title  # the loser's own title, which the metadata of the winner may have replaced
-    title = f"[diverged] {own}" if own else "[diverged]"
+    title = f"{DIVERGED} {own}" if own else DIVERGED
     content = fmt.forked_metadata(metadata.content, parent=view.id, title=title)
     home = Node(Side.STORE, None, "", fmt.dirname(new, title))
     time = max(put.file.mtime_ns for put in puts)
