@@ -489,20 +489,20 @@ def _name_gone_checkouts(options: Options, session: Session, planning: PlanningC
 
 
 def _name_forks(options: Options, session: Session, planning: PlanningContext, project: str | None) -> None:
-    """Print the forks that are missing here and that runs made in a checkout that is gone; ``project``: in this one.
+    """Print the forks of a checkout that is gone, which only the store has; ``project``: of this one alone.
 
-    A continuation that lost is such a fork, in the store only. Its events may be of this checkout.
+    A continuation that lost is such a fork. Its events may be of this checkout.
     """
     missing = absent(planning)
     for gone, made in session.forks_of_gone().items():
         forks = [id_ for id_ in missing if id_ in made]
         if not forks or project not in (None, gone):
             continue
-        count, which = ("1 fork that is", "it") if len(forks) == 1 else (f"{len(forks)} forks that are", "one")
+        count, which = ("1 fork", "it") if len(forks) == 1 else (f"{len(forks)} forks", "one")
         command = _way_back(planning)
         verb = "publish" if command == "project" else "restore"
         way = f"reconcile {command} {forks[0] if len(forks) == 1 else 'ID'}{options.sides}"
-        words = f"a run there made {count} missing here: {planning.names(forks)}; {verb} {which}: {way}"
+        words = f"the store alone has {count} of its conversations: {planning.names(forks)}; {verb} {which}: {way}"
         print_message(options, f"the workspace of {short_path(gone)} is gone; {words}")
 
 

@@ -10,9 +10,10 @@ from msgspec import to_builtins
 
 from reconcile.engine.versions import lost_with_store
 from reconcile.errors import ReconcileError
+from reconcile.fs.paths import quoted_path
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
 from reconcile.model.plan import Kind, states_of
-from reconcile.model.snapshot import Side
+from reconcile.model.snapshot import Metadata, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.filters import named
 from reconcile.planning.status_listing import StatusLine, status_lines
@@ -34,6 +35,7 @@ from ..output.text import (
     heading,
     indented,
     pad,
+    short_path,
     shorten,
     title_and_id,
     visible,
@@ -137,7 +139,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         lines = [line for item in sides for line in _side_lines(item, style)]
         words = others | {entry.conversation: entry.word for entry in listed}
         counts = dict(states_of(words, session.format.places))
-        more = _ways_in_folder(session.roots, blocked_there)
+        more = [*_ways_to_gone(engine), *_ways_in_folder(session.roots, blocked_there)]
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
             *_shared_lines(session.roots, shared, style),
@@ -184,6 +186,26 @@ def _ways_in_folder(roots: Roots, blocked: int) -> list[tuple[str, str]]:
     return [("reconcile status --format claude-shared", f"shows what is blocked in {_folder(roots)} ({blocked})")]
 
 
+def _ways_to_gone(engine: Engine) -> Iterator[tuple[str, str]]:
+    """Yield the command for each checkout elsewhere that is gone and had conversations that this one never had."""
+    session = engine.session
+    if not (gone := session.gone()):
+        return
+    store, workspace = (engine.known.sides[side] for side in Side)
+    known = session.state.load(session.checkout)
+    missing = {
+        copy.conversation
+        for copy in store.copies()
+        if copy.conversation not in workspace.conversations()
+        and copy.conversation not in known.intents
+        and not (isinstance(copy.metadata, Metadata) and copy.metadata.local)
+    }
+    for project, had in gone.items():
+        if project != session.project and (count := len(had & missing)):
+            purpose = f"restores what is missing here of {short_path(project)}, which is gone ({count})"
+            yield f"reconcile recover --from {quoted_path(project)}", purpose
+
+
 def _folder(roots: Roots) -> str:
     return clean(os.path.relpath(roots.folder, roots.project))
 
@@ -193,7 +215,7 @@ def _remote_lines(engine: Engine) -> Iterator[str]:
     state = engine.session.directory
     if not os.path.isdir(os.path.join(state, REMOTES)):
         return
-    from reconcile.remote.known import count_to_send, count_to_take  # here: most stores have no remote
+    from reconcile.remote.known import count_to_send, count_to_take, known_of  # here: most stores have no remote
     from reconcile.remote.place import remotes
 
     for place in remotes(state, engine.session.roots.name_elsewhere):

@@ -186,12 +186,15 @@ def test_recover_elsewhere_names_the_checkouts_that_are_gone(
     monkeypatch.chdir(new)
     told = run("recover", "--dry-run").stderr
     here = f"reconcile recover --from {known.project}"
+    next_ = " ".join(run("status").stdout.partition("\nNext:")[2].split())
+    assert f"{here} restores what is missing here of {known.project}, which is gone (2)" in next_
     assert f"is gone; it had 2 conversations that are missing here: {here}" in told
     asked = "".join(at_terminal("recover", "--from", known.project, answers="n\n")[1].split())  # a long path is broken
     assert "".join(f"2 conversations that were in {known.project} at the end of its last run".split()) in asked
     recover(known, "--from", known.project, "--yes")
     assert listing(new / ".jp" / "conversations") == before
     assert "is gone" not in run("recover", "--dry-run").stderr
+    assert "recover --from" not in run("status").stdout
 
 
 def test_recover_elsewhere_counts_only_the_conversations_that_are_missing(
@@ -333,7 +336,7 @@ def test_a_fork_that_a_worktree_made_is_named_once_the_worktree_is_gone(known: W
     shutil.rmtree(tree.project)
     known.reconcile()
     told = recover(known, "--dry-run").stderr
-    assert f"{tree.project} is gone; a run there made 1 fork that is missing here: [diverged] It ({id_})" in told
+    assert f"{tree.project} is gone; the store alone has 1 fork of its conversations: [diverged] It ({id_})" in told
     assert f"publish it: reconcile project {id_}" in told
     assert private["conversation"] not in told
     assert id_ in recover(known, "--from", tree.project, "--dry-run").stderr
