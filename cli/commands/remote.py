@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,20 +11,14 @@ from reconcile.remote.address import without_password
 from reconcile.remote.known import Half
 
 from ..command import Command
-from ..context import find_ids, with_owned
 from ..misuse import Misuse
 from ..options import command_line, options_of
 from ..output.documents import print_document
 from ..output.interaction import print_message
-from ..remotes.actions import accept, add, forget_past, keep_here, list_remotes, remove, share, shared_store
+from ..remotes.actions import accept, add, forget_past, list_remotes, remove, shared_store
+from ..remotes.kept import keep_here, share
 from ..remotes.keys import keys
 from ..remotes.syncing import run_sync
-from ..run import opened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..arguments import Options
 
 _AT_MOST = (0, 1, "at most one NAME")
 _WORDS = {
@@ -118,7 +112,7 @@ def remote(
         print_message(options, f"{place.shown} {result}")
     elif action in ("keep-here", "share"):
         place = shared.remote(name)
-        (keep_here if action == "keep-here" else share)(options, shared, place, _ids_of(options, words), command)
+        (keep_here if action == "keep-here" else share)(options, shared, place, words, command)
     elif action in ("accept", "forget"):
         place = shared.remote(word)
         if action == "accept":
@@ -138,12 +132,6 @@ _SYNCS: dict[str, Any] = {
 }
 """The settings of the commands that sync."""
 _url = click.argument("url", required=False, metavar="[URL|NAME]")
-
-
-def _ids_of(options: Options, words: Iterable[str]) -> tuple[str, ...]:
-    """Return the conversations that were named, with what belongs to them."""
-    with opened(options) as engine:
-        return with_owned(engine, find_ids(engine, words))
 
 
 def _run(context: click.Context, url: str | None, half: Half) -> None:

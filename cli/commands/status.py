@@ -226,6 +226,8 @@ def _remote_lines(engine: Engine) -> Iterator[str]:
         parts = [f"{to_send} {noun}{'' if to_send == 1 else 's'} to send"]
         parts += [f"{to_remove} to remove there"] if to_remove else []
         parts += [] if to_take is None else [f"{to_take} to take"]
+        if known_of(engine.session.state, place.name).commit is None and to_send and to_take:
+            parts = ["not compared yet"]  # both may have the same
         parts += [f"last contact {age_text(engine.session.now_ns() - contact)}" if contact else "never synced"]
         yield from ("", f"remote {place.name}: {', '.join(parts)}")
 

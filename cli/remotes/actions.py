@@ -7,8 +7,6 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace
-
 from reconcile.adapters.claude_code.places import FORMAT, start_of
 from reconcile.adapters.claude_code.stores import store_place
 from reconcile.adapters.roots import LocateError, Request, refuse_state_inside
@@ -33,7 +31,7 @@ from ..output.tables import Column, table
 from ..output.text import Style, clean, format_time, short_path, show, size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from reconcile.adapters.roots import Roots
     from reconcile.remote.known import Known
@@ -133,7 +131,8 @@ def add(
     total = size(sum(os.lstat(path).st_size for path in files))
     count = f"{len(files)} file{'' if len(files) == 1 else 's'} ({total})"
     if files:
-        print_message(options, f"the store has {count}, private ones included; nothing of it is sent yet")
+        sent = "nothing of it is sent yet" if found is None else "the next sync compares it with what the remote has"
+        print_message(options, f"the store has {count}, private ones included; {sent}")
     return place
 
 
@@ -193,35 +192,6 @@ def forget_past(options: Options, shared: Shared, place: RemotePlace, command: s
         shutil.rmtree(place.mirror)
     print_message(options, f"{place.shown} has no earlier versions now")
     print_message(options, "its host may keep the old objects for some time, and each machine what it has fetched")
-
-
-def keep_here(options: Options, shared: Shared, place: RemotePlace, ids: Collection[str], command: str) -> None:
-    """Leave conversations out of the syncs with a remote, or list those that are."""
-    with run_lock(shared.state, command=command), State.open(shared.state) as state:
-        known = known_of(state, place.name)
-        if ids:
-            known = replace(known, kept=tuple(dict.fromkeys((*known.kept, *ids))))
-            note(state, place.name, known)
-    _print_kept(options, place, known.kept)
-
-
-def share(options: Options, shared: Shared, place: RemotePlace, ids: Collection[str], command: str) -> None:
-    """Have syncs send conversations again that `keep_here` has left out."""
-    with run_lock(shared.state, command=command), State.open(shared.state) as state:
-        known = known_of(state, place.name)
-        known = replace(known, kept=tuple(key for key in known.kept if key not in ids))
-        note(state, place.name, known)
-    _print_kept(options, place, known.kept)
-
-
-def _print_kept(options: Options, place: RemotePlace, kept: Collection[str]) -> None:
-    if options.json:
-        print_document(options, {"format": "reconcile.kept/1", "remote": place.name, "kept": list(kept)})
-        return
-    for key in kept:
-        print_message(options, f"{key} stays on this machine: no sync with {place.name} sends it")
-    if not kept:
-        print_message(options, f"all is sent to {place.name}")
 
 
 def _forget_agreement(state: State, place: RemotePlace) -> None:

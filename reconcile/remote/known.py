@@ -18,9 +18,10 @@ from reconcile.remote.tree import coding_of, key_of, read_format
 from reconcile.state.schema import REMOTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import BaselineEntry
     from reconcile.model.format import Places
     from reconcile.model.snapshot import Copy
     from reconcile.remote.place import RemotePlace
@@ -120,15 +121,20 @@ def note(state: State, name: str, known: Known) -> None:
     state.set_meta(REMOTE + name, msgspec.json.encode(known).decode())
 
 
+def synced_with(state: State, place: RemotePlace) -> Mapping[str, BaselineEntry]:
+    """Return what the last sync with a remote has left on both sides, by conversation."""
+    mirror = os.path.realpath(place.mirror)
+    rows = state.checkouts(with_remotes=True)
+    row = next((each.id for each in rows if each.project == mirror and each.identity == won(place.name)), None)
+    return {} if row is None else state.load(row).agreed
+
+
 def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) -> tuple[int, int]:
     """Return how many conversations of the store a sync would send, and how many it would remove on the remote.
 
     By what the last sync left on both sides. The session is that of the project's own checkout.
     """
-    mirror = os.path.realpath(place.mirror)
-    rows = session.state.checkouts(with_remotes=True)
-    row = next((each.id for each in rows if each.project == mirror and each.identity == won(place.name)), None)
-    agreed = {} if row is None else session.state.load(row).agreed
+    agreed = synced_with(session.state, place)
     kept = known_of(session.state, place.name).kept
     stored = {key: found for key, found in by_conversation(copies).items() if key not in kept}
     differing = [

@@ -82,7 +82,7 @@ def test_the_history_is_dropped_only_by_a_machine_that_has_all(laptop: Machine, 
 def test_a_conversation_that_is_kept_here_is_not_sent(
     new_laptop: Machine, tmp_path: Path, run: Run, bare: Path
 ) -> None:
-    assert f"jp-c{A} stays on this machine" in new_laptop.run("remote", "keep-here", str(A)).output
+    assert f"(jp-c{A}) stays on this machine" in new_laptop.run("remote", "keep-here", str(A)).output
     assert "2 conversations to send" in new_laptop.run("status").output
     assert len(new_laptop.sync()["sent"]) == 2
     assert str(A) not in git(bare, "ls-tree", "-r", "--name-only", REF)
@@ -91,7 +91,8 @@ def test_a_conversation_that_is_kept_here_is_not_sent(
     quiet_of = new_laptop.sync()
     assert not any(quiet_of[key] for key in ("sent", "taken", "removed_there", "held"))
     assert json.loads(new_laptop.run("remote", "keep-here", "--json").stdout)["kept"] == [f"jp-c{A}"]
-    new_laptop.run("remote", "share", str(A))
+    assert f"(jp-c{A}) is sent by the next sync with origin" in new_laptop.run("remote", "share", str(A)).output
+    assert f"(jp-c{B}) was not kept here" in new_laptop.run("remote", "share", str(B)).output
     assert len(new_laptop.sync()["sent"]) == 1
     quiet(desktop, new_laptop)
 
@@ -99,7 +100,12 @@ def test_a_conversation_that_is_kept_here_is_not_sent(
 def test_a_conversation_that_was_sent_and_is_kept_here_stays_as_it_is_there(
     laptop: Machine, desktop: Machine, bare: Path
 ) -> None:
-    laptop.run("remote", "keep-here", str(A), str(B))
+    told = laptop.run("remote", "keep-here", str(A), str(B)).output
+    way = f"reconcile remote share jp-c{A} && reconcile rm jp-c{A} && reconcile sync"
+    words = (
+        "is not sent again; origin has it from an earlier sync, and keeps that; to remove it there and on all machines"
+    )
+    assert f"(jp-c{A}) {words}: {way}" in told
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
     laptop.run("local", str(A))
     laptop.sync()
@@ -113,6 +119,15 @@ def test_a_conversation_that_was_sent_and_is_kept_here_stays_as_it_is_there(
     laptop.run("rm", str(A), "--yes")
     assert not laptop.sync()["removed_there"]
     assert desktop.directory(A).exists()
+
+
+def test_a_remote_that_was_removed_and_added_again_is_not_compared_yet(laptop: Machine, bare: Path) -> None:
+    """Both have the same, which no sync has looked at: no number of conversations is true."""
+    laptop.run("remote", "remove", "origin")
+    laptop.run("remote", "add", str(bare))
+    assert "remote origin: not compared yet, never synced" in laptop.run("status").output
+    laptop.sync()
+    assert "remote origin: 0 conversations to send, 0 to take" in laptop.run("status").output
 
 
 def test_an_accepted_remote_that_was_encrypted_stays_so(tmp_path: Path, run: Run) -> None:
