@@ -238,9 +238,13 @@ def _vendor(
 _NAMED: Final = r"""(?x)(?ai:{names})[\w-]{{0,20}}
     ["'`]{{0,2}} [ \t]{{0,4}} (?: :=|=>|==?|: ) [ \t]{{0,4}} (?:(?ai:bearer|basic)[ ])? ["'`]{{0,2}}
     (?P<secret>{value}+)(?![(\[])"""
-_ROUGH_SPACE: Final = r"""(?:["'`\\\s\x80-\xff]|\\(?:[bfnrt]|u[0-9A-Fa-f]{4}))*"""
-"""Spaces and quotes between a name and its value, also as escapes of JSON, at any depth."""
-_ROUGH_KEY: Final = r"[A-Za-z0-9+/=_.~:-]{16}"
+_ROUGH_SPACE: Final = r"""(?:["'`\\\s\x80-\xff]|\\(?:[bfnrt]|u[0-9A-Fa-f]{4}))"""
+"""Space or a quote between a name and its value, also as an escape of JSON, at any depth."""
+_ROUGH_KEY: Final = (
+    r"(?:[A-Za-z0-9+/=_.~:-]{8,}[0-9]|[A-Za-z0-9+/=_.~:-]{0,7}[0-9][A-Za-z0-9+/=_.~:-]{8}"
+    r"|[A-Za-z0-9+/_-]{8}[A-Za-z0-9+/_-]{8}[A-Za-z0-9+/_-]{6})"
+)
+"""Sixteen characters with a digit among them, or so many that they may be such a key in base64."""
 _HEADER: Final = r"(?:Proc-Type|DEK-Info|Version|Comment):"
 """The name of a line before the body of a private key."""
 _PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd", "db_pass")
@@ -255,9 +259,9 @@ def _rough_named(names: tuple[str, ...], value: str) -> str:
 
     The value may be a list, or a text in JSON. So the beginning of one of these is enough.
     """
-    name = rf"(?i:{'|'.join(names)})[\w\\\x80-\xff-]*{_ROUGH_SPACE}"
-    begins = rf"""[\[{{]|"\\+"|(?:(?i:bearer|basic|token) +)?{_ROUGH_SPACE}{value}"""
-    return rf"{name}(?:[:=]=?|=>|,){_ROUGH_SPACE}(?:{begins})"
+    name = rf"(?i:{'|'.join(names)})[\w\\\x80-\xff-]*{_ROUGH_SPACE}*"
+    begins = rf"""\[|"{_ROUGH_SPACE}*{{|"\\+"|(?:(?i:bearer|basic|token) +)?{_ROUGH_SPACE}*{value}"""
+    return rf"{name}(?:[:=]=?|=>){_ROUGH_SPACE}*(?:{begins})"
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -120,6 +120,56 @@ def test_the_answer_is_the_same_with_a_prefilter(seed: int) -> None:
     assert find_secrets(content, KEY, (), READY) == find_secrets(content, KEY)
 
 
+_NAMES = ("password", "pwd", "secret", "API_KEY", "access-key", "token_x", "auth-token_é", "accountkey-1")
+_SEPARATORS = (": ", ":", "=", "==", "=>", " = ", ":=", ': "', '="', ':"', "\t:\t", ": Bearer ", "=basic ", '": "')
+
+
+def _assigned(chance: random.Random) -> object:
+    """Return what may be a key or password with a name: of any length from 16 on, and with few digits."""
+    value = "".join(chance.choices(chance.choice(("abcXYZ2345+/=_.~:-", "abcdefXYZ")), k=chance.randrange(16, 40)))
+    at = chance.randrange(len(value))
+    value = value[:at] + "7" + value[at + 1 :]
+    if chance.random() < 0.3:
+        value = _base64(value, chance)
+    name = chance.choice(_NAMES)
+    line = f"{name}{chance.choice(_SEPARATORS)}{value}"
+    forms = (
+        line,
+        {name: value},
+        {name: [7, value]},
+        {name: json.dumps({"a": value})},
+        {name: json.dumps([value, 1])},
+        [line, "b"],
+        {"a": f"{line}\n"},
+    )
+    return chance.choice(forms)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, sys.maxsize))
+def test_the_answer_is_the_same_for_what_only_its_name_makes_a_secret(seed: int) -> None:
+    chance = random.Random(seed)
+    value = _assigned(chance)
+    for form in chance.choices(FORMS, k=chance.randrange(4)):
+        value = form(value, chance)
+    content = (_json([{"type": "x"}, value], chance) if chance.random() < 0.6 else _text(value, chance)).encode()
+    assert find_secrets(content, KEY, (), READY) == find_secrets(content, KEY)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"provider": {"api_key_env": "ANTHROPIC_API_KEY"}}',
+        b'{"after": "token_budget",\n  "position": -91}',
+        b'{"properties": {"token": {"type": "string"}, "secrets": 1, "max_tokens": 4096}}',
+        b"let guard = Token::drop_guard_ref();",
+    ],
+)
+def test_what_every_conversation_of_jp_has_is_clean(content: bytes) -> None:
+    """Otherwise the rules would decode and try all of them."""
+    assert not READY.may_have_secret(content)
+
+
 _VALUE = "h4nterQ!x7Zk29ab"
 _LINES = [
     base64.b64encode(f"token: {KINDS['GitHub classic token'](random.Random(1))}".encode()).decode()[at : at + 32]
