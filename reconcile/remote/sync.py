@@ -206,8 +206,9 @@ class Sync:
             tip = start
         commit = self.engine.write(start, rest, removes) if rest or removes else start
         if commit is None or commit == tip or self.half is Half.PULL:
-            is_new = commit is None
-            self._won(replace(agreed, commit=commit, id=None if is_new else identity), end.concerned)
+            if commit is None:  # nobody has begun the remote: its id and its key are still to be made
+                agreed = replace(agreed, id=known.id, key=known.key)
+            self._won(replace(agreed, commit=commit), end.concerned)
             self._remember(end, report)
             return report
         pending = replace(known, pending=commit, waiting=waiting)
@@ -274,8 +275,7 @@ class Sync:
         tree, before = self._with(tree, before, start, ids)
         if not are_equal(self.side, [tree.records[key] for key in ids if key in tree.records], ids):
             return None
-        engine = Engine(self.session, index.with_changes(self.session, changed))
-        engine.begin()
+        engine = self._begun(tree, index.with_changes(self.session, changed))
         return None if engine.full_scan is not None else _Sides(tree, before, engine, last.others.union(keys, ids))
 
     def _opened(self, tree: Tree, before: Tree, report: Report) -> _Sides:
@@ -286,9 +286,19 @@ class Sync:
             kept = {key: record for key, record in tree.records.items() if key not in damaged}
             refused = {**tree.refused, **{tree.coding.key(conversation): why for conversation, why in damaged.items()}}
             tree = replace(tree, records=kept, refused=refused)
-        engine = Engine(self.session)
+        return _Sides(tree, before, self._begun(tree, None), None)
+
+    def _begun(self, tree: Tree, index: LoadedIndex | None) -> Engine:
+        """Return an engine that has looked at both sides; its baseline knows which files others have removed."""
+        self.session.state.removed_there = {
+            (key, unit): digest
+            for key, record in tree.records.items()
+            for name, digest in record.gone.items()
+            if (unit := self.session.format.unit_of(name)) is not None
+        }
+        engine = Engine(self.session, index)
         engine.begin()
-        return _Sides(tree, before, engine, None)
+        return engine
 
     def _make_equal(self, tree: Tree, only: Collection[str] | None = None) -> dict[str, str]:
         rows = self.session.scanner.index(Side.WORKSPACE)
@@ -381,12 +391,6 @@ class Sync:
     def _plan_and_apply(self, sides: _Sides, start: str | None, known: Known, report: Report) -> _End:
         """Carry out what the store and the remote's tree need of each other."""
         tree, before, engine, changed = sides
-        self.session.state.removed_there = {
-            (key, unit): digest
-            for key, record in tree.records.items()
-            for name, digest in record.gone.items()
-            if (unit := self.session.format.unit_of(name)) is not None
-        }
         buried = self._buried(tree, before, known, engine)
         waiting = self._remove(engine, buried, report)
         left = (*(buried if self.session.readonly else waiting), *known.kept)

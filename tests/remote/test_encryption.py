@@ -71,6 +71,21 @@ def objects(bare: Path) -> dict[str, tuple[str, bytes]]:
     return found
 
 
+@pytest.mark.parametrize("command", ["sync", "pull"])
+def test_a_machine_that_had_nothing_to_send_takes_the_key_of_the_first_one_that_has(
+    tmp_path: Path, run: Run, bare: Path, command: str
+) -> None:
+    early = make_machine(tmp_path / "early", run)
+    early.run("remote", "add", "--encrypt", str(bare))
+    early.run(command)
+    late = make_machine(tmp_path / "late", run)
+    late.write(A)
+    late.run("remote", "add", "--encrypt", str(bare))
+    late.sync()
+    late.run("remote", "key", "add", key_of(early))
+    assert early.half(command)["taken"]
+
+
 def test_nothing_readable_is_sent(laptop: Machine, desktop: Machine, bare: Path) -> None:
     laptop.append(A, 2, "q", LONG_AGO + SECOND)
     laptop.run("rm", str(B), "--yes")

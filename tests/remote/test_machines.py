@@ -319,6 +319,21 @@ def test_the_removal_of_another_file_travels(laptop: Machine, desktop: Machine) 
     quiet(laptop, desktop)
 
 
+def test_the_removal_of_another_file_travels_to_a_sync_that_looks_at_everything(
+    laptop: Machine, desktop: Machine
+) -> None:
+    (laptop.directory(A) / "gone.txt").write_text("x")
+    quiet(laptop, desktop)
+    desktop.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    desktop.half("pull")  # the next sync can't go on from it
+    (laptop.directory(A) / "gone.txt").unlink()
+    laptop.sync()
+    desktop.sync()
+    laptop.sync()
+    assert not (desktop.directory(A) / "gone.txt").exists()
+    quiet(laptop, desktop)
+
+
 def test_a_new_machine_keeps_another_file_that_was_removed(
     laptop: Machine, bare: Path, tmp_path: Path, run: Run
 ) -> None:
