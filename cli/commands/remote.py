@@ -97,7 +97,7 @@ def remote(
         raise Misuse(
             "`reconcile remote forget --history` drops the earlier versions", "reconcile remote --help", context
         )
-    shared = shared_store(options)
+    shared = shared_store(options, known_as)
     word = words[0] if words else None
     if action == "add":
         place = add(options, shared, str(word), name, known_as=known_as, encrypt=encrypt)

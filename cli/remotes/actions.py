@@ -8,8 +8,9 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.adapters.claude_code.places import FORMAT, start_of
-from reconcile.adapters.claude_code.stores import store_place
-from reconcile.adapters.roots import LocateError, Request, refuse_state_inside
+from reconcile.adapters.claude_code.stores import name_elsewhere, store_place
+from reconcile.adapters.locate import FOLDERS
+from reconcile.adapters.roots import LocateError, Request, refuse_state_inside, store_of
 from reconcile.formats import get_format
 from reconcile.fs.git_state import checkout_top
 from reconcile.fs.locks import run_lock
@@ -57,19 +58,16 @@ class Shared(NamedTuple):
         return chosen(self.state, self.roots.name_elsewhere, text)
 
 
-def shared_store(options: Options) -> Shared:
-    """Return the store of the project, also of one that has nothing on this machine yet.
+def shared_store(options: Options, known_as: str | None = None) -> Shared:
+    """Return the store of the project, also of one that has nothing on this machine yet, if it has a name elsewhere.
+
+    ``known_as`` is the name that the user gives to it.
 
     Raises:
         RemoteError: its format can't be synced with a remote.
     """
-    roots = _roots(options)
+    roots = _roots(options, known_as)
     places = get_format(roots.format).places
-    if places is not None and places.has_derived:
-        raise RemoteError(
-            f"a store of {roots.format} has no remotes: a sync must not send what is derived from its records",
-            "its files are plain: git, or a program that copies directories, can carry its project",
-        )
     if places is not None and places.is_for_others:
         raise RemoteError(
             "shared sessions have no remotes of their own", "without --format, these are those of the store"
@@ -79,17 +77,21 @@ def shared_store(options: Options) -> Shared:
     return found
 
 
-def _roots(options: Options) -> Roots:
+def _roots(options: Options, known_as: str | None) -> Roots:
     try:
         return find_roots(options)
     except LocateError:
-        if options.format not in (None, FORMAT) or options.store is not None:
+        is_named = known_as is not None and options.format in FOLDERS
+        if options.store is not None or not (is_named or options.format in (None, FORMAT)):
             raise
         request = Request(options.workspace, None, os.getcwd(), os.environ, sys.platform)
         start = start_of(request)
+        if is_named and options.format is not None:
+            make_private_directory(store_of(options.format, start, request))
+            return find_roots(options)
         project = checkout_top(start) or start
         place = store_place(project, request).path
-        if not os.path.basename(place).startswith("git-"):
+        if not name_elsewhere(place):
             raise
         make_private_directory(place)
         again = options.in_format(FORMAT)

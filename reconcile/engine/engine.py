@@ -426,7 +426,8 @@ class Engine:
 
         baseline, self._baseline = self._baseline, None
         places = self.session.format.places
-        if not self.is_resumable or (places is not None and places.has_derived):
+        has_derived = places is not None and places.has_derived and not self.session.roots.is_of_remote
+        if not self.is_resumable or has_derived:
             self.save_rows()
         elif places is None:
             plan, due = self._plan_of_everything(pass_, baseline, outcome.known_clean)

@@ -316,13 +316,14 @@ def _is_named(record: Record, fmt: Format) -> bool:
         return "/" not in record.name and fmt.id_of(record.name) == record.id
     above = record.name.split("/")[:-1]
     enters = all(fmt.places.entry("/".join(above[: n + 1]), directory=True) is Entry.ENTER for n in range(len(above)))
-    is_record = fmt.places.entry(record.name, directory=False) is Entry.RECORD
-    return record.name == record.id and not record.archived and enters and is_record
+    is_record = fmt.places.entry(record.name, directory="" not in record.files) is Entry.RECORD
+    is_own = not fmt.places.is_derived(record.name)
+    return record.name == record.id and not record.archived and enters and is_record and is_own
 
 
 def _is_file(record: Record, name: str, fmt: Format) -> bool:
     file = record.files[name]
-    if fmt.places is not None:
+    if fmt.places is not None and "" in record.files:
         return name == "" and file.size >= 0
     return _is_inside(name) and file.size >= 0 and fmt.unit_of(name) is not None
 

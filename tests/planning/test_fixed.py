@@ -325,6 +325,42 @@ def test_what_another_checkout_has_agreed_to_lose_is_lost_here_too() -> None:
     assert world.run() == ["project workspace:log edited-store"]
 
 
+class Remote(World):
+    """The tree of a remote in the place of the workspace: what another machine has sent (docs/design/remotes.md)."""
+
+    buried: Mapping[str, frozenset[str]] = {}
+
+    @property
+    def baseline(self) -> Baseline:
+        return replace(self.memories.of("workspace"), is_of_remote=True, tombstones=self.buried)
+
+
+def test_a_remote_has_nothing_that_is_derived() -> None:
+    world = Remote(dict(SHOPPING), {})
+    assert world.run() == ["project workspace:shopping.md reprojected"]
+    assert "INDEX" not in world.files[Side.WORKSPACE]
+
+
+def test_what_another_machine_has_agreed_to_lose_is_lost_here_too() -> None:
+    world = Remote({"log": b"1\n2\n"}, {})
+    world.run()
+    world.files[Side.WORKSPACE]["log"] = b"1\n"
+    assert world.run() == ["copy store:log edited-workspace"]
+    world.files[Side.STORE]["log"], world.files[Side.WORKSPACE]["log"] = b"1\n2\n", b"1\n3\n"
+    assert world.run() == ["copy store:log united", "project workspace:log united"]
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_the_only_record_goes_from_a_remote_if_a_person_has_removed_it(is_asked: bool) -> None:
+    world = Remote({"log": b"1\n"}, {})
+    world.run()
+    del world.files[Side.STORE]["log"]
+    if is_asked:
+        world.buried = {"log": frozenset({RULES.digest(b"1\n")})}
+    (step,) = said(world.plan())
+    assert step == ("remove-stale workspace:log removed-in-store" if is_asked else "copy store:log refill")
+
+
 def test_who_says_which_side_wins_gets_that_one() -> None:
     world = World({"log": b"1\n2\n"}, {"log": b"1\n3\n", "INDEX": b""})
     world.policy = Policy(prefer=Prefer.STORE)

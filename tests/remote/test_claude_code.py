@@ -154,4 +154,18 @@ def test_a_project_without_a_commit_has_no_name_elsewhere(tmp_path: Path, run: R
     alone.project.mkdir(parents=True)
     alone.say(S, "hello", 1)
     bare = make_bare(tmp_path / "remote.git")
-    assert "no other machine knows this store" in alone.run("remote", "add", str(bare), code=4).output
+    assert "no other machine knows a name for this store" in alone.run("remote", "add", str(bare), code=4).output
+
+
+def test_shared_sessions_have_the_remotes_of_their_store(machines: tuple[Coder, Coder]) -> None:
+    one, _ = machines
+    assert "no remotes of their own" in one.run("remote", "--format", "claude-shared", code=4).output
+
+
+def test_the_removal_of_the_only_session_travels(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    one.run("rm", S, "--yes")
+    assert one.sync()["removed_there"]
+    assert other.sync()["removed_here"]
+    assert not one.contents
+    assert not other.contents

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.projects.machines import git, make_bare, make_machine
 from tests.support.projects.plain_machines import make_plain_machine
+from tests.support.projects.record_machines import make_vault_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,21 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("command", [["remote", "add"], ["sync"], ["pull"], ["push"]])
-@pytest.mark.parametrize("name", ["leslie", "claudesidian"])
-def test_derived_data_is_refused(tmp_path: Path, run: Run, name: str, command: list[str]) -> None:
-    project = tmp_path / "project"
-    (project / ".leslie").mkdir(parents=True)
-    (project / ".leslie" / "objectives.json").write_text("{}")
-    (project / ".conversations").mkdir()
-    found = run("--workspace", project, "--format", name, *command, make_bare(tmp_path / "r.git"))
-    assert found.exit_code == 4
-    error, hint = found.stderr.strip().splitlines()
-    assert error.startswith(f"error: a store of {name} has no remotes")
-    assert hint.startswith("hint: its files are plain")
-
-
-@pytest.mark.parametrize("command", [["remote", "add"], ["sync"], ["pull"], ["push"]])
-@pytest.mark.parametrize("name", ["plain"])
+@pytest.mark.parametrize("name", ["leslie", "claudesidian", "plain"])
 def test_a_store_without_a_name_is_refused(tmp_path: Path, run: Run, name: str, command: list[str]) -> None:
     bare, project, store = make_bare(tmp_path / "r.git"), tmp_path / "project", tmp_path / "store"
     (project / ".leslie").mkdir(parents=True)
@@ -81,6 +68,14 @@ def test_a_remote_that_an_older_version_has_recorded(tmp_path: Path, run: Run, b
     path.write_text(json.dumps(known))
     machine.sync()
     assert git(bare, "for-each-ref", "--format=%(refname)") == "refs/reconcile/jp-ab1cd"
+
+
+def test_a_new_machine_without_a_project_of_the_format(tmp_path: Path, run: Run, bare: Path) -> None:
+    machine = make_vault_machine(tmp_path / "one", run)
+    assert "no claudesidian project" in machine.run("sync", str(bare), code=2).output
+    assert not list((machine.home / "data").rglob("stores"))
+    machine.add(bare)
+    assert not machine.sync()["taken"]
 
 
 def test_as_belongs_to_add(tmp_path: Path, run: Run, bare: Path) -> None:

@@ -21,8 +21,7 @@ from msgspec import Struct, field
 
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
-from reconcile.remote.sealing import identity_of
-from tests.support.projects.machines import make_machine
+from tests.support.projects.machines import KEY, make_machine
 from tests.support.projects.memory_engine import Host
 from tests.support.projects.mortal_syncs import CheckedSync, CutOffEngine, Killed, MortalEngine, sync_with
 from tests.support.projects.plain_machines import make_plain_machine
@@ -42,7 +41,6 @@ FIRST = 17528832000
 START, STEPS = 3, 40
 ROUNDS = 4
 DAY = 24 * 3600 * SECOND
-KEY = f"{identity_of(None)}\n"
 
 
 KINDS = {"jp": "waaaaaatpddrhsssssskkkuvx", "plain": "waaaaaatpddrnnhsssssskkkuvx"}

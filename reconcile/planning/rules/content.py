@@ -380,7 +380,8 @@ def _merged_metadata(
     places = view.format.places
     if places is None:
         return _merged_keys(view, case, baseline, policy) if case == 15 else None
-    lost = case in (11, 13) and not store_is_newest and _loses(view, places, case)
+    replaced = case == 11 and baseline.is_of_remote  # on purpose: the other machine's own run puts back what is lost
+    lost = case in (11, 13) and not (store_is_newest or replaced) and _loses(view, places, case)
     judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
     return _merged_record(view, places, case, policy, lost=lost) if lost or judged else None
 

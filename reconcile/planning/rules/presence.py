@@ -129,10 +129,16 @@ def _is_edited(view: View, agreed: BaselineEntry) -> bool:
 
 
 def _is_buried(view: View, baseline: Baseline) -> bool:
-    """Tell whether the workspace has a version that a deliberate removal left a tombstone of."""
+    """Tell whether the workspace has a version that a deliberate removal left a tombstone of.
+
+    Where no unit is required, as in records, all of them count. Such a record is new if the sides had not agreed on it:
+    a program makes some records again, with the same bytes.
+    """
+    if view.agreed is None and not view.format.required:
+        return False
     buried = baseline.tombstones.get(view.id, frozenset())
-    required = view.format.required
-    return bool(required) and all(view.workspace.digest(name) in buried for name in required)
+    names = view.format.required or tuple(view.workspace.units)
+    return bool(names) and all(view.workspace.digest(name) in buried for name in names)
 
 
 def _is_old(view: View, baseline: Baseline) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from reconcile.adapters.locate import locate
+from reconcile.remote.sealing import identity_of
 from tests.support.projects.world import LONG_AGO, World, append, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from tests.conftest import Run
 
+KEY = f"{identity_of(None)}\n"
+"""The content of a key file for encrypted remotes."""
 HOMES = {
     "HOME": "",
     "JP_USER_DATA_DIR": "jp",

@@ -1,0 +1,189 @@
+"""Projects of Leslie on several machines: operations are merged, and each project derives its lists anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.formats.fixed_programs import LeslieProgram
+from tests.support.formats.leslie_project import carried
+from tests.support.projects.machines import KEY, git, quiet
+from tests.support.projects.record_machines import LeslieMachine, make_leslie_machine
+from tests.support.scenarios.line_reader import Words
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+RELATIONS, PLAN = "thread_relations.json", "threads/thread-a/plan.md"
+PROGRAM = LeslieProgram()
+
+
+def work(machine: LeslieMachine, *lines: str) -> None:
+    """Let the program do something; the names of its operations begin with a letter of the machine."""
+    for line in lines:
+        machine.side.mkdir(exist_ok=True)
+        PROGRAM.command(machine.side, machine.home.name[0], Words(line))
+
+
+def relations(machine: LeslieMachine) -> Any:
+    return json.loads((machine.side / RELATIONS).read_bytes())
+
+
+@pytest.fixture(params=[(), pytest.param(("--encrypt",), marks=pytest.mark.long)], ids=["plain", "encrypted"])
+def machines(tmp_path: Path, run: Run, bare: Path, request: pytest.FixtureRequest) -> list[LeslieMachine]:
+    found = [make_leslie_machine(tmp_path / name, run) for name in ("laptop", "desktop", "server")]
+    for machine in found:
+        (machine.home / "data" / "reconcile").mkdir(parents=True)
+        (machine.home / "data" / "reconcile" / "age-key.txt").write_text(KEY)
+    first, *others = found
+    work(first, 'spawn thread-a "Plan"', 'spawn thread-b "Build" parent thread-a')
+    (first.side / PLAN).write_text("a plan\n")
+    first.run()
+    first.add(bare, *request.param)
+    first.sync()
+    for machine in others:
+        machine.add(bare)
+        machine.sync()
+        machine.run("recover", "--all", "--yes")
+    return found
+
+
+def settle(machines: list[LeslieMachine]) -> None:
+    """Everything reaches all projects, and nothing is left to do."""
+    for _ in range(2):
+        for machine in machines:
+            machine.sync_and_run()
+    quiet(*machines)
+    for machine in machines:
+        assert carried(machine.side) == machine.contents
+        assert machine.findings() == []
+
+
+def test_new_machines_get_the_records(machines: list[LeslieMachine]) -> None:
+    settle(machines)
+    second = machines[1]
+    assert (second.side / PLAN).read_text() == "a plan\n"
+    assert (second.side / "threads/thread-b/context/live").is_dir()
+    assert list(relations(second)["threads"]) == ["thread-a", "thread-b"]
+
+
+def test_no_file_of_the_program_alone_is_sent(machines: list[LeslieMachine], bare: Path) -> None:
+    settle(machines)
+    first = machines[0]
+    assert (first.side / f"{RELATIONS}.bak").exists()
+    if first.run("remote", "--json").stdout.count('"encrypted": false'):
+        records = git(
+            bare, "grep", "-h", "--only-matching", '"name":"[^"]*"', "refs/reconcile/leslie-records", "--", "c"
+        )
+        assert sorted(set(records.split("\n"))) == [
+            '"name":"objectives.json"',
+            '"name":"thread_relations.json"',
+            '"name":"threads/thread-a"',
+        ]
+
+
+def test_all_spawn_at_once(machines: list[LeslieMachine]) -> None:
+    for machine in machines:
+        name = f"thread-{machine.home.name}"
+        work(machine, f'spawn {name} "Mine" parent thread-a', "reference thread-b thread-a")
+        (machine.side / "threads" / name / "plan.md").write_text(machine.home.name)
+        with (machine.side / "injections.log").open("a") as file:
+            file.write("")
+        (machine.side / "logs").mkdir(exist_ok=True)
+        (machine.side / "logs" / "events.ndjson").write_text(f'{{"of": "{machine.home.name}"}}\n')
+    settle(machines)
+    threads = {"thread-a", "thread-b", "thread-laptop", "thread-desktop", "thread-server"}
+    for machine in machines:
+        assert set(relations(machine)["threads"]) == threads
+        assert set(relations(machine)["relations"]["thread-a"]["children"]) == threads - {"thread-a"}
+        assert len((machine.side / "logs" / "events.ndjson").read_text().splitlines()) == 3
+        (objective,) = [
+            each
+            for each in json.loads((machine.side / "objectives.json").read_bytes())["objectives"].values()
+            if each["id"] == "obj-00000001"
+        ]
+        assert set(objective["thread_ids"]) == threads
+
+
+def test_a_status_travels(machines: list[LeslieMachine]) -> None:
+    work(machines[1], "done thread-b")
+    settle(machines)
+    assert relations(machines[2])["threads"]["thread-b"]["status"] == "completed"
+
+
+@pytest.mark.long
+def test_files_of_a_thread_travel_and_go(machines: list[LeslieMachine]) -> None:
+    first, second, third = machines
+    (first.side / "threads/thread-b/notes.md").write_text("one")
+    (second.side / PLAN).write_text("a better plan\n")
+    settle(machines)
+    assert (third.side / PLAN).read_text() == "a better plan\n"
+    (first.side / "threads/thread-a/more.md").write_text("more")
+    settle(machines)
+    for path in ("threads/thread-a/more.md", PLAN):  # first one of two files, then the last one
+        (first.store / path).unlink()
+        settle(machines)
+        assert path not in third.contents
+        assert not (third.side / path).exists()
+
+
+def test_a_removal_travels(machines: list[LeslieMachine]) -> None:
+    first, _, third = machines
+    first.run("rm", "threads/thread-a", "--yes")
+    settle(machines)
+    assert PLAN not in third.contents
+    assert "thread-a" in relations(third)["threads"], "the program's own record of it is another one"
+
+
+def test_an_edit_wins_over_a_removal(machines: list[LeslieMachine]) -> None:
+    first, second, third = machines
+    first.run("rm", "threads/thread-a", "--yes")
+    first.sync()
+    (second.side / PLAN).write_text("a better plan\n")
+    settle([second, first, third])
+    assert third.contents[PLAN] == b"a better plan\n"
+
+
+@pytest.mark.long
+def test_a_record_that_was_a_file_and_becomes_a_directory(machines: list[LeslieMachine]) -> None:
+    first, second, _ = machines
+    (first.side / "notes").write_text("a file")
+    settle(machines)
+    first.run("rm", "notes", "--yes")
+    settle(machines)
+    (second.side / "notes").mkdir()
+    (second.side / "notes" / "one.md").write_text("in a directory")
+    settle(machines)
+    assert first.contents["notes/one.md"] == b"in a directory"
+    first.run("rm", "notes", "--yes")
+    settle(machines)
+    (first.side / "notes").write_text("a file again")
+    settle(machines)
+    assert second.contents["notes"] == b"a file again"
+
+
+def test_a_lost_folder_is_filled_again(machines: list[LeslieMachine]) -> None:
+    first = machines[0]
+    before, store = carried(first.side), first.store
+    for side in (first.side, store):
+        shutil.rmtree(side)
+    store.mkdir()
+    first.sync()
+    first.run("recover", "--all", "--yes")
+    assert carried(first.side) == before
+    settle(machines)
+
+
+def test_two_contents_of_one_operation_need_a_person(machines: list[LeslieMachine]) -> None:
+    for machine, text in zip(machines[:2], ("full", "partial"), strict=True):
+        value = relations(machine)
+        value["operations"][1]["params"]["inherit"] = text
+        (machine.side / RELATIONS).write_text(json.dumps(value, indent=2) + "\n")
+        machine.run("resolve", RELATIONS, "--take", "workspace")
+    machines[0].sync()
+    assert "both sides changed it" in machines[1].sync(code=4)["held"][0]
