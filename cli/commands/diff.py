@@ -125,9 +125,11 @@ def _text(
     is_wide: bool,
 ) -> Iterator[str]:
     left, right = differences.left, differences.right
-    yield title_and_id(left.title if view is None else view.title, left.conversation, style)
+    is_same = left.conversation == right.conversation
+    title = left.title or (right.title if is_same else None)  # a version of the events alone has none
+    yield title_and_id(title if view is None else view.title, left.conversation, style)
     labels = (left.label, right.label)
-    if left.conversation != right.conversation:
+    if not is_same:
         yield title_and_id(right.title, right.conversation, style)
         labels = (f"{left.conversation} ({left.label})", f"{right.conversation} ({right.label})")
     columns = terminal_columns() if is_wide else None

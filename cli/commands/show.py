@@ -105,7 +105,7 @@ def _text(source: Source, form: Format, transcript: Transcript, style: Style) ->
     notes = [f"{words}: reconcile show {name}" for name, words in source.others]
     if transcript.notes:
         notes.append(f"the files as they are: reconcile show {source.name} --raw")
-    about = (("id", source.conversation), ("version", source.label), *transcript.about)
+    about = (("id", source.conversation), ("from", source.label), *transcript.about)
     title = transcript.title or source.conversation
     shown = replace(transcript, title=title, about=about, notes=(*transcript.notes, *notes))
     yield from markdown_lines(to_markdown(shown), style)

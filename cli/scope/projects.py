@@ -72,7 +72,8 @@ def run_all(options: Options) -> int:
         changed += own.has_reported and code in (ExitCode.DONE, ExitCode.PENDING)
     _report(options, codes, changed, found.left_out)
     failed = [ExitCode.FAILED] if any(each.is_failure for each in found.left_out) else []
-    return first_code([*codes, *failed] or [ExitCode.DONE])
+    skipped = [ExitCode.HELD] if found.left_out and not found.targets else []  # nothing was done
+    return first_code([*codes, *failed, *skipped] or [ExitCode.DONE])
 
 
 def _run(options: Options, name: str) -> int:
@@ -113,5 +114,7 @@ def _report(options: Options, codes: Counter[int], changed: int, left_out: Colle
     told = ", ".join(f"{number} {words}" for number, words in parts if number)
     projects = f"{count} project{'' if count == 1 else 's'}"
     text = f"{projects}: {told}." if told else f"Nothing to do in {projects}."
-    color = "yellow" if held or failed else SETTLED_COLOR
+    if left_out and not count:
+        text = f"No project was looked at: {len(left_out)} left out."
+    color = "yellow" if held or failed or (left_out and not count) else SETTLED_COLOR
     show([Style.choose(options.color)(text, color, bold=True)])

@@ -65,5 +65,5 @@ def checked(
         in_store=counts[1],
         locked=len(session.busy()),
         runs=len(state.journal.runs()),
-        checkouts=len(state.checkouts()),
+        checkouts=len({(checkout.project, session.state_of(checkout)) for checkout in state.checkouts()}),
     )

@@ -241,9 +241,10 @@ class HomeWatcher:
         self._took = time.monotonic_ns() - begun
         is_first, self._count = self._count is None, len(targets)
         if is_first:
-            self._home.emit(
-                WatchEvent(kind=EventKind.WATCHING, message=f"{len(targets)} project{'' if len(targets) == 1 else 's'}")
-            )
+            count = f"{len(targets)} project{'' if len(targets) == 1 else 's'}"
+            if self._told and not targets:
+                count += "; all others are left out"
+            self._home.emit(WatchEvent(kind=EventKind.WATCHING, message=count))
 
     def _visit_due(self, known: Everywhere, now: int) -> None:
         for key, debouncer in list(self._pending.items()):

@@ -244,6 +244,19 @@ def test_real_conversations_are_in_order(world: World) -> None:
     assert [each for each in findings(world, code=0) if each["severity"] != "note"] == []
 
 
+def test_it_counts_the_checkouts_as_the_list_of_them_does(world: World) -> None:
+    """Several earlier directories of one path are one line there."""
+    write_conversation(world.workspace / f"{FIRST}-it", "A", events(2))
+    world.reconcile()
+    for _ in range(3):
+        shutil.move(world.workspace.parent, world.project.parent / f"kept-{_}")
+        world.run("recover", "-w", world.project, "--yes")
+    listed = world.run("checkouts", "-w", world.project).stdout.splitlines()[1:]
+    printed = world.run("doctor", "-w", world.project).stdout
+    assert len(listed) == 2
+    assert "4 runs, 2 checkouts\n" in printed
+
+
 def test_it_prints_first_what_it_checked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     write_conversation(world.workspace / f"{FIRST}-it", "A secret title", events(2))
     monkeypatch.setenv("HOME", str(world.project.parent))

@@ -65,6 +65,10 @@ def test_another_store_is_told_once() -> None:
     ((_, reason, message),) = notes(plan([A], [A], lost))
     assert reason is Reason.STORE_REPLACED
     assert message.startswith("the store was lost since")
+    unreadable = replace(gone, problems=(Problem("", "permission denied"),))
+    assert not [
+        reason for _, reason, _ in notes(plan_of(unreadable, here(Z), KNOWN)) if reason is Reason.STORE_REPLACED
+    ]
 
 
 def test_a_local_one_that_is_here() -> None:

@@ -63,7 +63,7 @@ def test_if_all_sessions_are_lost_the_projects_that_had_some_are_named(two: tupl
     run("--all")
     two[0].lose()
     result = run("--all")
-    assert (result.exit_code, result.stdout) == (0, "Nothing to do in 0 projects.\n"), result.output
+    assert (result.exit_code, result.stdout) == (4, "No project was looked at: 2 left out.\n"), result.output
     for each in two:
         assert f"{each.project}: Claude Code has no session of it" in result.stderr
     run("-w", two[0].project, "recover", "--yes")
@@ -288,7 +288,7 @@ def test_sessions_that_a_person_has_moved_by_hand_are_kept(tmp_path: Path, run: 
     old.live.rename(new.live)
     result = run("--all")
     assert f"{new.live.name}: no session names the project of this directory" in result.output
-    assert (result.exit_code, not new.store.exists()) == (0, True)
+    assert (result.exit_code, not new.store.exists()) == (4, True)
     (session,) = new.live.glob("*.jsonl")
     with session.open("a") as file:
         file.write(json.dumps({"type": "user", "cwd": str(new.project)}) + "\n")
@@ -381,9 +381,9 @@ def test_sides_that_are_not_those_of_the_last_run_are_left_out(jp: World, run: R
     append(jp.workspace / f"{FIRST}-it", 2, "w", LONG_AGO + 10 * SECOND)
     before = jp.stamps()
     result = run("--all")
-    assert (result.exit_code, jp.stamps()) == (0, before), result.output
+    assert (result.exit_code, jp.stamps()) == (4, before), result.output
     assert result.output.startswith(f"left out: {jp.project}: ")
-    assert result.output.endswith("Nothing to do in 0 projects.\n")
+    assert result.output.endswith("No project was looked at: 1 left out.\n")
 
 
 def test_a_state_that_cannot_be_read_is_named(jp: World, two: tuple[Sides, Sides], run: Run) -> None:

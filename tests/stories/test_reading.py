@@ -92,7 +92,7 @@ def newest(world: World) -> str:
 
 def test_a_conversation_is_printed_as_text(world: World) -> None:
     assert said(world, "show", "Plans") == (
-        f"# Plans\n\n- id: {ID}\n- version: store\n- last_activated_at: 2026-01-01 00:00:00.0\n\n"
+        f"# Plans\n\n- id: {ID}\n- from: store\n- last_activated_at: 2026-01-01 00:00:00.0\n\n"
         f"## 1. User (chat_request, 2026-01-01T00:01:00Z)\n\n{LONG} Use `parse`.\n\n我今天去北京。\n\n"
         "## 2. Assistant (tool_call_request, 2026-01-01T00:02:00Z)\n\nCalls the tool `read`.\n\n- path: `src/é.py`\n\n"
         "## 3. Tool (tool_call_response, 2026-01-01T00:03:00Z)\n\n"
@@ -126,7 +126,7 @@ def test_a_saved_version_is_text_or_its_file(world: World) -> None:
         shown = said(world, "show", name)
         assert "Use `parse`." in shown, name
         assert "And the docs?" not in shown, name
-    assert f"- version: run {run}\n" in shown
+    assert f"- from: run {run}\n" in shown
     raw = world.run("show", f"{ID}@{run}:events", "--raw", "-w", world.project).stdout_bytes
     assert raw == events_before
     (version,) = json.loads(said(world, "show", f"{ID}@{run}", "--json"))["versions"]
@@ -209,6 +209,7 @@ def test_a_saved_version_is_compared_with_the_current_one(world: World) -> None:
     run = newest(world)
     for words in ((f"{ID}@{run}",), (f"{ID}@{run}", ID), (f"{ID}@{run}", f"{ID}@workspace")):
         shown = said(world, "diff", *words)
+        assert shown.startswith(f"Plans  {ID}\n"), "the saved events have no title"
         assert f"--- run {run}\n+++ {'workspace' if '@w' in words[-1] else 'store'}\n" in shown
         assert "Use `[-parse-]{+parse_line+}`." in shown
         assert "metadata" not in shown, "the run has replaced the events only"
