@@ -109,8 +109,14 @@ SYNONYMS = {
     "worktrees": "checkouts",
 }
 """The command that other tools' words stand for, to be suggested."""
-PLAIN = ("run",)
-"""Words of other tools for the command without a name."""
+_LOAD = 'eval "$(_RECONCILE_COMPLETE=bash_source reconcile)"'
+OTHERS = {
+    "completion": f"load it in bash: {_LOAD}; in zsh and fish with zsh_source and fish_source",
+    "completions": f"load it in bash: {_LOAD}; in zsh and fish with zsh_source and fish_source",
+    "run": "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do",
+    "version": "did you mean `reconcile --version`?",
+}
+"""The hint for words of other tools that no command stands for."""
 _COLUMN = max(map(len, COMMANDS))
 _AS_JSON = "reconcile.as_json"
 
@@ -195,8 +201,8 @@ class Program(click.Group):
 def _other_command(args: list[str]) -> str:
     """Return the hint for an unknown command: what may have been meant."""
     name = args[0]
-    if name in PLAIN:
-        return "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do"
+    if name in OTHERS:
+        return OTHERS[name]
     near = [SYNONYMS[name]] if name in SYNONYMS else nearest(name, COMMANDS)
     return did_you_mean(f"`reconcile {each}`" for each in near) if near else "reconcile --help"
 

@@ -264,6 +264,14 @@ def help_all(*, hidden: bool = False) -> click.Option:
     )
 
 
+OF_OTHER_COMMANDS = {
+    ("reconcile redo", "--list"): "reconcile log",
+    ("reconcile restore", "--list"): "reconcile vault",
+    ("reconcile undo", "--list"): "reconcile log",
+}
+"""Options that a command lacks, with the command that does this."""
+
+
 def report_usage(error: click.UsageError, *, as_json: bool) -> int:
     """Print wrong usage as an error with a hint, and return the exit code."""
     message, hint = _explained(error)
@@ -282,6 +290,8 @@ def _explained(error: click.UsageError) -> tuple[str, str | None]:
         known = _spellings(error.ctx)
         near = nearest(error.option_name, known)
         where = error.ctx.command_path if error.ctx is not None else "reconcile"
+        if (other := OF_OTHER_COMMANDS.get((where, error.option_name))) is not None:
+            near = [f"`{other}`"]
         return f"{where}: unknown option {error.option_name}", did_you_mean(near) if near else help_
     text = error.format_message().rstrip(".")
     if isinstance(error, click.MissingParameter):

@@ -81,7 +81,10 @@ def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
         return shared.remote(os.path.abspath(url) if is_new and url is not None else url)
     if options.is_dry:
         shown = without_password(url)
-        raise Misuse(f"{shown} is not known yet, and a dry run adds nothing", f"add it: reconcile remote add {shown}")
+        raise Misuse(
+            f"{shown} is not known yet, and a dry run adds nothing",
+            f"add it, which sends and takes nothing: reconcile remote add {shown} && reconcile sync --dry-run",
+        )
     return add(options, shared, url, None)
 
 

@@ -136,6 +136,9 @@ def test_wrong_usage_is_json_where_json_is_asked_for(run: Run) -> None:
         (["rm", "--cascde", "x"], "--cascade"),
         (["log", "--dry"], None),
         (["read", "x"], "`reconcile show`"),
+        (["version"], "`reconcile --version`"),
+        (["undo", "--list"], "`reconcile log`"),
+        (["restore", "--list"], "`reconcile vault`"),
         (["recover", "-from", "x"], "--from"),
         (["recover", "-from=x"], "--from"),
         (["rm", "-cascade", "x"], "--cascade"),
@@ -150,6 +153,10 @@ def test_a_mistyped_word_is_answered_with_what_may_be_meant(line: list[str], mea
     hint = result.stderr.splitlines()[-1].strip()
     assert hint == (f"hint: did you mean {meant}?" if meant else hint)
     assert ("did you mean" in hint) == (meant is not None)
+
+
+def test_completion_is_no_command_and_the_hint_says_how_to_load_it(run: Run) -> None:
+    assert '_RECONCILE_COMPLETE=bash_source reconcile)"; in zsh and fish' in run("completion").stderr
 
 
 def test_the_former_name_of_an_option_works_and_is_not_shown(run: Run) -> None:

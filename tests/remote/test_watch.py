@@ -76,7 +76,9 @@ def test_a_variable_names_the_remote(laptop: Machine, tmp_path: Path, run: Run, 
     container = make_machine(tmp_path / "container", run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECONCILE_REMOTE", str(bare))
-        assert "is not known yet" in container.run("sync", "--dry-run", code=2).output
+        told = container.run("sync", "--dry-run", code=2).output
+        assert "is not known yet" in told
+        assert "&& reconcile sync --dry-run" in told
         assert len(container.sync("--only", f"jp-c{A}")["taken"]) == 1
         assert len(container.sync()["taken"]) == 2
     assert container.contents == laptop.contents

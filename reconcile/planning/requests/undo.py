@@ -133,6 +133,14 @@ def _key(node: Node) -> tuple[Side, int, str]:
     return node.side, id(node.container), node.prefix + node.name
 
 
+class _ChangedError(NotAsLeftError):
+    """A file or a directory has another content than the run has left."""
+
+    def __init__(self, place: Place) -> None:
+        """Say so of a place."""
+        super().__init__(f"{place}: changed since")
+
+
 class _PrivateError(NotAsLeftError):
     """The conversation in the workspace is local, by a decision that the run has not made."""
 
@@ -228,6 +236,8 @@ class _Undo:
         self._kept_places = sorted(past.kept, key=str)
         self._kept = {above for place in past.kept for above in _and_above(str(place))}
         """The directories with files that were kept: the files, and all containers."""
+        self._changed = set[str]()
+        """Refused conversations with another content than the run has left."""
         self._private: dict[str, str] = {}
         """Local conversations with content that isn't written to the workspace again."""
         self._forks: dict[str, str | None] = {}
@@ -263,6 +273,8 @@ class _Undo:
             self._private[conversation] = str(private)
         except NotAsLeftError as refused:
             self.refused[conversation] = str(refused)
+            if isinstance(refused, _ChangedError):
+                self._changed.add(conversation)
 
     def left_private(self) -> dict[str, str]:
         """Return the local conversations that only the store gets back; refuse the other local ones."""
@@ -310,12 +322,15 @@ class _Undo:
         kept = not self._kept.isdisjoint(targets)
         ends = conversation in self._decided or conversation in self._private
         alone = kept and not ends and conversation in self.past.since.changed
+        more = ", or restore only this conversation" if alone else ""
+        if conversation in self._changed and not (ends or kept):
+            more = f"; see what it is now: reconcile diff {conversation}"
         return Item(
             conversation=conversation,
             title=self.title_of(conversation),
             unit=WHOLE,
             reason=Reason.WRITTEN_SINCE,
-            message=self.refused[conversation] + (", or restore only this conversation" if alone else ""),
+            message=self.refused[conversation] + more,
             resolve=(
                 *((f"reconcile project {conversation}",) if ends else ()),
                 *((f"reconcile restore {conversation}@{self.past.id}",) if kept else ()),
@@ -354,7 +369,7 @@ class _Undo:
             name = expect.place.path[len(action.target.path) + 1 :]
             file = node.files.get(name)
             if file is None or file.digest != expect.digest or file.mtime_ns not in (action.mtime_ns, expect.mtime_ns):
-                raise NotAsLeftError(f"{expect.place}: changed since")
+                raise _ChangedError(expect.place)
             if file.mtime_ns == action.mtime_ns:
                 before.setdefault(expect.mtime_ns, []).append(name)
         for mtime_ns, names in before.items():
@@ -374,7 +389,7 @@ class _Undo:
             if _is_as_before(file, before):
                 continue
             if (file.digest if file else None) != written.get(place):
-                raise NotAsLeftError(f"{place}: changed since")
+                raise _ChangedError(place)
             if before is None:
                 self._leave_the_only_one(action, place, name)
                 gone.append(name)
@@ -419,7 +434,7 @@ class _Undo:
         start = len(action.target.path) + 1
         written = self._seen({write.target.path[start:]: write.digest for write in action.writes})
         if {name: file.digest for name, file in node.files.items()} != written:
-            raise NotAsLeftError(f"{action.target}: changed since")
+            raise _ChangedError(action.target)
         if node.below:
             raise NotAsLeftError(f"{action.target}: contains another conversation now")
         if (obstacle := node.obstacle()) is not None:

@@ -75,7 +75,7 @@ REMOVED = ran(stored(B), here(A, B), A, B)
 @pytest.mark.parametrize(
     ("past", "store", "workspace", "message"),
     [
-        (IMPORTED, stored(LONGER_A), here(A), "store:1-a: changed since"),
+        (IMPORTED, stored(LONGER_A), here(A), "store:1-a: changed since; see what it is now: reconcile diff jp-c1"),
         (IMPORTED, stored('1-other  metadata 09:00 title "A"  stream 09:00 [1]'), here(A), "store:1-a: deleted since"),
         (
             IMPORTED,
