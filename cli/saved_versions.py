@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.engine.run_history import find_run
 from reconcile.engine.versions import NoVersionError, find_versions, saved_ids, split_version
 from reconcile.model.snapshot import METADATA, Metadata
 from reconcile.model.units import unit_spelling
+from reconcile.state.directory import REMOTES
 from reconcile.state.vault import VaultError, VersionKind
 
-from .context import find_titles, ids_that_begin, titles_like
+from .context import find_ids, find_titles, ids_that_begin, titles_like
 from .misuse import Misuse
 from .output.text import format_time
 
@@ -25,6 +28,16 @@ LISTED = 10
 """Runs of which a hint lists the versions."""
 
 
+def know_remotes(session: Session) -> bool:
+    """Have a session find the versions that a remote had; return False if the store has no remote."""
+    if not os.path.isdir(os.path.join(session.directory, REMOTES)):
+        return False
+    from .remotes.versions import remote_units  # here: most stores have no remote
+
+    session.elsewhere = partial(remote_units, session)
+    return True
+
+
 def version_name(engine: Engine, text: str, sides: str) -> str:
     """Return the name of a version that a text means, with the id in the place of a title.
 
@@ -35,6 +48,11 @@ def version_name(engine: Engine, text: str, sides: str) -> str:
         NoVersionError, NoRunError: there is no such version.
     """
     session = engine.session
+    if know_remotes(session):
+        from .remotes.versions import remote_version_name  # here: most stores have no remote
+
+        if (of_remote := remote_version_name(session, partial(_conversation, engine), text)) is not None:
+            return of_remote
     name, at, rest = split_version(text)
     if not at:
         return _hash_or_list(engine, text, sides)
@@ -45,6 +63,12 @@ def version_name(engine: Engine, text: str, sides: str) -> str:
     saved = session.state.versions.of_run(find_run(session.state, rest.partition(":")[0]).id)
     matches = _titled(engine, name, saved)
     return f"{_only(session, name, matches)}@{rest}" if matches else text
+
+
+def _conversation(engine: Engine, text: str) -> str:
+    """Return the conversation that is named, which may be gone from both sides."""
+    saved = _by_id(engine, text)
+    return saved[0] if len(saved) == 1 else find_ids(engine, [text])[0]
 
 
 def _hash_or_list(engine: Engine, text: str, sides: str) -> str:

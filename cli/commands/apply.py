@@ -24,6 +24,7 @@ from ..options import command_line, options_of
 from ..output.interaction import Progress, print_message, waiting_callback
 from ..output.plan_text import exit_code, report
 from ..run import way_back
+from ..saved_versions import know_remotes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,6 +185,7 @@ class _Present(Struct, frozen=True):
 
 def _present(engine: Engine, plan: Plan, settings: Settings) -> _Present:
     session = engine.session
+    know_remotes(session)
     engine.refresh()
     policy, decided = session.surroundings(_saved_policy(plan, settings)), _decided_since(session, plan)
     fresh = engine.plan(policy, now_ns=plan.now_ns)

@@ -293,7 +293,8 @@ def restore(context: click.Context, version: str) -> None:
     """Restore a saved version on both sides.
 
     VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:events, or the beginning of a hash. ID@RUN is the conversation as it was
-    before RUN replaced or removed it. ID alone lists its versions. The vault keeps the versions that are replaced now.
+    before RUN replaced or removed it. ID@REMOTE:COMMIT is the one that a remote had: `reconcile show ID@REMOTE` lists
+    the commits. ID alone lists the saved versions. The vault keeps the versions that are replaced now.
     Of a conversation that was removed, only the store gets it back; `reconcile project ID` publishes it.
     """
     from ..saved_versions import version_name

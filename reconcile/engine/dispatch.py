@@ -170,11 +170,10 @@ def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int, w
 
 
 def _restored(session: Session, version: str, world: WorldState, policy: Policy, now_ns: int) -> Plan:
-    from reconcile.engine.versions import NoVersionError, find_versions, kept_units
+    from reconcile.engine.versions import NoVersionError, restorable
     from reconcile.planning.requests.restore import NoPlaceError, plan_restore
 
-    versions = find_versions(session.state, version, session.format)
-    kept = kept_units(session.state, session.vault, versions, session.format)
+    kept = restorable(session, version)
     try:
         plan = plan_restore(kept.units, world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
         return replace(plan, notes=kept.notes)

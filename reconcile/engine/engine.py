@@ -370,9 +370,9 @@ class Engine:
 
                 return named | concerned_by_run(past_run(state, find_run(state, run), self.session.project), fmt)
             case RestoreRequest(name):
-                from reconcile.engine.versions import find_versions
+                from reconcile.engine.versions import restorable
 
-                return named.union(version.conversation for version in find_versions(state, name, fmt))
+                return named.union(unit.conversation for unit in restorable(self.session, name).units)
             case RemoveRequest() | ForkRequest() if (places := fmt.places) is not None:
                 return named.union(id_ for id_ in self.known.conversations() if places.owner(id_) in named)
             case _:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from reconcile.engine.secret_check import SecretCheck
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
+    from reconcile.model.past_run import Restorable
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy, Request
     from reconcile.model.snapshot import Content, Copy, Digest, File, Snapshot
@@ -119,6 +120,8 @@ class Session:
         self.messages: list[str] = list(self.state.messages)
         self.has_finished_runs = False
         """Messages that every run repeats while their cause persists."""
+        self.elsewhere: Callable[[str], Restorable | None] = lambda _version: None
+        """Returns what a version that is not in the vault has, by its name; None: it can only be in the vault."""
         self.remarks: list[str] = []
         """Messages of this command alone."""
         self.project = os.path.realpath(roots.project)

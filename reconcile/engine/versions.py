@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.engine.run_history import find_run
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import error_text
 from reconcile.fs.hashing import chunks_of
 from reconcile.fs.paths import is_directory
-from reconcile.model.past_run import SavedFile, SavedUnit
+from reconcile.model.past_run import Restorable, SavedFile, SavedUnit
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, Metadata, Side
@@ -26,7 +27,7 @@ from reconcile.scan.reader import LARGE
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from reconcile.engine.session import Session
@@ -139,11 +140,16 @@ def _origin(version: Version) -> tuple[str | None, Side, str]:
     return version.run, version.side, version.path[: -len(version.file) - 1]
 
 
-class Restorable(NamedTuple):
-    """The units that a restore can write; ``notes`` name the versions that stay in the vault."""
+def restorable(session: Session, text: str) -> Restorable:
+    """Return what the version that a text names has: one of the vault, or of a place that the session knows.
 
-    units: tuple[SavedUnit, ...]
-    notes: tuple[Note, ...]
+    Raises:
+        NoVersionError, NoRunError, VaultError: there is none, or it can't be read or written.
+    """
+    if (elsewhere := session.elsewhere(text)) is not None:
+        return elsewhere
+    versions = find_versions(session.state, text, session.format)
+    return kept_units(session.state, session.vault, versions, session.format)
 
 
 def kept_units(state: State, vault: Vault, versions: Sequence[Version], form: Format) -> Restorable:
@@ -235,11 +241,8 @@ def _note_other(version: Version, does: str, command: str) -> Note:
 
 
 def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> SavedUnit:
-    contents_of = {name: _content(version, vault, form) for name, version in files.items()}
-    partial = unit == STREAM and _lacks_its_base(contents_of, form)
-    facts = _facts(unit, {form.stream_files[0]: b"{}", **contents_of} if partial else contents_of, form)
     any_of_them = next(iter(files.values()))
-    return SavedUnit(
+    saved = SavedUnit(
         conversation=any_of_them.conversation,
         unit=unit,
         dirname=_origin(any_of_them)[2].rpartition("/")[2],
@@ -247,9 +250,19 @@ def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> S
             name: SavedFile(version.size, version.mtime_ns, version.xxh3, version.digest)
             for name, version in files.items()
         },
-        partial=partial,
-        title=facts.title if isinstance(facts, Metadata) else None,
     )
+    return checked_unit(saved, {name: _content(version, vault, form) for name, version in files.items()}, form)
+
+
+def checked_unit(unit: SavedUnit, contents: Mapping[str, StreamContent], form: Format) -> SavedUnit:
+    """Return a unit with what its contents tell of it.
+
+    Raises:
+        NoVersionError: they are invalid.
+    """
+    partial = unit.unit == STREAM and _lacks_its_base(contents, form)
+    facts = _facts(unit.unit, {form.stream_files[0]: b"{}", **contents} if partial else contents, form)
+    return replace(unit, partial=partial, title=facts.title if isinstance(facts, Metadata) else None)
 
 
 def saved_titles(versions: Iterable[Version], vault: Vault, form: Format) -> dict[str, str]:
@@ -276,13 +289,13 @@ def _content(version: Version, vault: Vault, form: Format) -> StreamContent:
         return form.summarise(chunks_of(file.fileno()), events=False)
 
 
-def _lacks_its_base(contents: dict[str, StreamContent], form: Format) -> bool:
+def _lacks_its_base(contents: Mapping[str, StreamContent], form: Format) -> bool:
     """Tell whether only the events of a stream were kept: its base configuration was not replaced."""
     alone = form.stream_files[0] not in contents
     return alone and isinstance(form.read_stream(contents, events=False), Fault)
 
 
-def _facts(unit: str, contents: dict[str, StreamContent], form: Format) -> object:
+def _facts(unit: str, contents: Mapping[str, StreamContent], form: Format) -> object:
     """Return the parsed unit; raise `NoVersionError` for invalid content (docs/design/decisions.md#rule-16)."""
     facts: object = None
     if unit == METADATA:

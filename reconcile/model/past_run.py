@@ -13,17 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from reconcile.model.baseline import ConversationRecord
-    from reconcile.model.plan import Action
+    from reconcile.model.plan import Action, Note
     from reconcile.model.snapshot import Digest, Place
 
 
 class SavedFile(Struct, frozen=True):
-    """One file before a run replaced or removed it; ``vault`` is the name of its object in the vault."""
+    """One file before a run replaced or removed it; ``vault`` is the name of its object in the vault.
+
+    One that is not in the vault has its ``content``.
+    """
 
     size: int
     mtime_ns: int
     digest: Digest
-    vault: str
+    vault: str | None = None
+    content: bytes | None = None
 
     def named(self, name: str) -> File:
         """Return the file of a copy with this content and this name."""
@@ -49,7 +53,7 @@ class PastRun(Struct, frozen=True):
 
 
 class SavedUnit(Struct, frozen=True):
-    """One unit of a conversation in the vault: its files by name, and the name of their directory.
+    """One unit of a conversation that can be restored: its files by name, and the name of their directory.
 
     ``partial``: the run did not replace the unit's other files, and they stay unchanged. ``title``: from the metadata.
     """
@@ -60,6 +64,13 @@ class SavedUnit(Struct, frozen=True):
     files: Mapping[str, SavedFile]
     partial: bool = False
     title: str | None = None
+
+
+class Restorable(Struct, frozen=True):
+    """The units that a restore can write; ``notes`` name the versions that stay in the vault."""
+
+    units: tuple[SavedUnit, ...]
+    notes: tuple[Note, ...] = ()
 
 
 class LaterChanges(Struct, frozen=True):

@@ -79,6 +79,62 @@ def test_a_removed_conversation_is_shown(machine: Machine, tmp_path: Path) -> No
     assert f"{ID}@origin:{first[:10]}" in hint
 
 
+def of_a(machine: Machine) -> dict[str, bytes]:
+    return {path: content for path, content in machine.contents.items() if path.startswith(str(A))}
+
+
+def test_a_version_is_restored_and_travels(machine: Machine, tmp_path: Path) -> None:
+    before = of_a(machine)
+    machine.append(A, 2, "b", LONG_AGO + SECOND)
+    (machine.directory(A) / "notes.txt").write_text("later notes")
+    machine.sync()
+    later, first = of_a(machine), commits(tmp_path)[-1]
+    assert "notes.txt" in machine.run("restore", f"{ID}@origin:{first[:8]}", "--dry-run").output
+    assert of_a(machine) == later
+    machine.run("restore", f"{ID}@origin:{first}")
+    assert of_a(machine) == before
+    machine.run("undo", "--yes")
+    assert of_a(machine) == later
+    machine.run("restore", f"{ID}@origin:{first}")
+    machine.sync()
+    newest, oldest = (shown(machine, f"{ID}@{place}")["versions"] for place in ("origin", f"origin:{first}"))
+    assert [each["digest"] for each in newest] == [each["digest"] for each in oldest]
+    (machine.directory(A) / "notes.txt").write_text("later notes")
+    machine.append(A, 1, "c", LONG_AGO + 2 * SECOND)
+    later = of_a(machine)
+    machine.run("restore", f"{A}@origin:{first}:notes.txt")
+    assert of_a(machine) == later | {path: each for path, each in before.items() if path.endswith("notes.txt")}
+    assert "has no nothing" in machine.run("restore", f"{ID}@origin:{first}:nothing", code=2).output
+
+
+def test_a_removed_conversation_is_restored_in_the_store(machine: Machine, tmp_path: Path) -> None:
+    before = of_a(machine)
+    machine.run("rm", str(A), "--yes")
+    machine.sync()
+    shutil.rmtree(machine.state / "vault" / "objects")  # the remote alone has it
+    first = commits(tmp_path)[-1]
+    machine.run("restore", f"{ID}@origin:{first}")
+    assert of_a(machine) == before
+    machine.sync()
+    assert shown(machine, f"{ID}@origin")["versions"]
+
+
+def test_a_saved_plan_of_a_restore_is_applied(machine: Machine, tmp_path: Path) -> None:
+    before = of_a(machine)
+    machine.append(A, 2, "b", LONG_AGO + SECOND)
+    machine.sync()
+    first, plan = commits(tmp_path)[-1], tmp_path / "plan.json"
+    machine.run("restore", f"{ID}@origin:{first}", "--dry-run", "--out", str(plan))
+    machine.run("apply", str(plan))
+    assert of_a(machine) == before
+
+
+def test_nothing_is_restored_that_the_remote_does_not_have(machine: Machine) -> None:
+    assert "no commit" in machine.run("restore", f"{ID}@origin:0000000", code=2).output
+    other = machine.run("restore", f"jp-c{B + 1}@origin", code=2).output
+    assert f"{B + 1}" in other
+
+
 def test_wrong_commits_and_remotes(machine: Machine) -> None:
     for place in ("origin:0000000", "origin:zz", "origin:-h", "origin:HEAD"):
         assert "no commit" in machine.run("show", f"{ID}@{place}", code=2).output

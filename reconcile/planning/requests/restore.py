@@ -1,4 +1,4 @@
-"""The plan that restores a version from the vault on both sides, as the newest (docs/design/run.md#rule-53)."""
+"""The plan that restores an earlier version on both sides, as the newest (docs/design/run.md#rule-53)."""
 
 from __future__ import annotations
 
@@ -124,7 +124,10 @@ def _rename(
 
 
 def _puts(unit: SavedUnit, now_ns: int) -> list[Put]:
-    return [Put(replace(kept.named(name), mtime_ns=now_ns), kept=kept.vault) for name, kept in unit.files.items()]
+    return [
+        Put(replace(kept.named(name), mtime_ns=now_ns), content=kept.content, kept=kept.vault)
+        for name, kept in unit.files.items()
+    ]
 
 
 def _step(conversation: str, title: str | None, kind: Kind, unit: str) -> Step:
