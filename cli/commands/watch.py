@@ -25,7 +25,6 @@ from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 
 from ..command import Command, Several
 from ..context import find_roots, formats_here, open_session, policy_of, settings_of
-from ..misuse import Misuse
 from ..options import options_of
 from ..output.errors import FAILURES, ExitCode, first_code, print_error, report_failure
 from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
@@ -39,7 +38,8 @@ from ..scope.projects import home_request, options_for, refuse_beside
 from ..unchanged import Opening, Start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import FrameType
 
     from reconcile.adapters.everywhere import Target
@@ -78,6 +78,7 @@ _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POL
         ("reconcile watch", "Sync both sides until Ctrl-C."),
         ("reconcile watch --json", "Print each event as a line of JSON."),
         ("reconcile watch --all", "Keep every project of yours, also those that come later."),
+        ("reconcile watch --all --sync", "Sync also each store that has a remote."),
     ),
 )
 @click.option(
@@ -105,6 +106,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     Claude Code are noticed. `reconcile service install` starts that at login.
 
     With --sync, it also runs `reconcile sync`, once a minute. A failure is printed once, and the next sync tries again.
+    With --all, it does so for each store that has a remote.
 
     SIGTERM and Ctrl-C finish the current step, then exit. SIGHUP reads the configuration again.
     """
@@ -112,9 +114,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     options = options_of(context)
     printer = _JsonLines(options) if options.json else _TextLines(options)
     if options.all:
-        if sync:
-            raise Misuse("--sync is for one project", "run `reconcile sync` in each of the others", context)
-        context.exit(_watch_all(options, printer, settle, settle_at_most))
+        context.exit(_watch_all(options, printer, settle, settle_at_most, sync=sync))
     formats = formats_here(options)
     chosen = {name: options.in_format(name) for name in formats} if formats else {"": options}
     printing = Lock()
@@ -139,7 +139,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
             watcher.queue.reopen()
 
     code: int = ExitCode.DONE
-    with _signals(stop, reopen) as seen, _syncing(options) if sync else nullcontext():
+    with _signals(stop, reopen) as seen, _syncing_one(options) if sync else nullcontext():
         if formats:
             code = _run_beside_each_other(watchers, options)
         else:
@@ -148,18 +148,22 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else code)
 
 
-@contextmanager
-def _syncing(options: Options) -> Iterator[None]:
-    """Sync with the remote while the block runs. Raises `RemoteError` without a remote."""
+def _syncing_one(options: Options) -> AbstractContextManager[None]:
+    """Sync with the remote while a block runs. Raises `RemoteError` without a remote."""
     from ..remotes.actions import shared_store  # here: most watchers have no remote
-    from ..remotes.background import BackgroundSync
     from ..remotes.syncing import VARIABLE
 
     if not options.format and VARIABLE not in os.environ:
         shared_store(options).remote(None)
-    syncing = BackgroundSync(
-        options.side_words, lambda said: print_error(said, None, as_json=options.json, label="error: sync")
-    )
+    return _syncing(options, lambda: {"": options.side_words})
+
+
+@contextmanager
+def _syncing(options: Options, stores: Callable[[], Mapping[str, Sequence[str]]]) -> Iterator[None]:
+    """Sync stores with their remotes while the block runs; ``stores`` as in `BackgroundSync`."""
+    from ..remotes.background import BackgroundSync  # here: most watchers have no remote
+
+    syncing = BackgroundSync(stores, lambda said: print_error(said, None, as_json=options.json, label="error: sync"))
     syncing.start()
     try:
         yield
@@ -168,9 +172,14 @@ def _syncing(options: Options) -> Iterator[None]:
 
 
 def _watch_all(
-    options: Options, printer: _JsonLines | _TextLines, settle: float | None, settle_at_most: float | None
+    options: Options,
+    printer: _JsonLines | _TextLines,
+    settle: float | None,
+    settle_at_most: float | None,
+    *,
+    sync: bool,
 ) -> int:
-    """Watch every project until a stop request, and return the exit code."""
+    """Watch every project until a stop request, and return the exit code. ``sync``: sync stores with remotes, too."""
     refuse_beside(options)
     settings = load_settings(os.environ, None)
 
@@ -192,7 +201,16 @@ def _watch_all(
     states = os.path.dirname(state_directory("jp-", request.environ, request.platform))
     timings = _timings(settings, settle, settle_at_most)
     watcher = HomeWatcher(request, options.format, states, timings, visit, emit)
-    with _signals(watcher.queue.stop, watcher.queue.reopen) as seen:
+
+    def stores() -> Mapping[str, Sequence[str]]:
+        from ..remotes.everywhere import stores_with_remotes  # here: most watchers have no remote
+
+        return stores_with_remotes(request, options.format, states)
+
+    with (
+        _signals(watcher.queue.stop, watcher.queue.reopen) as seen,
+        _syncing(options, stores) if sync else nullcontext(),
+    ):
         watcher.run()
     printer.close()
     return ExitCode.INTERRUPTED if signal.SIGINT in seen else ExitCode.DONE

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 FIRST_S, INTERVAL_S = 1.0, 60.0
 """Seconds before the first sync, and between two."""
@@ -16,19 +16,25 @@ _STOP_S = 5.0
 
 
 class BackgroundSync:
-    """Syncs until it is stopped. A failure is reported once, until a sync succeeds or fails in another way."""
+    """Syncs one store after another, until it is stopped.
+
+    A failure of a store is reported once, until a sync of it succeeds or fails in another way.
+    """
 
     def __init__(
         self,
-        words: Sequence[str],
+        stores: Callable[[], Mapping[str, Sequence[str]]],
         report: Callable[[str], None],
         first_s: float = FIRST_S,
         interval_s: float = INTERVAL_S,
     ) -> None:
-        """Prepare; ``words`` name the sides, and ``report`` gets the message of a sync that has failed."""
-        self._command = [sys.executable, "-P", "-m", __package__.partition(".")[0], "sync", "--quiet", *words]
-        self._report, self._first_s, self._interval_s = report, first_s, interval_s
+        """Prepare; ``stores`` returns, by a name for messages, the words that name the sides of each store.
+
+        ``report`` gets the message of a sync that has failed, after the name if that is not empty.
+        """
+        self._stores, self._report, self._first_s, self._interval_s = stores, report, first_s, interval_s
         self._stopped, self._process = Event(), None
+        self._last: dict[str, str] = {}
         self._thread = Thread(target=self._run, name="sync", daemon=True)
 
     _process: subprocess.Popen[str] | None
@@ -45,20 +51,34 @@ class BackgroundSync:
         self._thread.join(_STOP_S)
 
     def _run(self) -> None:
-        wait, last = self._first_s, ""
+        wait = self._first_s
         while not self._stopped.wait(wait):
             wait = self._interval_s
-            self._process = subprocess.Popen(  # noqa: S603 - this very program
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-            )
-            printed, _ = self._process.communicate()
-            said = printed.strip() if self._process.returncode else ""
-            if said and said != last and not self._stopped.is_set():
-                self._report(said.splitlines()[0])
-            last = said
+            try:
+                stores = self._stores()
+            except OSError as error:
+                self._note("", str(error))
+                continue
+            for name, words in stores.items():
+                if not self._stopped.is_set():
+                    self._note(name, self._sync(words))
+
+    def _sync(self, words: Sequence[str]) -> str:
+        """Sync a store, and return what it says; empty if it has succeeded."""
+        self._process = subprocess.Popen(  # noqa: S603 - this very program
+            [sys.executable, "-P", "-m", __package__.partition(".")[0], "sync", "--quiet", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        printed, _ = self._process.communicate()
+        return printed.strip() if self._process.returncode else ""
+
+    def _note(self, name: str, said: str) -> None:
+        """Report what a store says, unless it has said so before."""
+        if said and said != self._last.get(name) and not self._stopped.is_set():
+            self._report(f"{name}: {said.splitlines()[0]}" if name else said.splitlines()[0])
+        self._last[name] = said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -55,7 +56,7 @@ def test_a_failure_is_reported_once_and_tried_again(laptop: Machine, bare: Path)
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
     bare.rename(bare.with_name("away"))
     with laptop.at_work():
-        syncing = background(["--workspace", str(laptop.project)], said.append, 0.0, 0.2)
+        syncing = background(lambda: {"here": ["--workspace", str(laptop.project)]}, said.append, 0.0, 0.2)
         syncing.start()
         wait_for(lambda: said)
         time.sleep(2)
@@ -64,12 +65,48 @@ def test_a_failure_is_reported_once_and_tried_again(laptop: Machine, bare: Path)
         syncing.stop()
     assert len(said) == 1
     assert "can't read it" in said[0]
+    assert said[0].startswith("here: ")
+
+
+@pytest.mark.long
+def test_a_watcher_of_all_projects_syncs_the_stores_that_have_a_remote(new_laptop: Machine, bare: Path) -> None:
+    new_laptop.run("--yes")
+    words = command("watch", "--all", "--sync")
+    with subprocess.Popen(
+        words,
+        env=os.environ | new_laptop.environment,
+        cwd=new_laptop.home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as watcher:
+        try:
+            wait_for(lambda: REF in git(bare, "for-each-ref", "--format=%(refname)"))
+        finally:
+            watcher.send_signal(signal.SIGTERM)
+        printed, _ = watcher.communicate(timeout=30)
+    assert watcher.returncode == 0, printed
+    assert "error" not in printed
+
+
+def test_one_project_for_each_store_with_a_remote(new_laptop: Machine, tmp_path: Path, run: Run) -> None:
+    stores = module("remotes.everywhere").stores_with_remotes
+    new_laptop.run("--yes")
+    other = tmp_path / "laptop" / "worktree"
+    shutil.copytree(new_laptop.project, other)
+    with new_laptop.at_work():
+        run("--workspace", other, "--yes")
+        states = str(new_laptop.state.parent)
+        ((_, words),) = stores(module("scope.projects").home_request(), None, states).items()
+        assert words[2:] == ["--format", "jp"]
+        assert not stores(module("scope.projects").home_request(), "leslie", states)
+        new_laptop.run("remote", "remove", "origin")
+        assert not stores(module("scope.projects").home_request(), None, states)
 
 
 def test_a_watcher_without_a_remote_says_so(tmp_path: Path, run: Run) -> None:
     machine = make_machine(tmp_path / "one", run)
     assert "no remote is known" in machine.run("watch", "--sync", code=4).output
-    assert "one project" in machine.run("watch", "--all", "--sync", code=2).output
 
 
 def test_a_variable_names_the_remote(laptop: Machine, tmp_path: Path, run: Run, bare: Path) -> None:
