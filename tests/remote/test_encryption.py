@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -315,3 +319,41 @@ def test_without_the_package_one_line_says_what_to_install(
         assert "encryption needs the package pyrage, which is not installed" in said
         assert "'.[encrypt]'" in said
     assert git(new, "for-each-ref") == ""
+
+
+def aged(content: bytes, key: Path) -> bytes:
+    """Decrypt with the program `age`."""
+    return subprocess.run(["age", "--decrypt", "-i", str(key)], input=content, capture_output=True, check=True).stdout
+
+
+@pytest.mark.skipif(shutil.which("age") is None, reason="no program age here")
+def test_the_program_age_reads_what_was_sent(laptop: Machine, bare: Path, tmp_path: Path) -> None:
+    """As the manual says it, with git, age and zlib: nothing of reconcile is used."""
+
+    def show(path: str) -> bytes:
+        return subprocess.run(["git", "-C", bare, "show", f"{REF}:{path}"], capture_output=True, check=True).stdout
+
+    own, remote = laptop.state.parent / "age-key.txt", tmp_path / "remote-key.txt"
+    bundle = json.loads(aged(base64.b64decode(json.loads(show("format"))["bundle"]), own))
+    remote.write_text(bundle["secret"])
+    found = dict[str, dict[str, bytes]]()
+    for path in git(bare, "ls-tree", "-r", "--name-only", REF, "c").splitlines():
+        directory, _, name = path.rpartition("/")
+        found.setdefault(directory, {})[name] = zlib.decompress(aged(show(path), remote))
+    for files in found.values():
+        record = json.loads(files.pop("r"))
+        for short, name in (("m", "metadata.json"), ("b", "base_config.json"), ("e", "events.json")):
+            text = f"{record['id']}\0{short}".encode()
+            hidden = hashlib.blake2b(text, key=bytes.fromhex(bundle["names"]), digest_size=16).hexdigest()
+            assert files[hidden] == laptop.contents[f"{record['name']}/{name}"]
+    assert sorted(map(len, found.values())) == [3, 4], "one has notes"
+
+
+@pytest.mark.skipif(shutil.which("age-keygen") is None, reason="no program age-keygen here")
+def test_a_key_of_the_program_age_serves(tmp_path: Path, run: Run, bare: Path, laptop: Machine) -> None:
+    machine = make_machine(tmp_path / "desktop", run)
+    machine.state.parent.mkdir(parents=True)
+    subprocess.run(["age-keygen", "-o", machine.state.parent / "age-key.txt"], capture_output=True, check=True)
+    laptop.run("remote", "key", "add", key_of(machine))
+    machine.sync(str(bare))
+    assert machine.contents == laptop.contents
