@@ -57,7 +57,7 @@ def _is_broken(context: PlanningContext, view: View, container: str | None) -> b
     """Tell whether nothing may be created below a directory: it, or one above it, is incomplete, local or absent."""
     if view.local or context.presences[view.id].goal is Goal.HELD or not is_sound(context, container):
         return True
-    return view.id not in context.unchanged and is_undecided(context.verdicts.get(view.id, {}).values())
+    return is_undecided(context.verdicts.get(view.id, {}).values())
 
 
 def is_sound(context: PlanningContext, container: str | None) -> bool:
@@ -79,8 +79,6 @@ def _place_existing(context: PlanningContext, view: View, main: Copy, container:
         context.note(view.id, Reason.PARENT_ABSENT, message)
         return
     target = context.present[container] if container is not None else None
-    if node.is_at(target, "", _dirname(context, view, main)):
-        return
     reason = _reason_to_move(context, view, main, container)
     if reason is None and _is_leaving(context, node.container):
         reason = Reason.PARENT_GONE
