@@ -53,7 +53,7 @@ class NotAsLeftError(Exception):
 class DirectoryIndex:
     """The existing directories, by place and by conversation."""
 
-    def __init__(self, *, fixed: bool = False) -> None:
+    def __init__(self, *, fixed: bool) -> None:
         """Start empty. ``fixed``: records have fixed places, and none is in another, whatever its path contains."""
         self._fixed = fixed
         self._owners: dict[Node, str] = {}
@@ -323,7 +323,7 @@ class _Undo:
         ends = conversation in self._decided or conversation in self._private
         alone = kept and not ends and conversation in self.past.since.changed
         more = ", or restore only this conversation" if alone else ""
-        if conversation in self._changed and not (ends or kept):
+        if conversation in self._changed and not kept:
             more = f"; see what it is now: reconcile diff {conversation}"
         return Item(
             conversation=conversation,

@@ -123,6 +123,7 @@ def test_what_a_repository_lies_in_is_neither_removed_nor_moved_back() -> None:
 def test_what_a_refused_one_was_before_can_be_restored() -> None:
     held = undo(EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A)).held
     assert [item.resolve for item in held] == [("reconcile restore jp-c1@run",)]
+    assert held[0].message == "store:1-a/events.json: changed since"
     assert [item.resolve for item in undo(IMPORTED, stored(LONGER_A), here(A)).held] == [()]
     later = replace(EDITED, since=LaterChanges({"jp-c1": "later"}, frozenset()))
     (item,) = undo(later, stored(LONGER_A), here(LONGER_A)).held
@@ -621,7 +622,8 @@ def test_of_others_a_refused_one_says_nothing() -> None:
 
 
 def test_a_place_is_a_container_a_part_and_a_name() -> None:
-    assert DirectoryIndex().split_place(Place(Side.STORE, ".archive/1-a")) == (None, ".archive/", "1-a")
+    index = DirectoryIndex(fixed=False)
+    assert index.split_place(Place(Side.STORE, ".archive/1-a")) == (None, ".archive/", "1-a")
 
 
 def test_a_fixed_place_is_in_no_container_whatever_its_path_says() -> None:
