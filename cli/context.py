@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Engine
     from reconcile.engine.session import Session
+    from reconcile.model.format import Format
     from reconcile.model.policy import Policy
     from reconcile.state.directory import Generation
 
@@ -116,6 +117,17 @@ def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Gen
 
         get_format(roots.format)  # loads the format's modules while Ctrl-C waits
     return Session(roots, directory, readonly=readonly, sound=sound, ignore=settings.ignore)
+
+
+def is_id(form: Format, text: str) -> bool:
+    """Tell whether a text is an id; that of a record with a fixed place is its path."""
+    from reconcile.model.format import Entry  # here: few commands ask
+
+    if form.places is None:
+        return form.parse_id(text) == text
+    if not {"", ".", ".."}.isdisjoint(text.split("/")):
+        return False
+    return Entry.RECORD in (form.places.entry(text, directory=directory) for directory in (False, True))
 
 
 def find_ids(engine: Engine, texts: Iterable[str]) -> list[str]:

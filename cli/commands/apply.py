@@ -14,12 +14,11 @@ from msgspec.structs import replace
 from reconcile.apply.executor import Outcome
 from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
-from reconcile.model.format import Entry
 from reconcile.model.reasons import Reason
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 
 from ..command import Command, Several
-from ..context import find_roots, formats_here, open_session, settings_of
+from ..context import find_roots, formats_here, is_id, open_session, settings_of
 from ..options import command_line, options_of
 from ..output.interaction import Progress, print_message, waiting_callback
 from ..output.plan_text import exit_code, report
@@ -238,16 +237,7 @@ def check_ids(plan: Plan, form: Format, file: str) -> None:
     from reconcile.serialization.plan_file import PlanFileError
 
     for action in plan.actions:
-        invalid = [id_ for id_ in action.touches if not _is_id(form, id_)]
+        invalid = [id_ for id_ in action.touches if not is_id(form, id_)]
         if invalid or action.conversation not in action.touches:
             wrong = (invalid or [action.conversation])[0]
             raise PlanFileError(f"{file}: action {action.id}: {wrong!r} is not a conversation id")
-
-
-def _is_id(form: Format, text: str) -> bool:
-    """Tell whether a text is an id; that of a record with a fixed place is its path."""
-    if form.places is None:
-        return form.parse_id(text) == text
-    if not {"", ".", ".."}.isdisjoint(text.split("/")):
-        return False
-    return Entry.RECORD in (form.places.entry(text, directory=directory) for directory in (False, True))

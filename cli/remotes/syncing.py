@@ -17,7 +17,7 @@ from reconcile.remote.address import without_password
 from reconcile.remote.known import Entry, Lock, tops
 from reconcile.remote.sync import Sync, open_session
 
-from ..context import policy_of, settings_of
+from ..context import is_id, policy_of, settings_of
 from ..misuse import Misuse
 from ..output.documents import print_document
 from ..output.errors import ExitCode
@@ -27,8 +27,9 @@ from ..output.text import Style, show, title_and_id, visible
 from .actions import add, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from reconcile.model.format import Format
     from reconcile.remote.known import DecidedConflict, Half, Report
     from reconcile.remote.place import RemotePlace
 
@@ -62,7 +63,7 @@ def run_sync(options: Options, command: str, url: str | None, half: Half) -> int
         os.makedirs(os.path.join(tree, CHILDREN if shared.roots.inner else ""), mode=0o700, exist_ok=True)
         session = open_session(shared.roots, place, shared.state, tree, ignore=settings.ignore, dry=options.is_dry)
         stack.callback(session.close)
-        policy = policy_of(options, settings, {"only": _ids(options, session.format.parse_id), "below": frozenset()})
+        policy = policy_of(options, settings, {"only": _ids(options, session.format), "below": frozenset()})
         lock = Lock(command, settings.lock_timeout, waiting_callback(options))
         report = Sync(session, place, place.engine, policy, lock, half).run()
         if not options.is_dry:
@@ -88,10 +89,10 @@ def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
     return add(options, shared, url, None)
 
 
-def _ids(options: Options, parse_id: Callable[[str], str | None]) -> frozenset[str]:
+def _ids(options: Options, form: Format) -> frozenset[str]:
     ids = set[str]()
     for text in options.only:
-        if (found := parse_id(text)) is None:
+        if (found := text if is_id(form, text) else form.parse_id(text)) is None:
             raise Misuse(f"{text!r} is no id", "`reconcile ls` lists the conversations with their ids")
         ids.add(found)
     return frozenset(ids)

@@ -134,6 +134,20 @@ def test_an_undo_travels(machines: list[VaultMachine]) -> None:
     assert b"and so on" not in second.records[TALK]
 
 
+def test_one_record_alone_is_sent_and_one_is_kept_here(machines: list[VaultMachine]) -> None:
+    first, second, _ = machines
+    new = [f".conversations/conv_{name}.json" for name in ("one", "kept", "later")]
+    for path in new:
+        first.vault.write(path, conversation(path.split("_")[1].removesuffix(".json"), "hello"))
+    first.run()
+    first.run("remote", "keep-here", new[1])
+    assert [entry["id"] for entry in first.sync("--only", new[0])["sent"]] == [new[0]]
+    assert [entry["id"] for entry in first.sync()["sent"]] == [new[2]]
+    assert [entry["id"] for entry in second.sync("--only", new[2])["taken"]] == [new[2]]
+    assert "is no id" in first.run("sync", "--only", "notes/x.md", code=2).output
+    assert "0 records to send" in first.run("status").output
+
+
 def test_the_removal_of_the_only_record_travels(tmp_path: Path, run: Run, bare: Path) -> None:
     machine = make_vault_machine(tmp_path / "one", run)
     machine.vault.write(TALK, conversation("conv_a", "hello"))
