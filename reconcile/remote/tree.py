@@ -229,10 +229,13 @@ def read_tree(
                 records[record.id] = record
         except (msgspec.DecodeError, ValueError) as error:
             refused[key] = str(error)
-    taken: dict[str, str] = {}
+    places, taken = {record.path for record in records.values()}, dict[str, str]()
     for record in list(records.values()):
         if taken.setdefault(record.path, record.id) != record.id:
             refused[coding.key(record.id)] = f"another conversation has the directory {record.path!r}"
+            del records[record.id]
+        elif any(above in places for above in _above(record.path)):
+            refused[coding.key(record.id)] = f"another record has the place of a directory above {record.path!r}"
             del records[record.id]
     return Tree(found, names, records, tombstones, refused, coding, read)
 
@@ -298,7 +301,7 @@ def checked_record(content: bytes, path: str, names: Mapping[str, str], fmt: For
     record = msgspec.json.decode(content, type=Record)
     if f"{directory_of(record.id, coding)}/r" != path:
         raise ValueError("its record has another id")
-    if not _is_named(record, fmt) or not all(_is_file(record, name, fmt) for name in record.files):
+    if not (_is_named(record, fmt) and all(_is_file(record, name, fmt) for name in record.files)):
         raise ValueError("its record names a file that is none of a conversation")
     if any(file.size > coding.piece * len(names) for file in record.files.values()):
         raise ValueError("its record names a file that is larger than all that the remote has")
@@ -325,7 +328,15 @@ def _is_file(record: Record, name: str, fmt: Format) -> bool:
     file = record.files[name]
     if fmt.places is not None and "" in record.files:
         return name == "" and file.size >= 0
-    return _is_inside(name) and file.size >= 0 and fmt.unit_of(name) is not None
+    is_free = not any(above in record.files for above in _above(name))
+    return _is_inside(name) and is_free and file.size >= 0 and fmt.unit_of(name) is not None
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the directories above a path."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _is_inside(path: str) -> bool:

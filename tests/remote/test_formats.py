@@ -7,11 +7,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.formats import get_format
+from reconcile.remote.coding import PLAIN
+from reconcile.remote.sealing import Keys
+from reconcile.remote.tree import (
+    FORMAT,
+    FileRecord,
+    Record,
+    checked_record,
+    directory_of,
+    encoded,
+    format_file,
+    read_tree,
+)
 from tests.support.projects.machines import git, make_bare, make_machine
+from tests.support.projects.memory_engine import Host, MemoryEngine
 from tests.support.projects.plain_machines import make_plain_machine
 from tests.support.projects.record_machines import make_vault_machine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from tests.conftest import Run
@@ -76,6 +91,77 @@ def test_a_new_machine_without_a_project_of_the_format(tmp_path: Path, run: Run,
     assert not list((machine.home / "data").rglob("stores"))
     machine.add(bare)
     assert not machine.sync()["taken"]
+
+
+RECORDS = {
+    "plain": (("A", "metadata.json"), ("A", "x/y.txt")),
+    "leslie": (("thread_relations.json", ""), ("threads/a", "plan.md"), ("logs/o/objective.log", ""), ("n", "b")),
+    "claudesidian": ((".conversations/a.json", ""), (".nexus/conversations/c.jsonl", "")),
+}
+NO_RECORDS = {
+    "plain": (("..", "metadata.json"), ("A/B", "metadata.json"), (".x", "metadata.json"), ("A", "../x")),
+    "leslie": (
+        ("thread_relations.json.bak", ""),
+        ("objectives.json.lock", ""),
+        ("thread_relations.json", "x"),
+        ("threads", ""),
+        ("threads/a", ""),
+        ("threads/../../x", "plan.md"),
+        ("threads/a", "../../../x"),
+        ("threads/a", ".reconcile-x"),
+        ("runtime/x", ""),
+        ("logs", "x"),
+    ),
+    "claudesidian": (
+        (".conversations/index.json", ""),
+        (".nexus/cache.db", ""),
+        (".conversations", ""),
+        (".conversations/a.json", "x"),
+        (".conversations/../../x", ""),
+        ("notes/mine.md", ""),
+    ),
+}
+
+
+def checked(name: str, path: str, files: Iterable[str]) -> Record:
+    record = Record(path, path, {file: FileRecord("0" * 32, 2, 1) for file in files})
+    top = directory_of(path, PLAIN)
+    names = {f"{top}/{slot}": "x" for slot in ("m", "b", "e", *(f"x/{file}" for file in files))}
+    return checked_record(encoded(record), f"{top}/r", names, get_format(name), PLAIN)
+
+
+@pytest.mark.parametrize(("name", "path", "file"), [(name, *each) for name, found in RECORDS.items() for each in found])
+def test_a_record_has_a_place_of_its_format(name: str, path: str, file: str) -> None:
+    assert checked(name, path, [file]).name == path
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "file"), [(name, *each) for name, found in NO_RECORDS.items() for each in found]
+)
+def test_a_record_of_another_place_is_not_believed(name: str, path: str, file: str) -> None:
+    with pytest.raises(ValueError, match="names a file"):
+        checked(name, path, [file])
+
+
+def test_a_file_below_another_file_is_not_believed() -> None:
+    for name, path in (("plain", "A"), ("leslie", "threads/a")):
+        with pytest.raises(ValueError, match="names a file"):
+            checked(name, path, ["x", "x/y"])
+    with pytest.raises(ValueError, match="names a file"):
+        checked("leslie", "n", ["", "x"])
+
+
+def test_a_record_below_another_record_is_left_out() -> None:
+    engine, top = MemoryEngine(Host()), ".nexus/a"
+    files = {FORMAT: format_file("claudesidian-x", "id", PLAIN)}
+    for path in (top, f"{top}/b.json", f"{top}/c/d.json", ".nexus/ab"):
+        record = Record(path, path, {"": FileRecord("0" * 32, 2, 1)})
+        files |= {f"{directory_of(path, PLAIN)}/r": encoded(record), f"{directory_of(path, PLAIN)}/e": b"{}"}
+    commit = engine.write(None, files, ())
+    keys = Keys("", is_wanted=False)
+    tree = read_tree(engine, commit, get_format("claudesidian"), "claudesidian-x", keys)
+    assert set(tree.records) == {top, ".nexus/ab"}
+    assert len(tree.refused) == 2
 
 
 def test_as_belongs_to_add(tmp_path: Path, run: Run, bare: Path) -> None:
