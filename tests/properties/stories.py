@@ -402,10 +402,10 @@ class Stories(RuleBasedStateMachine):
 
     @rule(checkout=st.sampled_from((1, 1, 2)))
     def redo(self, checkout: int) -> None:
-        """The run that was undone last, whatever came after it."""
+        """The run that was undone last, whatever came after it: then its name is needed."""
         undone = self.world.past.undone(WORKSPACES[checkout - 1])
         if undone and undone[0] not in self.halves | self.skipping and "forget state" not in self.verbs:
-            self._run_at_rest("redo", checkout)
+            self._run_at_rest(f"redo {undone[0]}", checkout)
 
     @rule(checkout=st.sampled_from((1, 1, 2)))
     def undo_and_redo(self, checkout: int) -> None:
