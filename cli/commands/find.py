@@ -11,6 +11,7 @@ from reconcile.inspect.search.matching import marks_in
 from reconcile.inspect.search.places import Where
 from reconcile.inspect.search.search import search
 from reconcile.inspect.search.words import words_of
+from reconcile.inspect.short_ids import short_ids_at
 from reconcile.model.snapshot import Partition
 
 from ..command import Command
@@ -23,7 +24,7 @@ from ..output.text import MAX_COLUMNS, Style, clean, message_text, short_path, s
 from ..run import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from reconcile.inspect.search.matching import Hit
     from reconcile.inspect.search.places import Place
@@ -62,12 +63,13 @@ def find(context: click.Context, words: tuple[str, ...]) -> None:
         raise Misuse("reconcile find: WORD is blank", "reconcile find --help", context)
     with opened(options) as engine:
         result = search(engine, wanted)
-        project, noun = engine.session.project, engine.session.roots.noun
+        project, roots = engine.session.project, engine.session.roots
     if options.json:
         print_document(options, _json(result, words, project))
     else:
         style = Style.choose(options.color)
-        show_paged(_lines(result, wanted, noun, style, SHOWN if not options.verbose else None), style)
+        short = short_ids_at(roots) if result.conversations and not options.verbose else {}
+        show_paged(_lines(result, wanted, roots.noun, short, style, SHOWN if not options.verbose else None), style)
         for note in _notes(result, in_full=options.verbose):
             click.echo(f"note: {message_text(note)}", err=True)
     context.exit(ExitCode.DONE if result.conversations else NOTHING)
@@ -131,19 +133,27 @@ def _place_json(place: Place, project: str) -> dict[str, object]:
     }
 
 
-def _lines(result: Result, words: Sequence[Word], noun: str, style: Style, most: int | None) -> Iterator[str]:
+def _lines(
+    result: Result, words: Sequence[Word], noun: str, short: Mapping[str, str], style: Style, most: int | None
+) -> Iterator[str]:
     if not result.conversations:
         quoted = " and ".join(repr(word.text) for word in words)
         yield f"no {noun} has {clean(quoted)}"
         return
     for found in result.conversations:
+        yield _head(found, short, style)
         yield from _found_lines(found, words, style, most)
     count = len(result.conversations)
     yield style(f"{count} {noun}{'' if count == 1 else 's'}", bold=True)
 
 
+def _head(found: Match, short: Mapping[str, str], style: Style) -> str:
+    """Return the title and the id; without a title, the id."""
+    name = short.get(found.conversation, found.conversation)
+    return title_and_id(found.title or name, name, style)
+
+
 def _found_lines(found: Match, words: Sequence[Word], style: Style, most: int | None) -> Iterator[str]:
-    yield title_and_id(found.title or found.conversation, found.conversation, style)
     if found.title is not None and marks_in(found.title, words):
         yield _title_line("in the title", found.title, words, style)
     for lines in found.groups:

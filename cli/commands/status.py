@@ -12,6 +12,7 @@ from reconcile.engine.versions import lost_with_store
 from reconcile.errors import ReconcileError
 from reconcile.fs.paths import quoted_path
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
+from reconcile.inspect.short_ids import short_ids_at
 from reconcile.model.plan import Kind, states_of
 from reconcile.model.snapshot import Metadata, Side
 from reconcile.model.units import unit_text
@@ -271,11 +272,15 @@ def _all_lines(
 ) -> list[str]:
     """Return lines for everything that is not settled, and a count of all; ``quiet`` states are only counted.
 
-    ``noted`` are conversations with a notice: a run has decided a conflict.
+    Without ``quiet`` states, ids are whole. ``noted`` are conversations with a notice: a run has decided a conflict.
     """
     shown = [entry for entry in found if not entry.settled or entry.word not in quiet or _has_notice(entry, noted)]
     words = [state_word(entry.word, is_public=roots.is_in_project) for entry in shown]
-    ids = ["" if entry.title == entry.conversation else clean(entry.conversation) for entry in shown]
+    short = short_ids_at(roots) if shown and quiet else {}
+    ids = [
+        "" if entry.title == entry.conversation else clean(short.get(entry.conversation, entry.conversation))
+        for entry in shown
+    ]
     first = max(map(width, words), default=0)
     room = MAX_COLUMNS if style.columns is None else style.columns - first - 4 - max(map(width, ids), default=0)
     is_below = room < LEAST_TITLE  # the id has a line of its own

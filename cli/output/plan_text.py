@@ -43,7 +43,7 @@ from .text import (
 from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word, reason_words, state_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
@@ -101,13 +101,15 @@ class PlanText:
         run: str = "",
         is_binding: bool = True,
         is_public: bool = True,
+        short: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare the plan for printing.
 
         ``sides``: the options for the two sides, which suggested commands repeat. ``done``: it is carried out, by
         ``run``. ``is_binding``: forks get the ids of this plan; another plan gives them other ids. ``is_public``: the
-        workspace lies in the project, where others see it.
+        workspace lies in the project, where others see it. ``short``: shorter ids of some conversations.
         """
+        self._short = short or {}
         forks = () if is_binding else (action for action in plan.actions if action.kind is Kind.FORK)
         self._without_id = frozenset(action.conversation for action in forks)
         self._run = run
@@ -229,7 +231,7 @@ class PlanText:
         """Yield a title and an id: in one line, or in two where the id leaves no room."""
         style, columns = self._style, self._style.columns
         name = visible(title) if title else "(no title)"
-        shown_id = "" if title == conversation else clean(conversation)
+        shown_id = "" if title == conversation else clean(self._short.get(conversation, conversation))
         if conversation in self._without_id:
             shown_id = NEW
         room = MAX_TITLE if columns is None else columns - len(before)
@@ -329,7 +331,7 @@ class PlanText:
         if notes:
             yield self._style("notes:", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
-            who = f"{clean(note.conversation)}: " if note.conversation else ""
+            who = f"{clean(self._short.get(note.conversation, note.conversation))}: " if note.conversation else ""
             yield from wrap(f"{who}{message_text(note.message)}", self._style.columns, "  ", "    ")
         if len(notes) > SHOWN and not self._verbose:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
@@ -472,6 +474,7 @@ def report(
         run=run,
         is_binding=is_binding,
         is_public=roots.is_in_project,
+        short={} if options.verbose else _short_ids(roots, shown, plan),
     )
     chosen = text.chosen(plan, outcome) if outcome is not None and not quiet else ()
     lines = [*text.lines(), *chosen, *undone]
@@ -505,6 +508,15 @@ def report(
         show_paged(lines, style)
     else:
         show(lines)
+
+
+def _short_ids(roots: Roots, *plans: Plan) -> Mapping[str, str]:
+    """Return the shorter ids of conversations, if these plans name any."""
+    if not any(plan.actions or plan.held or plan.aside or plan.notes or plan.conflicts for plan in plans):
+        return {}
+    from reconcile.inspect.short_ids import short_ids_at  # here: a run with nothing to do names none
+
+    return short_ids_at(roots)
 
 
 def _next(

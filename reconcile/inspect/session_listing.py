@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,9 +19,9 @@ from reconcile.formats.claude_code.format import ClaudeCodeFormat, owner_of
 from reconcile.formats.claude_code.lineage import Lineage, families, parents
 from reconcile.formats.jp.times import instant_ns
 from reconcile.fs.hashing import chunks_of
-from reconcile.fs.paths import is_absence, open_regular
+from reconcile.fs.paths import open_regular
 from reconcile.inspect.listing import draw_tree
-from reconcile.model.format import Entry
+from reconcile.inspect.short_ids import records_of, short_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 _DAY_NS = 86_400 * 10**9
 _LINES = ".jsonl"
-_SHORTEST = 8
-"""Characters of an id that are shown at least."""
 _ENDS = (1 << 14, 1 << 18)
 """Bytes that are read at each end of a file: at first, and if they don't have enough."""
 _NO_ENDS = Ends(None, "", "", "", ())
@@ -96,14 +93,14 @@ def list_sessions(
     above = {record: owner for record in shown if (owner := places.owner(record)) is not None}
     if tree:
         above |= _forks(files, {record: ends[record].first for record in shown if record not in above})
-    rows, short = {}, _short_ids(files)
+    rows, short = {}, short_ids(files)
     for record in shown:
         file, facts, is_session = files[record], ends[record], owner_of(record) == record
         left = None if days is None else max(0, days - (now_ns - file.mtime_ns) // _DAY_NS)
         rows[record] = SessionRow(
             "",
             record,
-            short.get(record, record.rpartition("/")[2].removesuffix(_LINES)),
+            short[record],
             _title(facts, file, titles.get(record)),
             file.size,
             file.mtime_ns,
@@ -118,31 +115,11 @@ def list_sessions(
     return tuple(_arranged(rows))
 
 
-def _short_ids(records: Iterable[str]) -> dict[str, str]:
-    """Return by session the shortest beginning of its id, of at least 8 characters, that fits no other record.
-
-    A command takes the beginning of a record's path, or of its last part. One that fits a session and the files beside
-    it stands for the session.
-    """
-    names = [(record, owner_of(record) or record) for record in records]
-    names += [(record.rpartition("/")[2], session) for record, session in names if "/" in record]
-    names.sort()
-    sessions = {session: _SHORTEST for _, session in names if owner_of(session) == session}
-    for (name, one), (following, other) in pairwise(names):
-        if one != other:
-            alike = takewhile(lambda pair: pair[0] == pair[1], zip(name, following, strict=False))
-            needed = sum(1 for _ in alike) + 1
-            for record, own in ((name, one), (following, other)):
-                if own in sessions and record.startswith(own.removesuffix(_LINES)):
-                    sessions[own] = max(sessions[own], needed)
-    return {session: session[:length].removesuffix(_LINES) for session, length in sessions.items()}
-
-
 def _files(roots: Roots, places: Places) -> dict[str, _File]:
     """Return the records of both sides by their paths."""
-    stored = dict(_walk(roots.store_conversations, places))
+    stored = dict(records_of(roots.store_conversations, places))
     files = {}
-    for record, entry in _walk(roots.workspace_conversations, places):
+    for record, entry in records_of(roots.workspace_conversations, places):
         where = "workspace" if stored.pop(record, None) is None else "both"
         files[record] = _file(entry, where)
     return files | {record: _file(entry, "store") for record, entry in stored.items()}
@@ -151,28 +128,6 @@ def _files(roots: Roots, places: Places) -> dict[str, _File]:
 def _file(entry: os.DirEntry[str], where: str) -> _File:
     status = entry.stat(follow_symlinks=False)
     return _File(entry.path, status.st_size, status.st_mtime_ns, where)
-
-
-def _walk(root: str, places: Places, path: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the files of a side that are records."""
-    if not path and os.path.islink(root):
-        return
-    try:
-        with os.scandir(os.path.join(root, path)) as listed:
-            entries = list(listed)
-    except OSError as error:
-        if is_absence(error):
-            return
-        raise
-    for entry in entries:
-        below, is_directory = f"{path}/{entry.name}" if path else entry.name, entry.is_dir(follow_symlinks=False)
-        if not is_directory and not entry.is_file(follow_symlinks=False):
-            continue
-        kind = places.entry(below, directory=is_directory)
-        if kind is Entry.ENTER:
-            yield from _walk(root, places, below)
-        elif kind is Entry.RECORD:
-            yield below, entry
 
 
 def _ends(file: _File) -> Ends:

@@ -590,7 +590,24 @@ def test_reading_what_was_swept(whole: Sides) -> None:
     sweep(session)
     whole.reconcile()
     assert "This is reply 3." in whole.read("show", session.stem)
-    assert session.name in whole.read("find", "reply 3")
+    found = whole.read("find", "reply 3")
+    assert f"  {session.stem[:8]}\n" in found
+    assert session.name not in found
+    assert session.name in whole.read("find", "reply 3", "-v")
+
+
+def test_plans_and_status_have_the_ids_of_the_listing(whole: Sides) -> None:
+    """With -v they have the whole ids; commands take both."""
+    session = first(whole)
+    with session.open("ab") as file:
+        file.write(LINE % b"plan")
+    short = session.stem[:8]
+    assert f"  {short}  " in whole.read("ls")
+    for words in (("--dry-run",), ("status",)):
+        shown, whole_ids = whole.read(*words), whole.read(*words, "-v")
+        assert (f"  {short}\n" in shown, session.name in shown.replace(short + "/", "")) == (True, False), shown
+        assert session.name in whole_ids
+    assert whole.read("status", short).splitlines()[0].endswith(session.name)
 
 
 def test_the_difference_is_the_turns_that_were_added(sides: Sides, version: str) -> None:
@@ -741,7 +758,7 @@ def test_a_narrow_terminal_cuts_no_title_to_a_letter(whole: Sides, columns: int)
     assert code == 0
     lines = shown.splitlines()
     assert any("The first prompt." in line for line in lines)
-    assert any(session.name in line and "reconcile" not in line for line in lines)
+    assert any(session.stem[:8] in line and "reconcile" not in line for line in lines)
     words = (session.name, str(whole.project))  # they can't be broken
     assert max(map(len, lines)) <= max(columns, *(len(word) + 4 for word in words))
 
