@@ -210,20 +210,34 @@ class Owned(records.notes.NotesFormat):  # type: ignore[misc, name-defined]
         return f"{conversation.partition('-')[0]}.md" if "-" in conversation else None
 
 
+REMOVAL = Action(
+    id="1",
+    kind=Kind.REMOVE,
+    conversation="",
+    title=None,
+    unit=WHOLE,
+    reason=Reason.PUT_BACK,
+    target=Place(Side.STORE, ""),
+)
+
+
+@pytest.mark.parametrize(
+    ("which", "stays", "counts"),
+    [(Side.STORE, True, True), (Side.STORE, False, True), (Side.WORKSPACE, True, False), (Side.WORKSPACE, False, True)],
+)
+def test_what_leaves_the_workspace_and_stays_in_the_store_is_not_counted(
+    which: Side, stays: bool, counts: bool
+) -> None:
+    going = [replace(REMOVAL, conversation=each, target=Place(which, each)) for each in ("1-a", "2-b", "3-c", "4-d")]
+    held = bulk_undo(going, Whole(ORDINARY, directories=6, stored=6), RULES, "again", lambda _: stays)
+    assert (held is not None) is counts
+
+
 def test_what_goes_with_another_record_is_not_counted() -> None:
     rules = Rules(Owned(), records.RULES.digest)
-    removal = Action(
-        id="1",
-        kind=Kind.REMOVE,
-        conversation="",
-        title=None,
-        unit=WHOLE,
-        reason=Reason.PUT_BACK,
-        target=Place(Side.STORE, ""),
-    )
 
     def of(*names: str) -> str:
-        going = [replace(removal, conversation=each, target=Place(Side.STORE, each)) for each in names]
+        going = [replace(REMOVAL, conversation=each, target=Place(Side.STORE, each)) for each in names]
         held = bulk_undo(going, Whole(ORDINARY, directories=0, stored=6), rules, "again", lambda _: False)
         return held.message if held is not None else ""
 

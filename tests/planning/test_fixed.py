@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Baseline, Intent, IntentKind, WorldState
+from reconcile.model.baseline import Baseline, BaselineEntry, Intent, IntentKind, WorldState
 from reconcile.model.format import DerivedRepair
 from reconcile.model.options import Missing, Prefer, Take
 from reconcile.model.past_run import PastRun
@@ -335,6 +335,24 @@ class Remote(World):
         return replace(self.memories.of("workspace"), is_of_remote=True, tombstones=self.buried)
 
 
+def test_a_record_that_a_program_makes_again_is_new() -> None:
+    """A tombstone stops it only if the sides have agreed on it: then somebody has removed it since."""
+    buried = Baseline(tombstones={"log": frozenset({RULES.digest(b"1\n")})})
+    plan = make_plan(
+        side(Side.STORE, {}), side(Side.WORKSPACE, {"log": b"1\n", "INDEX": b""}), buried, Policy(), RULES, NOW
+    )
+    assert said(plan) == ["copy store:log external"]
+
+
+def test_of_a_directory_without_files_no_tombstone_says_anything() -> None:
+    """It stays where the store was lost."""
+    (trip,) = side(Side.WORKSPACE, {"trip/map.txt": b"x"}).copies
+    workspace = replace(side(Side.WORKSPACE, {"log": b"1\n"}), copies=(replace(trip, files=()),))
+    known = Baseline(agreed={"trip": BaselineEntry({}, None, None, None, "trip")})
+    found = decide(side(Side.STORE, {}), workspace, known, Policy(), RULES, NOW)
+    assert found.presences["trip"].goal is Goal.IMPORT
+
+
 def test_a_remote_has_nothing_that_is_derived() -> None:
     world = Remote(dict(SHOPPING), {})
     assert world.run() == ["project workspace:shopping.md reprojected"]
@@ -346,6 +364,8 @@ def test_what_another_machine_has_agreed_to_lose_is_lost_here_too() -> None:
     world.run()
     world.files[Side.WORKSPACE]["log"] = b"1\n"
     assert world.run() == ["copy store:log edited-workspace"]
+    world.files[Side.STORE]["log"] = b""
+    assert world.run() == ["copy store:log put-back"]
     world.files[Side.STORE]["log"], world.files[Side.WORKSPACE]["log"] = b"1\n2\n", b"1\n3\n"
     assert world.run() == ["copy store:log united", "project workspace:log united"]
 

@@ -466,7 +466,7 @@ def _lone_extra(view: View, name: str, case: int, baseline: Baseline) -> Verdict
             return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.SHARED)
         if baseline.is_of_remote and case == 12:
             return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.EDIT_WINS)
-        if case == 9 and baseline.removed_there.get((view.id, name)) == view.store.digest(name):
+        if baseline.removed_there.get((view.id, name)) == view.store.digest(name):
             return Verdict(name, case, Outcome.DROP_HERE, Reason.REMOVED_THERE)
         return Verdict(name, case, Outcome.NOTHING)
     if case == 7:

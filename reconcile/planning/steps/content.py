@@ -372,7 +372,8 @@ def _drop(context: PlanningContext, view: View, verdict: Verdict, node: Node, ki
     """Remove an extra from one side; the main directory may not be the one that has it."""
     name = verdict.unit.removeprefix(EXTRA)
     if name in node.files:
-        step = _step(view, kind, verdict.reason or Reason.REMOVED_IN_STORE, verdict.unit, verdict.case)
+        assert verdict.reason is not None  # noqa: S101 - what is dropped has one
+        step = _step(view, kind, verdict.reason, verdict.unit, verdict.case)
         context.builder.remove(step, node, (), [name])
 
 

@@ -167,6 +167,12 @@ def test_the_baseline_of_what_has_changed_is_loaded_once(baseline: Baseline) -> 
     assert known.part(ids(5), load).world.baseline.agreed.keys() == ids(5)
     assert loaded.count(ids(5)) == 1
     assert known.part(ids(2), load).world.baseline.agreed.keys() == ids(1, 2, 3)
+    loaded.clear()
+    for number, near in ((1, ids(1)), (2, ids(1, 2))):
+        part = known.part_in_place(ids(number), load)
+        assert part is not None
+        assert part.world.baseline.agreed.keys() == near
+    assert loaded == [ids(1), ids(2), ids(1, 2)]
 
 
 def test_nothing_is_planned_in_place_that_was_never_in_sync(baseline: Baseline) -> None:
@@ -368,6 +374,20 @@ def test_what_was_kept_is_built_when_it_is_asked_for() -> None:
     assert list(side.loaded_paths()) == ["1-a"]
     assert side.put(seen.copy("5-e")) is None  # it had to be looked at first
     assert sorted(map(str, side.copies())) == sorted(map(str, seen.copies()))
+
+
+def test_what_can_be_built_again_is_freed() -> None:
+    seen, side = SideIndex.of_snapshot(here(*NESTED)), SideIndex.of_snapshot(here(*NESTED))
+    built: list[str] = []
+
+    def build(path: str) -> Copy | None:
+        built.append(path)
+        return seen.copy(path)
+
+    side.release(build, ["1-a"])
+    assert list(side.loaded_paths()) == ["1-a"]
+    assert sorted(map(str, side.copies())) == sorted(map(str, seen.copies()))
+    assert sorted(built) == sorted(path for path in seen.paths if path != "1-a")
 
 
 def test_who_is_above_whom_is_kept() -> None:

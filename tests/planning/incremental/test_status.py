@@ -9,7 +9,7 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, I
 from reconcile.model.options import Layout, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Side, Snapshot
-from reconcile.planning.incremental.status import dirty_conversations, is_clean
+from reconcile.planning.incremental.status import adoption, dirty_conversations, is_clean
 from tests.support.scenarios.building import Lines, agreed_on, doubtful_sides, here, plan_of, quiet_plan, seen, stored
 from tests.support.scenarios.pure_level import RULES
 
@@ -47,6 +47,15 @@ def test_as_agreed_on() -> None:
 def test_what_is_nowhere_is_settled_where_it_is_not_remembered() -> None:
     assert is_clean("jp-c1", [], [], Baseline(), RULES)
     assert not is_clean("jp-c1", [], [], KNOWN, RULES)
+
+
+def test_what_a_remote_has_with_all_its_files_is_agreed_on() -> None:
+    """A workspace needs no file but the managed ones."""
+    (bare,), (noted,) = here(ONE).copies, stored(ONE, NOTE).copies
+    for baseline, with_note in ((Baseline(), True), (Baseline(is_of_remote=True), False)):
+        assert (adoption(noted, bare, baseline, RULES) is not None) is with_note
+        assert adoption(stored(ONE).copies[0], bare, baseline, RULES) is not None
+        assert adoption(noted, here(ONE, NOTE).copies[0], baseline, RULES) is not None
 
 
 def test_what_is_in_the_store_alone_is_quiet() -> None:

@@ -116,6 +116,9 @@ def test_all_that_a_restored_version_plans() -> None:
     for action, kind in zip(plan.actions, ("copy", "project"), strict=True):
         assert (action.kind.value, action.conversation, action.title, action.unit) == (kind, "jp-c1", "A", "metadata")
         assert [write.kept for write in action.writes] == ["vault:metadata.json"]
+    bare = SavedUnit("jp-c1", "metadata", "1-a", {"metadata.json": SavedFile(2, 5, "digest", content=b"{}")})
+    (of_remote,) = plan_restore([bare], stored(A), here(), baseline, policy, RULES, 7).actions
+    assert [(write.kept, write.content) for write in of_remote.writes] == [(None, b"{}")]
     (made,) = plan_restore([METADATA, STREAM], stored(), here(A), baseline, policy, RULES, 7).actions
     assert (made.kind.value, made.conversation, made.title, made.unit) == ("copy", "jp-c1", "A", "conversation")
 

@@ -201,6 +201,11 @@ def test_what_was_removed_on_purpose_is_removed_although_the_store_was_lost_sinc
     assert presence(hidden, here(ONE, BESIDE), buried).goal is Goal.NOTHING
 
 
+def test_beside_other_files_an_old_copy_of_what_was_removed_is_one() -> None:
+    buried = replace(FRESH, tombstones=BURIED)
+    assert presence(stored(BESIDE), here(ONE, DRAFT, BESIDE), buried).state == "removed-before"
+
+
 def test_of_several_directories_of_a_local_one_none_is_removed_after_it_left_the_store() -> None:
     twice = here(ONE, ONE.replace("1-a", "1-z"), BESIDE)
     local = presence(stored(BESIDE), twice, intending(Intent(IntentKind.LOCAL)))
