@@ -66,6 +66,9 @@ class Options:
     is_following = False
     """Whether an empty line separates what is printed from the output of the format before."""
 
+    heading = ""  # nor is this
+    """The name of the project, while a command with ``--all`` is about each project; empty: it is about one."""
+
     given = frozenset[str]()  # no annotation: it is none of `NAMES`
     """The names of those that were given."""
 

@@ -35,7 +35,6 @@ class Several(Enum):
 
 
 _IN_EVERY_PROJECT = {
-    "status": "`reconcile --all --dry-run` shows what there is to do in every project",
     "recover": "behind `recover`, --all is another option: it restores everything that this project's store has",
 }
 """Hints for commands of which ``--all`` is asked for: what does that, or what the option means there."""
@@ -143,7 +142,7 @@ class Command(click.Command):
             return ExitCode.DONE
 
         try:
-            code = list_all(options, run)
+            code = list_all(options, run, str(self.name))
         finally:
             root.obj = options
         ctx.exit(code)

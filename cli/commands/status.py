@@ -38,6 +38,7 @@ from ..output.text import (
     pad,
     short_path,
     shorten,
+    show,
     title_and_id,
     visible,
     width,
@@ -77,10 +78,12 @@ COLORS = {
     "status",
     cls=Command,
     names={"conversation": "ids"},
-    accepts=("only", "below", "prefer", "json", "verbose", "quiet"),
+    of_one=("conversation",),
+    accepts=("only", "below", "prefer", "all", "json", "verbose", "quiet"),
     examples=(
         ("reconcile status", "Show what is not up to date, and count the rest."),
         ("reconcile status jp-c17780300000", "Show everything that is known of a conversation."),
+        ("reconcile status --all", "Print a line with the counts of each project."),
     ),
 )
 @click.argument("conversation", required=False, metavar="[ID]", shell_complete=IDS)
@@ -88,7 +91,7 @@ COLORS = {
 def status(context: click.Context, conversation: str | None) -> None:
     """Show the state of all conversations, or details of one.
 
-    Writes nothing.
+    With --all, prints one line for each project. Writes nothing.
     """
     options = options_of(context)
     with opened(options) as engine:
@@ -103,7 +106,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         found = engine.plan(policy, also=also)
         board, plan = engine.decide(found, policy), engine.completed(found)
         warn_of_new_workspace(options, engine, policy)
-        for message in session.notices:
+        for message in session.notices if not options.heading else ():
             print_message(options, message)
         noted = notices(decided, board.views)
         listed = status_lines(board, plan, busy, noted, engine.empty_directories(found))
@@ -137,9 +140,11 @@ def status(context: click.Context, conversation: str | None) -> None:
             print_document(options, document | (beside if session.roots.folder else {}))
             return
         style = Style.choose(options.color)
+        counts = dict(states_of(others | {each.conversation: each.word for each in listed}, session.format.places))
+        if options.heading:
+            show(_line_of_all(options.heading, counts, session.roots, len(sides), style))
+            return
         lines = [line for item in sides for line in _side_lines(item, style)]
-        words = others | {entry.conversation: entry.word for entry in listed}
-        counts = dict(states_of(words, session.format.places))
         more = [*_ways_to_gone(engine), *_ways_in_folder(session.roots, blocked_there)]
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
@@ -148,6 +153,13 @@ def status(context: click.Context, conversation: str | None) -> None:
             *_remote_lines(engine),
         ]
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
+
+
+def _line_of_all(heading: str, counts: Mapping[str, int], roots: Roots, sides: int, style: Style) -> list[str]:
+    """Return the line of one of all projects. ``sides``: how much blocks it as a whole."""
+    blocked = "; the project is blocked" if sides else ""
+    end = state_counts(counts.items(), roots.noun, is_public=roots.is_in_project)
+    return wrap(f"{heading}: {end}{blocked}.", style.columns, "", "  ")
 
 
 def _shared(roots: Roots) -> frozenset[str]:

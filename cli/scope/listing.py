@@ -1,4 +1,4 @@
-"""``reconcile ls --all``: the listing of each project of the user, below a heading with its path."""
+"""``reconcile ls --all`` and ``status --all``: what the command prints of each project of the user."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from ..arguments import Options
 
 
-def list_all(options: Options, run: Callable[[Options], int]) -> int:
-    """List every project with ``run``, and return the worst exit code. No project stops the others."""
+def list_all(options: Options, run: Callable[[Options], int], command: str) -> int:
+    """List every project with ``run``, and return the worst exit code. No project stops the others.
+
+    ``ls`` prints below a heading with the project, ``status`` one line that begins with it.
+    """
     refuse_beside(options, BESIDE - {"dry_run", "check", "verbose", "quiet"})
     request = home_request()
     found = every_project(request, options.format)
@@ -30,21 +33,22 @@ def list_all(options: Options, run: Callable[[Options], int]) -> int:
         own = Turn(options_for(options, target), target.format)
         own.all, own.no_pager = False, True
         name = f"{short_path(target.project)} ({target.format})"
-        if not options.json:
-            gone = "" if os.path.isdir(target.project) else ", gone"
-            head = Style.choose(options.color)(f"{name[:-1]}{gone})", bold=True)
-            show([*([""] if number else []), head])
+        gone = "" if os.path.isdir(target.project) else ", gone"
+        own.heading = Style.choose(options.color)(f"{name[:-1]}{gone})", bold=True)
+        if command == "ls" and not options.json:
+            show([*([""] if number else []), own.heading])
         try:
             codes.append(run(own))
         except FAILURES as error:
             if not isinstance(error, Exception):
                 raise  # Ctrl-C is about all of them
             codes.append(report_failure(error, as_json=options.json, of=name))
-        projects += [{"project": target.project, "format": target.format, "list": each} for each in own.documents]
+        part = "list" if command == "ls" else command
+        projects += [{"project": target.project, "format": target.format, part: each} for each in own.documents]
     if options.json:
         from ..output.documents import print_document  # here: text needs none
 
-        print_document(options, {"format": "reconcile.ls.all/1", "projects": projects})
+        print_document(options, {"format": f"reconcile.{command}.all/1", "projects": projects})
     elif not targets:
         show(["no projects"])
     for each in found.left_out if not options.json else ():

@@ -148,9 +148,8 @@ def test_a_yes_for_all_is_refused_with_the_reason(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("--all", "status"), "`reconcile --all --dry-run` shows what there is to do in every project"),
-        (("status", "--all"), "`reconcile --all --dry-run` shows what there is to do in every project"),
         (("find", "--all", "word"), "find is about one project: "),
+        (("--all", "diff", "word"), "diff is about one project: "),
         (("--all", "recover"), "behind `recover`, --all is another option"),
     ],
 )
@@ -159,6 +158,26 @@ def test_a_command_of_one_project_names_the_way_to_all(run: Run, words: tuple[st
     assert f"{next(each for each in words if each[0] != '-')}: --all can't be used here" in told
     assert f"hint: {hint}" in told
     assert "list your projects: reconcile ls --all" in told
+
+
+def test_status_of_all_is_one_line_for_each_project(two: tuple[Sides, Sides], run: Run) -> None:
+    assert run("status", "--all").stdout.count(": 1 session: 1 workspace only.\n") == 2
+    run("--all")
+    two[0].play(NEW, "subagent")
+    result = run("status", "--all")
+    assert result.exit_code == 0
+    lines = dict(line.split(" (claude-code): ") for line in result.stdout.splitlines())
+    assert lines == {
+        str(two[0].project): "2 sessions: 1 up to date, 1 workspace only.",
+        str(two[1].project): "1 session: 1 up to date.",
+    }
+    document = json.loads(run("status", "--all", "--json").stdout)
+    assert document["format"] == "reconcile.status.all/1"
+    assert [each["project"] for each in document["projects"]] == [str(each.project) for each in two]
+    assert {each["status"]["format"] for each in document["projects"]} == {"reconcile.status/1"}
+    shutil.rmtree(two[1].project)
+    assert f"{two[1].project} (claude-code, gone): 1 session: " in run("status", "--all").stdout
+    assert "--all lists whole projects" in run("status", "--all", "x").stderr
 
 
 def test_recover_all_outside_of_a_project_names_the_projects(
