@@ -103,8 +103,7 @@ def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
     """
     if busy is None:
         return plan
-    touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
-    left, refused = _without(plan, _with_removals(plan, touching))
+    left, refused = _without_workspace(plan)
     return replace(left, held=(*plan.held, *git_is_busy(busy, refused, again)))
 
 
@@ -116,8 +115,12 @@ def _with_removals(plan: Plan, touching: set[str]) -> set[str]:
 
 def without_workspace(plan: Plan) -> Plan:
     """Leave out the changes of the workspace, and every step that needs them: a later run does them."""
+    return _without_workspace(plan)[0]
+
+
+def _without_workspace(plan: Plan) -> tuple[Plan, Collection[str]]:
     touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
-    return _without(plan, _with_removals(plan, touching))[0]
+    return _without(plan, _with_removals(plan, touching))
 
 
 def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:

@@ -20,6 +20,7 @@ from reconcile.planning.filters import (
     without_moving,
     without_program,
     without_secrets,
+    without_workspace,
 )
 from reconcile.planning.incremental.scope import ORDINARY
 from reconcile.planning.incremental.side_index import without_events
@@ -126,6 +127,15 @@ def test_while_git_is_busy_nothing_changes_in_the_workspace_and_what_needs_it_wa
     assert kinds(both) == []
     assert both.put_off == {"jp-c1"}
     assert [(key, waiting and waiting.value) for key, waiting in both.waiting] == [(("jp-c1", Verb.REMOVE), "refuse")]
+
+
+def test_what_waits_while_git_is_busy_can_be_left_out_without_a_word() -> None:
+    """What a sync only takes changes nothing of a remote."""
+    whole = plan_of(stored(line(1), line(2, events="[1 2]"), line(3)), here(line(1, events="[1 2]"), line(2), line(3)))
+    assert kinds(whole) == ["copy jp-c1", "project jp-c2"]
+    left = without_workspace(whole)
+    assert (kinds(left), left.held, left.put_off) == (["copy jp-c1"], (), frozenset({"jp-c2"}))
+    assert replace(without_git(whole, "merge"), held=()) == left
 
 
 def test_while_git_is_busy_what_only_the_store_has_is_removed() -> None:
