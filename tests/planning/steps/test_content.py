@@ -471,17 +471,20 @@ def test_nor_is_its_only_statement_lost_by_what_came_back_from_the_trash() -> No
 
 
 @pytest.mark.parametrize(
-    ("parent", "store", "workspace"),
+    ("before", "parent", "store", "workspace"),
     [
-        ("jp-c8", BARE, BARE),
-        ("jp-c8", CHILD, CHILD),
-        ("jp-c8", CHILD, RETITLED),
-        ("jp-c2", CHILD, RETITLED.replace('"Z"', '"Z" parent 8')),
+        (STATED, "jp-c8", BARE, BARE),
+        (FIRST, "jp-c8", BARE, BARE),
+        (STATED, "jp-c8", CHILD, CHILD),
+        (STATED, "jp-c8", CHILD, RETITLED),
+        (STATED, "jp-c2", CHILD, RETITLED.replace('"Z"', '"Z" parent 8')),
     ],
 )
-def test_another_parent_is_not_set_while_the_events_are_held(parent: str, store: str, workspace: str) -> None:
+def test_another_parent_is_not_set_while_the_events_are_held(
+    before: Baseline, parent: str, store: str, workspace: str
+) -> None:
     policy = Policy(request=SetParentRequest("jp-c1", parent))
-    baseline = replace(STATED, agreed={**STATED.agreed, "jp-c8": agreed_on(OTHER).agreed["jp-c8"]})
+    baseline = replace(before, agreed={**before.agreed, "jp-c8": agreed_on(OTHER).agreed["jp-c8"]})
     plan = plan_of(stored(PARENT, OTHER, store), here(PARENT, OTHER, workspace, BROKEN), baseline, policy)
     assert not of(plan, Kind.SET_PARENT)
 
