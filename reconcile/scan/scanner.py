@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.paths import directory_identity
 from reconcile.index.rows import Index
-from reconcile.index.stat_table import StatList, StatTable
+from reconcile.index.stat_table import StatTable
 from reconcile.model.snapshot import Side
 from reconcile.scan.reader import ContentCache, CopyLocation
 from reconcile.scan.rescan import location_at, rescan, rescan_locations
@@ -29,14 +28,6 @@ if TYPE_CHECKING:
     from reconcile.planning.incremental.side_index import SideIndex
     from reconcile.scan.rescan import Rescanned
     from reconcile.scan.scan import Scanned
-
-
-class _Rescans(Struct):
-    """The rescans of a side since its stat table was saved; ``stale``: names whose status has changed since then."""
-
-    stats: list[StatList] = field(default_factory=list)
-    gone: frozenset[str] = frozenset()
-    stale: frozenset[str] = frozenset()
 
 
 class Scanner:
@@ -61,7 +52,8 @@ class Scanner:
         self._indexes = dict(zip(Side, indexes, strict=True))
         self._cache = ContentCache()
         self._stats: dict[Side, StatTable] = {side: StatTable(()) for side in Side}
-        self._rescans: dict[Side, _Rescans] = {}
+        self._stale: dict[Side, frozenset[str]] = {}
+        """The names whose status has changed since a stat table was saved that this process has restored."""
         self._snapshots: dict[Side, Snapshot] = {}
 
     def scan(self, touched: Collection[Side] = tuple(Side)) -> dict[Side, Snapshot]:
@@ -74,19 +66,23 @@ class Scanner:
         snapshots = {side: self._with_derived_inputs(self._snapshots[side]) for side in unchanged}
         for side, scanned in self._scanned([side for side in Side if side not in unchanged]).items():
             snapshots[side], self._stats[side] = self._with_derived_inputs(scanned.snapshot), scanned.stats
-            self._rescans.pop(side, None)
+            self._stale.pop(side, None)
             if scanned.changed:
                 self._indexes[side], scanned.index.is_saved = scanned.index, False
         self._snapshots = snapshots
         return snapshots
 
     def rescan(self, known: SideIndex, paths: Collection[str]) -> Rescanned | None:
-        """Rescan some directories of a side; None: only a full scan suffices (`reconcile.scan.rescan`)."""
+        """Rescan some directories of a side; None: only a full scan suffices (`reconcile.scan.rescan`).
+
+        The stat table gets what a rescan has seen, also after a full scan: without a new path, no later change of it
+        would be noticed.
+        """
         side = known.side
         rescanned = rescan(known, self._where[side], self._format, self._indexes[side], paths)
-        if rescanned is not None and (rescans := self._rescans.get(side)) is not None:
-            rescans.stats.append(rescanned.stats)
-            rescans.gone |= rescanned.gone
+        if rescanned is not None and side in self._stats:
+            stale = self._stale.pop(side, ())
+            self._stats[side] = self._stats[side].patched([rescanned.stats], stale, rescanned.gone)
         return rescanned
 
     def rescan_locations(self, known: SideIndex, locations: Collection[CopyLocation]) -> tuple[Copy, ...] | None:
@@ -141,19 +137,18 @@ class Scanner:
 
     def release(self) -> None:
         """Free the copies that make the next full scan faster, and the stat tables: then no summary can be saved."""
-        self._snapshots, self._stats, self._rescans = {}, {}, {}
+        self._snapshots, self._stats, self._stale = {}, {}, {}
         for index in self._indexes.values():
             index.copies = {}
 
     def restore(self, side: Side, stats: StatTable, stale: Collection[str]) -> None:
         """Restore the stat table that an earlier process has saved; ``stale``: names whose status has changed since."""
-        self._stats[side], self._rescans[side] = stats, _Rescans(stale=frozenset(stale))
+        self._stats[side], self._stale[side] = stats, frozenset(stale)
 
     def stat_table(self, side: Side) -> StatTable:
         """Return the status of every path of a side at its last scan or rescan."""
-        rescans = self._rescans.pop(side, None)
-        if rescans is not None:
-            self._stats[side] = self._stats[side].patched(rescans.stats, rescans.stale, rescans.gone)
+        if stale := self._stale.pop(side, ()):
+            self._stats[side] = self._stats[side].patched((), stale, ())
         return self._stats[side]
 
     def _scanned(self, sides: Collection[Side]) -> dict[Side, Scanned]:

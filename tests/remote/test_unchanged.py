@@ -17,7 +17,7 @@ from tests.support.projects.world import LONG_AGO, SECOND, set_key
 if TYPE_CHECKING:
     from tests.support.projects.machines import Machine
 
-A, B = 17528832000, 17528832010
+A, B, C = 17528832000, 17528832010, 17528832020
 
 
 @pytest.fixture
@@ -237,3 +237,20 @@ def test_what_can_not_be_relied_on_is_looked_at(
     assert resumed == [False] or change == "remote"
     laptop.sync()
     assert desktop.contents == laptop.contents
+
+
+def test_an_edit_after_a_sync_that_removed_and_moved_something_is_seen(laptop: Machine, desktop: Machine) -> None:
+    """A removal is a run of its own, with a scan of everything; what comes after it in that sync is scanned in part."""
+    quiet(laptop, desktop)
+    archive = laptop.store / ".archive"
+    archive.mkdir()
+    laptop.directory(B).rename(archive / laptop.directory(B).name)
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    time.sleep(0.1)
+    found = desktop.sync()
+    assert (found["removed_here"], found["taken"]) != ([], [])
+    desktop.append(B, 1, "b", LONG_AGO + SECOND)
+    desktop.sync()
+    laptop.sync()
+    assert laptop.events(B) == desktop.events(B) == 4
