@@ -221,13 +221,13 @@ def views_of(
         agreed = baseline.agreed.get(conversation)
         known = baseline.parents.get(conversation, agreed.parent if agreed else None)
         base = agreed.parent if agreed else known
-        if agreed is None and conversation not in baseline.parents:
-            base = _stated_parent(kept)
         intent = baseline.intents.get(conversation)
         local = conversation not in leaving and not baseline.is_of_remote and _is_local(kept, intent)
         stored_view = _only_view(kept, rules, known)
         if stored_view is None:
             stored_view = _store_view(kept, _Inputs(conversation, agreed, known, baseline, rules))
+        if agreed is None and conversation not in baseline.parents:
+            base = _stated_parent(kept, stored_view)
         archived = stored_view.main is not None and stored_view.main.archived
         there = _only_view(copies, rules, base, managed)
         if there is None:
@@ -252,9 +252,12 @@ def views_of(
     return views
 
 
-def _stated_parent(copies: Sequence[Copy]) -> str | None:
-    """Return the parent that a side's only copy states: for the other side, an absent key stands for it."""
-    metadata = copies[0].metadata if len(copies) == 1 else None
+def _stated_parent(copies: Sequence[Copy], view: SideView) -> str | None:
+    """Return the parent that a side states: for the other side, an absent key stands for it.
+
+    Of several copies, the one whose metadata is used states it.
+    """
+    metadata = copies[0].metadata if len(copies) == 1 else view.metadata
     return metadata.parent.id if isinstance(metadata, Metadata) else None
 
 
