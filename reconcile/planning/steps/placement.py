@@ -287,7 +287,12 @@ def project_fork(context: PlanningContext, fork: str) -> None:
     source = context.views[context.forks[fork]]
     nested = context.policy.layout is Layout.NESTED and source.id in context.tree
     container = source.id if nested else None
-    if context.policy.missing is not Missing.REPROJECT or source.local or not is_sound(context, container):
+    if (
+        fork in context.present
+        or context.policy.missing is not Missing.REPROJECT
+        or source.local
+        or not is_sound(context, container)
+    ):
         return
     created = next(action for action in context.builder if action.conversation == fork)
     step = Step(

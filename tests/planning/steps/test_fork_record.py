@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind
+from reconcile.model.options import Missing
 from reconcile.model.plan import Action, Kind, Plan
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
@@ -80,6 +81,14 @@ def test_where_the_fork_is_already_it_is_not_made_again(
 ) -> None:
     plan = planned(10, 9, store, workspace, **intents)
     assert sorted(shown(plan)) == sorted([*found, "project workspace:a.md"])
+
+
+def test_where_everything_is_copied_to_the_workspace_the_fork_is_made_there_once() -> None:
+    """A remote gets everything, for one."""
+    sides = snapshot(Side.STORE, {"a.md": (THEIRS, 9 * HOUR)}), snapshot(Side.WORKSPACE, {"a.md": (OURS, 10 * HOUR)})
+    plan = make_plan(*sides, Baseline(), Policy(missing=Missing.REPROJECT), BRANCHING, 20 * HOUR)
+    assert shown(plan)[:2] == [f"fork store:{FORK}", f"project workspace:{FORK}"]
+    assert [step.conversation for step in steps(plan)].count(FORK) == 2
 
 
 def test_the_fork_is_listed_below_its_source() -> None:
