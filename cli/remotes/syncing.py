@@ -117,8 +117,10 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         words = planned if options.is_dry else done
         lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in listed[name]]
     for conflict in () if options.quiet else report.conflicts:
-        lines.append(f"conflict  {title_and_id(conflict.title, conflict.id, style)}")
+        lines.append(f"conflict, decided:  {title_and_id(conflict.title, conflict.id, style)}")
         lines += wrap(_conflict_words(conflict), style.columns, "  ", "    ")
+        if conflict.run is not None:  # a command is never wrapped: people copy it
+            lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}")
     if report.interrupted_push is not None and not options.quiet:
         lines.append(f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}")
     lines += [f"blocked: {visible(message)}" for message in report.held]
@@ -132,14 +134,13 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
 
 
 def _conflict_words(conflict: DecidedConflict) -> str:
-    """Return which machine's version was taken, what became of the other one, and how to bring it back."""
+    """Return which machine's version was taken, and what became of the other one; a command may follow."""
     here, there = "this machine's", "the other machine's"
     winner, loser = (here, there) if conflict.is_here else (there, here)
     if conflict.run is None:
         return f"{unit_text(conflict.unit)}: both machines changed it; {winner} would be taken"
     other = f"{loser} is now the child {conflict.child}; to take it" if conflict.child else f"to take {loser}"
-    back = restore_of(conflict.id, conflict.run, conflict.unit)
-    return f"{unit_text(conflict.unit)}: both machines changed it; {winner} is taken; {other} instead: {back}"
+    return f"{unit_text(conflict.unit)}: both machines changed it; {winner} is taken; {other} instead:"
 
 
 def _conflict_json(conflict: DecidedConflict) -> dict[str, object]:

@@ -145,9 +145,15 @@ def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bo
     """Return a remote that is not recorded yet.
 
     Raises:
-        RemoteError: its name is no name, or is taken.
+        RemoteError: its name is no name, or is taken; or the address has a name already.
     """
     known = remotes(state, store)
+    for place in known:
+        if (place.url, place.store) == (url, store):
+            raise RemoteError(
+                f"{without_password(url)} is the remote {place.name} already",
+                f"sync with it: reconcile sync {place.name}",
+            )
     name = name or next(text for text in ("origin", *(f"remote{n}" for n in range(2, 99))) if text not in _names(known))
     if _NAME.fullmatch(name) is None or name in tuple(Side) or _RUN.fullmatch(name):
         raise RemoteError(

@@ -107,13 +107,15 @@ def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, d
     assert laptop.sync()["conflicts"] == []
     planned = " ".join(desktop.run("sync", "--dry-run").output.split())
     assert "events: both machines changed it; this machine's would be taken" in planned
-    first = desktop.run("sync").output
+    printed = desktop.run("sync").output
+    first = " ".join(printed.split())
     (child,) = {path.parent.name[:11] for path in desktop.store.glob("*diverged*/events.json")}
     run = json.loads(desktop.run("log", "--json").stdout)["runs"][0]["id"]
     kept = f"the other machine's is now the child jp-c{child}; to take it instead: "
     assert f"this machine's is taken; {kept}reconcile restore jp-c{A}@{run}:events" in first
     way = f"to take this machine's instead: reconcile restore jp-c{B}@{run}:metadata"
     assert f"metadata: both machines changed it; the other machine's is taken; {way}" in first
+    assert f"\n    reconcile restore jp-c{A}@{run}:events\n" in printed, "a command is on a line of its own"
     told = laptop.sync()["conflicts"]
     assert [(each["id"], each["unit"], each["takes"], each["child"]) for each in told] == [
         (f"jp-c{A}", "stream", "there", f"jp-c{child}")

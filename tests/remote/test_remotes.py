@@ -48,6 +48,12 @@ def test_the_projects_own_remote_is_refused(laptop: Machine, tmp_path: Path) -> 
         assert "private conversations would be sent" in refused(laptop, "remote", "add", url)
 
 
+def test_an_address_has_one_name(laptop: Machine, bare: Path) -> None:
+    text = refused(laptop, "remote", "add", str(bare))
+    assert "is the remote origin already" in text
+    assert "reconcile sync origin" in text
+
+
 def test_an_address_without_a_repository_is_refused(laptop: Machine, tmp_path: Path) -> None:
     assert "can't write to it" in refused(laptop, "remote", "add", str(tmp_path / "nothing.git"))
     assert not (laptop.state / "remotes" / "remote2").exists()
