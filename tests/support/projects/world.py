@@ -186,11 +186,17 @@ def digest_of(path: Path | str) -> str:
 
 def _folded(part: Path) -> bytes:
     """Return an object of the vault that is kept as the beginning of another one, found without the product."""
-    into, size, *words = part.read_text().split()
-    end = b"".join(bytes.fromhex(word[1:]) for word in words if word.startswith("+"))
-    whole = part.parents[1] / into[:2] / into
-    content = whole.read_bytes() if whole.exists() else _folded(whole.with_name(f"{whole.name}.part"))
-    return content[: int(size)] + end
+    beginnings: list[tuple[int, bytes]] = []
+    whole = part
+    while whole.suffix == ".part":
+        into, size, *words = whole.read_text().split()
+        beginnings.append((int(size), b"".join(bytes.fromhex(word[1:]) for word in words if word.startswith("+"))))
+        whole = part.parents[1] / into[:2] / into
+        whole = whole if whole.exists() else whole.with_name(f"{whole.name}.part")
+    content = whole.read_bytes()
+    for length, end in reversed(beginnings):
+        content = content[:length] + end
+    return content
 
 
 def files(directory: Path) -> list[Path]:
