@@ -109,10 +109,13 @@ SYNONYMS = {
     "worktrees": "checkouts",
 }
 """The command that other tools' words stand for, to be suggested."""
-_LOAD = 'eval "$(_RECONCILE_COMPLETE=bash_source reconcile)"'
+_LOAD = (
+    'load it in bash: eval "$(_RECONCILE_COMPLETE=bash_source reconcile)"; '
+    "in zsh and fish with zsh_source and fish_source"
+)
 OTHERS = {
-    "completion": f"load it in bash: {_LOAD}; in zsh and fish with zsh_source and fish_source",
-    "completions": f"load it in bash: {_LOAD}; in zsh and fish with zsh_source and fish_source",
+    "completion": _LOAD,
+    "completions": _LOAD,
     "run": "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do",
     "version": "did you mean `reconcile --version`?",
 }

@@ -118,8 +118,8 @@ class Session:
         self.state.is_of_remote = roots.is_of_remote
         self.vault = Vault(state_directory, durability)
         self.messages: list[str] = list(self.state.messages)
-        self.has_finished_runs = False
         """Messages that every run repeats while their cause persists."""
+        self.has_finished_runs = False
         self.elsewhere: Callable[[str], Restorable | None] = lambda _version: None
         """Returns what a version that is not in the vault has, by its name; None: it can only be in the vault."""
         self.remarks: list[str] = []

@@ -236,7 +236,7 @@ def _vendor(
 
 
 _NAMED: Final = r"""(?x)(?ai:{names})[\w-]{{0,20}}
-    ["'`]{{0,2}} [ \t]{{0,4}} (?: :=|=>|==?|: ) [ \t]{{0,4}} (?:(?ai:bearer|basic)[ ])? ["'`]{{0,2}}
+    ["'`]{{0,2}} [ \t]{{0,4}} (?: := | => | ==? | : ) [ \t]{{0,4}} (?:(?ai:bearer|basic)[ ])? ["'`]{{0,2}}
     (?P<secret>{value}+)(?![(\[])"""
 _ROUGH_SPACE: Final = r"""(?:["'`\\\s\x80-\xff]|\\(?:[bfnrt]|u[0-9A-Fa-f]{4}))"""
 """Space or a quote between a name and its value, also as an escape of JSON, at any depth."""

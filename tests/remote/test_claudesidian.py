@@ -25,15 +25,13 @@ TALK, ALPHA, EVENTS = ".conversations/conv_a.json", ".workspaces/ws_a.json", ".n
 def machines(tmp_path: Path, run: Run, bare: Path, request: pytest.FixtureRequest) -> list[VaultMachine]:
     first = VaultMachine(tmp_path / "laptop", World(tmp_path / "laptop" / "vault", run))
     small(first.project, run)
+    first.take_key()
     first.run()
     first.add(bare, *request.param)
     first.sync()
     others = [make_vault_machine(tmp_path / name, run) for name in ("desktop", "server")]
     for machine in others:
-        if request.param:
-            key = first.home / "data" / "reconcile" / "age-key.txt"
-            (machine.home / "data" / "reconcile").mkdir(parents=True)
-            (machine.home / "data" / "reconcile" / key.name).write_bytes(key.read_bytes())
+        machine.take_key()
         machine.add(bare)
         machine.sync()
         machine.run("recover", "--all", "--yes")

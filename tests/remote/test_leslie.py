@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.formats.fixed_programs import LeslieProgram
 from tests.support.formats.leslie_project import carried
-from tests.support.projects.machines import KEY, git, quiet
+from tests.support.projects.machines import git, quiet
 from tests.support.projects.record_machines import LeslieMachine, make_leslie_machine
 from tests.support.scenarios.line_reader import Words
 
@@ -38,8 +38,7 @@ def relations(machine: LeslieMachine) -> Any:
 def machines(tmp_path: Path, run: Run, bare: Path, request: pytest.FixtureRequest) -> list[LeslieMachine]:
     found = [make_leslie_machine(tmp_path / name, run) for name in ("laptop", "desktop", "server")]
     for machine in found:
-        (machine.home / "data" / "reconcile").mkdir(parents=True)
-        (machine.home / "data" / "reconcile" / "age-key.txt").write_text(KEY)
+        machine.take_key()
     first, *others = found
     work(first, 'spawn thread-a "Plan"', 'spawn thread-b "Build" parent thread-a')
     (first.side / PLAN).write_text("a plan\n")

@@ -21,6 +21,8 @@ A, B, CHILD = "ROOT_A", "Ein Gespräch", "CHILD_B"
 @pytest.fixture(params=[(), ("--encrypt",)], ids=["plain", "encrypted"])
 def machines(tmp_path: Path, run: Run, bare: Path, request: pytest.FixtureRequest) -> list[PlainMachine]:
     found = [make_plain_machine(tmp_path / name, run) for name in ("laptop", "desktop", "server")]
+    for machine in found:
+        machine.take_key()
     first, *others = found
     for name in (A, B):
         first.make(name)
@@ -28,10 +30,6 @@ def machines(tmp_path: Path, run: Run, bare: Path, request: pytest.FixtureReques
     first.add(bare, *request.param)
     first.sync()
     for machine in others:
-        if request.param:
-            key = first.home / "data" / "reconcile" / "age-key.txt"
-            (machine.home / "data" / "reconcile").mkdir(parents=True)
-            (machine.home / "data" / "reconcile" / key.name).write_bytes(key.read_bytes())
         machine.add(bare)
         machine.sync()
     return found

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
-from tests.support.projects.machines import KEY, make_machine
+from tests.support.projects.machines import make_machine
 from tests.support.projects.memory_engine import Host
 from tests.support.projects.mortal_syncs import CheckedSync, CutOffEngine, Killed, MortalEngine, sync_with
 from tests.support.projects.plain_machines import make_plain_machine
@@ -166,8 +166,7 @@ def play(path: Path, run: Run, seed: int, make: Maker = make_machine) -> None:
     clocks = {at: chance.choice((0, 0, DAY, -DAY, chance.randrange(-DAY, DAY))) for at in range(len(machines))}
     story = Story(machines, Host(), chance, clocks=clocks, is_encrypted=chance.random() < 0.3)
     for machine in machines if story.is_encrypted else ():
-        machine.state.parent.mkdir(parents=True, exist_ok=True)
-        (machine.state.parent / "age-key.txt").write_text(KEY)
+        machine.take_key()
     try:
         for number in range(START):
             story.write(machines[0], -number, f"start{number}", LONG_AGO)

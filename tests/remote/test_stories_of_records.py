@@ -20,7 +20,6 @@ import pytest
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
 from tests.support.formats.lossy_programs import PROGRAMS
-from tests.support.projects.machines import KEY
 from tests.support.projects.memory_engine import Host
 from tests.support.projects.mortal_syncs import CutOffEngine, Killed, MortalEngine, sync_with
 from tests.support.projects.record_machines import RECORD_MACHINES
@@ -56,8 +55,7 @@ class Story:
         self.cut_off: dict[int, int] = {}
         self.log: list[str] = []
         for machine in self.machines if self.is_encrypted else ():
-            (machine.home / "data" / "reconcile").mkdir(parents=True)
-            (machine.home / "data" / "reconcile" / "age-key.txt").write_text(KEY)
+            machine.take_key()
 
     def tell(self) -> None:
         for machine in self.machines:

@@ -33,11 +33,15 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.long
-def test_a_watcher_syncs_with_the_remote(new_laptop: Machine, bare: Path) -> None:
-    words = command("--workspace", new_laptop.project, "watch", "--sync")
+def watch_until_sent(machine: Machine, bare: Path, *words: str) -> None:
+    """Run a watcher until the remote has its ref, and stop it."""
     with subprocess.Popen(
-        words, env=os.environ | new_laptop.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command(*words),
+        env=os.environ | machine.environment,
+        cwd=machine.home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as watcher:
         try:
             wait_for(lambda: REF in git(bare, "for-each-ref", "--format=%(refname)"))
@@ -46,6 +50,11 @@ def test_a_watcher_syncs_with_the_remote(new_laptop: Machine, bare: Path) -> Non
         printed, _ = watcher.communicate(timeout=30)
     assert watcher.returncode == 0, printed
     assert "error" not in printed
+
+
+@pytest.mark.long
+def test_a_watcher_syncs_with_the_remote(new_laptop: Machine, bare: Path) -> None:
+    watch_until_sent(new_laptop, bare, "--workspace", str(new_laptop.project), "watch", "--sync")
     assert len(new_laptop.sync()["sent"]) == 0
 
 
@@ -71,22 +80,7 @@ def test_a_failure_is_reported_once_and_tried_again(laptop: Machine, bare: Path)
 @pytest.mark.long
 def test_a_watcher_of_all_projects_syncs_the_stores_that_have_a_remote(new_laptop: Machine, bare: Path) -> None:
     new_laptop.run("--yes")
-    words = command("watch", "--all", "--sync")
-    with subprocess.Popen(
-        words,
-        env=os.environ | new_laptop.environment,
-        cwd=new_laptop.home,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as watcher:
-        try:
-            wait_for(lambda: REF in git(bare, "for-each-ref", "--format=%(refname)"))
-        finally:
-            watcher.send_signal(signal.SIGTERM)
-        printed, _ = watcher.communicate(timeout=30)
-    assert watcher.returncode == 0, printed
-    assert "error" not in printed
+    watch_until_sent(new_laptop, bare, "watch", "--all", "--sync")
 
 
 def test_one_project_for_each_store_with_a_remote(new_laptop: Machine, tmp_path: Path, run: Run) -> None:

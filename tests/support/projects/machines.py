@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from tests.conftest import Run
 
-KEY = f"{identity_of(None)}\n"
+_KEY = f"{identity_of(None)}\n"
 """The content of a key file for encrypted remotes."""
 HOMES = {
     "HOME": "",
@@ -62,6 +62,12 @@ class Machine(Struct, frozen=True):
                     os.environ.pop(name)
                 else:
                     os.environ[name] = value
+
+    def take_key(self) -> None:
+        """Have the key for encrypted remotes that all machines of a test have."""
+        own = self.home / "data" / "reconcile"
+        own.mkdir(parents=True, exist_ok=True)
+        (own / "age-key.txt").write_text(_KEY)
 
     @property
     def sides(self) -> tuple[str | Path, ...]:
