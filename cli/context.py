@@ -182,9 +182,10 @@ def parts_of_titles(engine: Engine, texts: Sequence[str]) -> dict[str, tuple[str
     """
     found = {}
     for text, id_ in zip(texts, find_ids(engine, texts), strict=True):
+        if engine.session.format.parse_id(text) == id_ or ids_that_begin(engine, text):
+            continue
         titles = [title for known, title in _titles(engine) if known == id_]
-        by_id = engine.session.format.parse_id(text) == id_ or ids_that_begin(engine, text)
-        if not by_id and _folded(text) not in map(_folded, titles):
+        if _folded(text) not in map(_folded, titles):
             found[text] = id_, titles[-1]
     return found
 

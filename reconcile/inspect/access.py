@@ -61,15 +61,15 @@ def obstacles_of(session: Session) -> tuple[Obstacle, ...]:
 
 def obstacle_at(path: str) -> Obstacle | None:
     """Return what prevents reading or writing in an existing directory."""
-    place = shlex.quote(path)
     flags = inode_flags(path)
+    if not flags & (_IMMUTABLE | _APPEND_ONLY) and os.access(path, os.R_OK | os.W_OK | os.X_OK, **_IDS):
+        return None
+    place = shlex.quote(path)
     if flags & _IMMUTABLE:
         return Obstacle(path, "not writable (it is immutable)", (f"chattr -i {place}",))
     if flags & _APPEND_ONLY:
         return Obstacle(path, "not writable (it is append-only)", (f"chattr -a {place}",))
     is_readable = os.access(path, os.R_OK | os.X_OK, **_IDS)
-    if is_readable and os.access(path, os.W_OK, **_IDS):
-        return None
     if is_readable and _is_on_readonly_disk(path):
         return Obstacle(path, "not writable (read-only file system)", ("remount the file system writable",))
     return Obstacle(path, "not writable" if is_readable else "not readable", (_permission(path, place),), is_readable)

@@ -7,6 +7,7 @@ from the damaged file (`repair_sources`).
 
 from __future__ import annotations
 
+import marshal
 import os
 import shlex
 from contextlib import nullcontext
@@ -19,6 +20,7 @@ from reconcile.adapters.jp.locks import held_locks
 from reconcile.apply.staging import STAGING, library_staging_name, staging_name
 from reconcile.engine.versions import lost_with_store
 from reconcile.fs.files import Directory, error_text, read_files
+from reconcile.fs.helper_process import HelperProcess
 from reconcile.fs.paths import names_in
 from reconcile.inspect.access import obstacle_at, obstacles_of
 from reconcile.inspect.listing import survey
@@ -38,15 +40,25 @@ if TYPE_CHECKING:
     Checker: TypeAlias = Callable[[str, int], tuple["CheckFinding", ...]]
 
 _LOCKS = "locks"
+_TEMPORARY = ".tmp"
 
 
 def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     """Return all findings by kind and place. It writes nothing and takes no lock."""
     session, known = engine.session, engine.known
-    pass_ = engine.plan(policy, also=engine.noteworthy)
-    context = engine.decide(pass_, policy)
-    roots = session.roots
-    sides = ((Side.STORE, roots.store_conversations), (Side.WORKSPACE, roots.workspace_conversations))
+    # A helper looks at all directories meanwhile. Few are unusual, and only those are looked at here.
+    with HelperProcess.start(lambda: marshal.dumps(_unusual(engine))) as helper:
+        pass_ = engine.plan(policy, also=engine.noteworthy)
+        context = engine.decide(pass_, policy)
+        store, workspace = pass_.world.store, pass_.world.workspace
+        if not pass_.full:
+            store = replace(store, foreign=tuple(known.sides[Side.STORE].all_foreign()))
+            workspace = replace(workspace, foreign=tuple(known.sides[Side.WORKSPACE].all_foreign()))
+        diagnosed = diagnose(context, engine.completed(pass_), store, workspace, engine.empty_directories(pass_))
+        rest = () if pass_.full else _of_clean(engine, pass_, survey(engine, pass_, context).tree)
+        found = by_kind((*diagnosed, *rest))
+        answer = helper.result()
+    unusual = _unusual(engine) if answer is None else marshal.loads(answer)  # noqa: S302 - from this very program
     # Runs leave the lock files of conversations that they remove: JP's own cleanup deletes them
     # (docs/design/formats/jp.md#lock-files).
     there = known.present()
@@ -57,24 +69,44 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
         staging_name(identity, run.id) for run in session.state.journal.open_runs()
     }
     strays: list[Finding] = []
-    for side, conversations in sides:
+    blocked = [*_unwritable(session)]
+    for (side, conversations), copies in zip(_sides(engine), unusual, strict=True):
         strays += _staging_directories(side, conversations, ours)
-        strays += _temporary_files(side, conversations, known.sides[side].paths)
-    blocked = [*_unwritable(session), *_unwritable_copies(engine)]
-    strays += _orphaned_locks((roots.store, roots.workspace), ids, session.format.parse_id)
+        strays += _temporary_files(side, conversations, copies)
+        blocked += _unwritable_copies(side, conversations, copies)
+    strays += _orphaned_locks((session.roots.store, session.roots.workspace), ids, session.format.parse_id)
     lost = [
         Finding(Ailment.LOST, gone.conversation, gone.left, gone.conversation, (gone.command,) if gone.command else ())
         for gone in lost_with_store(session, there)
     ]
-    store, workspace = pass_.world.store, pass_.world.workspace
-    if not pass_.full:
-        store = replace(store, foreign=tuple(known.sides[Side.STORE].all_foreign()))
-        workspace = replace(workspace, foreign=tuple(known.sides[Side.WORKSPACE].all_foreign()))
-    diagnosed = diagnose(context, engine.completed(pass_), store, workspace, engine.empty_directories(pass_))
-    rest = () if pass_.full else _of_clean(engine, pass_, survey(engine, pass_, context).tree)
     order = list(Ailment)
-    found = (*by_kind((*diagnosed, *rest)), *blocked, *_not_among(diagnosed, strays), *lost, *_private_in_git(session))
-    return tuple(sorted(found, key=lambda finding: order.index(finding.ailment)))
+    findings = (*found, *blocked, *_not_among(diagnosed, strays), *lost, *_private_in_git(session))
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.ailment)))
+
+
+def _sides(engine: Engine) -> tuple[tuple[Side, str], tuple[Side, str]]:
+    roots = engine.session.roots
+    return (Side.STORE, roots.store_conversations), (Side.WORKSPACE, roots.workspace_conversations)
+
+
+def _unusual(engine: Engine) -> list[dict[str, str]]:
+    """Return by side the copies that have a temporary file, or that a run can't read or write, and their ids."""
+    return [
+        {
+            copy: conversation
+            for copy, conversation in engine.known.sides[side].paths.items()
+            if _is_unusual(f"{conversations}/{copy}")
+        }
+        for side, conversations in _sides(engine)
+    ]
+
+
+def _is_unusual(directory: str) -> bool:
+    try:
+        names = names_in(directory)
+    except OSError:
+        return True
+    return any(name.endswith(_TEMPORARY) for name in names) or obstacle_at(directory) is not None
 
 
 def _unwritable(session: Session) -> Iterator[Finding]:
@@ -85,15 +117,13 @@ def _unwritable(session: Session) -> Iterator[Finding]:
             yield Finding(Ailment.UNWRITABLE, obstacle.path, obstacle.found, mend=obstacle.mend)
 
 
-def _unwritable_copies(engine: Engine) -> Iterator[Finding]:
-    """Yield the conversations' directories that a run can't write, on sides that it can write."""
-    roots = engine.session.roots
-    for side, top in ((Side.STORE, roots.store_conversations), (Side.WORKSPACE, roots.workspace_conversations)):
-        if obstacle_at(top) is None:
-            for path, conversation in engine.known.sides[side].paths.items():
-                obstacle = obstacle_at(f"{top}/{path}")
-                if obstacle is not None and obstacle.is_readable:
-                    yield Finding(Ailment.UNWRITABLE, f"{side}:{path}", obstacle.found, conversation, obstacle.mend)
+def _unwritable_copies(side: Side, conversations: str, copies: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield the conversations' directories that a run can't write, on a side that it can write."""
+    if obstacle_at(conversations) is None:
+        for path, conversation in copies.items():
+            obstacle = obstacle_at(f"{conversations}/{path}")
+            if obstacle is not None and obstacle.is_readable:
+                yield Finding(Ailment.UNWRITABLE, f"{side}:{path}", obstacle.found, conversation, obstacle.mend)
 
 
 def _of_clean(engine: Engine, pass_: Pass, tree: TreeIndex) -> Iterator[Finding]:
@@ -154,7 +184,7 @@ def _temporary_files(side: Side, conversations: str, copies: Mapping[str, str]) 
             yield _unread(f"{side}:{copy}", error, conversation)
             continue
         for name in names:
-            if name.endswith(".tmp") and os.path.isfile(path := f"{directory}/{name}"):
+            if name.endswith(_TEMPORARY) and os.path.isfile(path := f"{directory}/{name}"):
                 mend = ("nothing to do; JP removes it at its next start", f"or check it, then rm {shlex.quote(path)}")
                 words = "a temporary file of an interrupted write by JP"
                 yield Finding(Ailment.LEFTOVER, f"{side}:{copy}/{name}", words, conversation, mend)

@@ -8,7 +8,6 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.claude_code.places import FORMAT
-from reconcile.formats.claude_code.format import ClaudeCodeFormat, owner_of
 from reconcile.fs.paths import is_absence
 from reconcile.model.format import Entry
 
@@ -30,6 +29,8 @@ def short_ids_at(roots: Roots) -> Mapping[str, str]:
     """
     if roots.format != FORMAT:
         return {}
+    from reconcile.formats.claude_code.format import ClaudeCodeFormat  # here: most runs concern another format
+
     places, sides = ClaudeCodeFormat(()), (roots.store_conversations, roots.workspace_conversations)
     with suppress(OSError):
         return short_ids({record for side in sides for record, _ in records_of(side, places)})
@@ -42,6 +43,8 @@ def short_ids(records: Collection[str]) -> dict[str, str]:
     Of a file of lines beside a session, such as its subagent's, return the name. A command takes the beginning of a
     record's path, or of its last part. One that fits a session and the files beside it stands for the session.
     """
+    from reconcile.formats.claude_code.format import owner_of  # here, as above
+
     names = [(record, owner_of(record) or record) for record in records]
     names += [(record.rpartition("/")[2], session) for record, session in names if "/" in record]
     names.sort()
