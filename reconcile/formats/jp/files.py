@@ -246,14 +246,19 @@ class ManagedFiles(ABC):
         return None
 
     def both_continue(self, one: bytes, other: bytes, was: Callable[[bytes], bool]) -> bool:
-        """Tell as `Format.both_continue`; the former content is found as in `merge_events`."""
-        ends = _ends(one)
+        """Tell as `Format.both_continue`; the former content had the form of either file, or the one that JP writes."""
+        ends, other_ends = _ends(one), _ends(other)
+        events, other_events = (_sequence(_EVENTS.decode(content), content) for content in (one, other))
         common = 0
-        for (_, end), (_, other_end) in zip(ends, _ends(other), strict=False):
-            if end != other_end or one[common:end] != other[common:end]:
-                break
-            common = end
-        return common > 0 and was(one[:common] + one[ends[-1][1] :])
+        while common < min(len(events), len(other_events)) and events[common] == other_events[common]:
+            common += 1
+        if not common:
+            return False
+        if any(was(_beginning(*each, common)) for each in ((one, ends), (other, other_ends))):
+            return True
+        elements = strict.load(one)
+        assert isinstance(elements, list)  # noqa: S101 - the stream is valid
+        return was(serialised(elements[:common], errors="replace"))
 
     def merge_metadata(self, base: bytes, winner: bytes, other: bytes) -> MergedMetadata | None:
         """Merge as `Format.merge_metadata`; the later time of activation stays.
@@ -476,6 +481,11 @@ def _ends(content: bytes) -> list[tuple[str, int]]:
         at = content.index(b"{", at) + len(bytes(raw))
         ends.append((_id(event), at))
     return ends
+
+
+def _beginning(content: bytes, ends: Sequence[tuple[str, int]], count: int) -> bytes:
+    """Return a file of events without those after the first ``count``."""
+    return content[: ends[count - 1][1]] + content[ends[-1][1] :]
 
 
 def _event_content(raw: bytes | msgspec.Raw) -> str:

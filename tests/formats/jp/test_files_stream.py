@@ -17,7 +17,7 @@ from reconcile.formats import get_format
 from reconcile.model.snapshot import Fault, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 JP = get_format("jp")
 BASE, EVENTS = "base_config.json", "events.json"
@@ -367,6 +367,38 @@ def test_any_edit_and_any_addition_are_united(texts: Sequence[str], data: st.Dat
         as_jp_writes(edited), as_jp_writes([*before, *added]), lambda content: content == as_jp_writes(before)
     )
     assert found == as_jp_writes([*edited, *added])
+
+
+def compact(elements: Sequence[dict[str, Any]]) -> bytes:
+    return json.dumps(elements, ensure_ascii=False).encode()
+
+
+BOTH = {
+    "none reformatted": (as_jp_writes, as_jp_writes, as_jp_writes, True),
+    "one reformatted": (as_jp_writes, compact, as_jp_writes, True),
+    "the other reformatted": (compact, as_jp_writes, as_jp_writes, True),
+    "both reformatted what JP wrote": (compact, compact, as_jp_writes, True),
+    "one has what another program wrote": (as_jp_writes, compact, compact, True),
+    "both reformatted what another program wrote": (as_jp_writes, as_jp_writes, compact, False),
+}
+
+
+@pytest.mark.parametrize(("form", "other_form", "form_before", "found"), BOTH.values(), ids=BOTH)
+def test_two_continuations_are_found_in_another_form(
+    form: Callable[[Any], bytes], other_form: Callable[[Any], bytes], form_before: Callable[[Any], bytes], found: bool
+) -> None:
+    was = form_before(read_texts("a b"))
+    assert JP.both_continue(form(read_texts("a b c")), other_form(read_texts("a b c!")), was.__eq__) is found
+
+
+@pytest.mark.parametrize("before", ["a", "a b c", "", "a b!"])
+def test_an_edit_is_no_continuation_in_any_form(before: str) -> None:
+    was = as_jp_writes(read_texts(before))
+    assert not JP.both_continue(compact(read_texts("a b c")), as_jp_writes(read_texts("a b c!")), was.__eq__)
+
+
+def test_streams_without_a_common_event_continue_nothing() -> None:
+    assert not JP.both_continue(as_jp_writes(read_texts("a")), as_jp_writes(read_texts("a!")), lambda _: True)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
