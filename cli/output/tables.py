@@ -38,13 +38,17 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style: Style
         _fit(columns, widths, shown, style.columns)
 
     def line(cells: Sequence[str]) -> str:
-        parts = []
-        for number in shown:
-            cell, room = shorten(cells[number], widths[number]), widths[number]
-            parts.append(" " * (room - width(cell)) + cell if columns[number].right else pad(cell, room))
-        return _GAP.join(parts).rstrip()
+        filled = [_filled(cells[number], widths[number], right=columns[number].right) for number in shown]
+        return _GAP.join(filled).rstrip()
 
     return [style(line([column.head for column in columns]), bold=True), *map(line, rows)]
+
+
+def _filled(cell: str, room: int, *, right: bool) -> str:
+    if not cell.isascii() or len(cell) > room:
+        cell = shorten(cell, room)
+        return " " * (room - width(cell)) + cell if right else pad(cell, room)
+    return cell.rjust(room) if right else cell.ljust(room)  # most cells, of thousands of lines
 
 
 def natural_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:

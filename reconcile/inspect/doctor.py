@@ -23,7 +23,6 @@ from reconcile.fs.files import Directory, error_text, read_files
 from reconcile.fs.helper_process import HelperProcess
 from reconcile.fs.paths import names_in
 from reconcile.inspect.access import obstacle_at, obstacles_of
-from reconcile.inspect.listing import survey
 from reconcile.model.baseline import IntentKind
 from reconcile.model.snapshot import METADATA, Fault, Metadata, Place, Side
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, by_kind, diagnose, misnamed, orphaned
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from reconcile.engine.engine import Engine, Pass
     from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
-    from reconcile.planning.rules.tree import TreeIndex
 
     Checker: TypeAlias = Callable[[str, int], tuple["CheckFinding", ...]]
 
@@ -55,7 +53,7 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
             store = replace(store, foreign=tuple(known.sides[Side.STORE].all_foreign()))
             workspace = replace(workspace, foreign=tuple(known.sides[Side.WORKSPACE].all_foreign()))
         diagnosed = diagnose(context, engine.completed(pass_), store, workspace, engine.empty_directories(pass_))
-        rest = () if pass_.full else _of_clean(engine, pass_, survey(engine, pass_, context).tree)
+        rest = () if pass_.full else _of_clean(engine, pass_, context.tree.depths)
         found = by_kind((*diagnosed, *rest))
         answer = helper.result()
     unusual = _unusual(engine) if answer is None else marshal.loads(answer)  # noqa: S302 - from this very program
@@ -126,21 +124,25 @@ def _unwritable_copies(side: Side, conversations: str, copies: Mapping[str, str]
                 yield Finding(Ailment.UNWRITABLE, f"{side}:{path}", obstacle.found, conversation, obstacle.mend)
 
 
-def _of_clean(engine: Engine, pass_: Pass, tree: TreeIndex) -> Iterator[Finding]:
-    """Yield what can be wrong with a clean conversation: its directory's name, and its parent."""
-    fmt = engine.session.format
-    for entry in engine.clean_conversations(pass_):
-        name = fmt.dirname(entry.conversation, entry.row.title)
+def _of_clean(engine: Engine, pass_: Pass, decided: Iterable[str]) -> Iterator[Finding]:
+    """Yield what can be wrong with a clean conversation: its directory's name, and its parent.
+
+    ``decided`` are the other live conversations.
+    """
+    fmt, clean = engine.session.format, list(engine.clean_conversations(pass_))
+    live = {*decided, *(entry.conversation for entry in clean if not entry.is_archived)}
+    for entry in clean:
+        name, parent = fmt.dirname(entry.conversation, entry.row.title), entry.row.parent
         for side, path in ((Side.STORE, entry.path), *((Side.WORKSPACE, path) for path in entry.workspace_paths)):
             if path.rpartition("/")[2] != name:
                 yield misnamed(entry.conversation, Place(side, path), name)
-        if entry.conversation in tree and tree.parent_is_gone(entry.conversation):
-            yield orphaned(entry.conversation, f"{Side.STORE}:{entry.path}", entry.row.parent)
+        if parent is not None and parent not in live and entry.conversation in live:
+            yield orphaned(entry.conversation, f"{Side.STORE}:{entry.path}", parent)
 
 
 def _private_in_git(session: Session) -> Iterator[Finding]:
     """Yield the conversations that `local` keeps out of the workspace, with those below, and that git has."""
-    intents = session.state.load(session.checkout).intents
+    intents = session.state.intents(session.checkout)
     local = {conversation for conversation, intent in intents.items() if intent.kind is IntentKind.LOCAL}
     private = [conversation for conversation, intent in intents.items() if {conversation, intent.waits_for} & local]
     records = session.git_records(private) if private else {}

@@ -93,8 +93,7 @@ def status_by_id(engine: Engine, pass_: Pass, context: PlanningContext) -> dict[
 
 def states(engine: Engine, pass_: Pass, context: PlanningContext) -> dict[str, str]:
     """Return the state of each conversation, as `status` has it."""
-    known = {each.conversation: each.state for each in engine.clean_conversations(pass_)}
-    return known | {id_: line.word for id_, line in status_by_id(engine, pass_, context).items()}
+    return engine.states_besides(pass_) | {id_: line.word for id_, line in status_by_id(engine, pass_, context).items()}
 
 
 def flat(survey: Survey, *, archived: bool) -> tuple[Row, ...]:

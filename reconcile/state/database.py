@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from reconcile.model.baseline import Baseline
+    from reconcile.model.baseline import Baseline, Intent
     from reconcile.model.snapshot import Digest
     from reconcile.state.directory import Generation
 
@@ -205,6 +205,11 @@ class State:
         if not self.is_of_remote:
             return baseline
         return replace(baseline, is_of_remote=True, removed_there=self.removed_there)
+
+    def intents(self, checkout: int | None) -> dict[str, Intent]:
+        """Return the intents that hold in a checkout."""
+        with state_errors(self._path):
+            return baseline_table.load_intents(self._connection, checkout)
 
     def agreed_contents(self, wanted: Iterable[tuple[str, Digest]]) -> dict[tuple[str, Digest], bytes]:
         """Return the agreed metadata of some conversations, each with its digest, as far as it is kept."""
