@@ -19,7 +19,7 @@ from reconcile.remote.address import checked_url
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
 from reconcile.remote.known import known_of, note
-from reconcile.remote.place import chosen, forget, new_place, record, remotes, store_name
+from reconcile.remote.place import chosen, forget, new_place, probed, record, remotes, store_name
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
 from reconcile.state.directory import state_directory
@@ -115,7 +115,7 @@ def add(
     url = checked_url(url, shared.roots.project)
     place = new_place(shared.state, store_name(shared.roots, known_as), url, name, encrypt=encrypt)
     try:
-        place.engine.probe()
+        place = probed(place)
         found = read_format(place.engine, place.engine.tip(), place.store)
         is_encrypted = _is_encrypted(place, found)
         if is_encrypted:
@@ -127,6 +127,9 @@ def add(
     record(place)
     for line in _readers(place, is_encrypted=is_encrypted):
         print_message(options, line)
+    if place.is_branch:
+        branch = place.ref.removeprefix("refs/heads/")
+        print_message(options, f"the store is in a branch of the repository: {branch}")
     if known_as is not None:
         print_message(options, _about_name(place, is_new=found is None))
     files = [os.path.join(at, name) for at, _, names in os.walk(shared.roots.store_conversations) for name in names]

@@ -26,6 +26,10 @@ class UnreachableError(RemoteError):
     exit_code = 1
 
 
+class UnwritableError(RemoteError):
+    """The host refuses every write."""
+
+
 class Swap(Enum):
     """The results of a swap. After ``UNKNOWN``, only the next look at the remote tells."""
 

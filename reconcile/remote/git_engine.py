@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.fs.private_files import make_private_directory
 from reconcile.remote.address import without_password
-from reconcile.remote.engine import RemoteError, Swap, UnreachableError
+from reconcile.remote.engine import RemoteError, Swap, UnreachableError, UnwritableError
 from reconcile.remote.git_process import SilentError, ask_host, run_git
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ class GitEngine:
             raise UnreachableError(f"{self.shown}: git can't fetch from it: {_said(done)}", "run it again")
         self._tidy()
         return self._required("rev-parse", "--verify", f"{_SEEN}^{{commit}}").decode().strip()
+
+    def exists(self) -> bool:
+        """Tell whether the remote has the ref now. Raises `UnreachableError`."""
+        self._make()
+        return self._newest() is not None
 
     def seen(self) -> str | None:
         """Return the tip of the last fetch, or the last commit that was pushed since."""
@@ -159,18 +164,20 @@ class GitEngine:
         raise RemoteError(f"{self.shown}: the host refused the push: {_said(done)}", "check it: reconcile remote check")
 
     def probe(self) -> None:
-        """Try compare-and-swap with a ref of its own: a swap that expects another commit must be refused.
+        """Try compare-and-swap with a ref beside its own: a swap that expects another commit must be refused.
 
         Raises:
+            UnwritableError: the host takes no such ref.
             RemoteError: the host can't be relied on.
         """
         self._make()
-        probe = GitEngine(self.url, f"refs/reconcile/probe-{os.urandom(6).hex()}", self.mirror)
+        beside = self.ref.rpartition("/")[0]
+        probe = GitEngine(self.url, f"{beside}/probe-{os.urandom(6).hex()}", self.mirror)
         first = self.write(None, {"probe": b"1"}, ())
         second = self.write(first, {"probe": b"2"}, ())
         if (made := probe._push("", f"{first}:{probe.ref}")).returncode:
             problem = f"{self.shown}: git can't write to it: {_said(made)}"
-            raise RemoteError(problem, "check the address and your rights")
+            raise UnwritableError(problem, "check the address and your rights")
         stale = probe._push(second, f"{second}:{probe.ref}").returncode == 0
         removed = probe._push(second if stale else first, f":{probe.ref}").returncode == 0
         if stale or not removed:

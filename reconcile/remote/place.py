@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconcile.fs.private_files import make_private_directory, replace_private_file
 from reconcile.model.snapshot import Side
 from reconcile.remote.address import without_password
-from reconcile.remote.engine import RemoteError
+from reconcile.remote.engine import RemoteError, UnwritableError
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sealing import Keys
 from reconcile.state.directory import REMOTES
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
 
 _FILE, _CONTACT = "remote.json", "contact"
-_REFS = "refs/reconcile/"
+_REFS, _BRANCHES = "refs/reconcile/", "refs/heads/reconcile/"
 _RUN = re.compile(r"[0-9-]+")
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,39}")
 
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,39}")
 class RemotePlace(NamedTuple):
     """One remote of a store: its name, its address, and the directory with what this machine knows of it.
 
-    ``store`` is the name of the store on every machine.
+    ``store`` is the name of the store on every machine. ``is_branch``: the host takes only branches.
     """
 
     name: str
@@ -39,6 +39,7 @@ class RemotePlace(NamedTuple):
     store: str
     directory: str
     encrypt: bool = False
+    is_branch: bool = False
 
     @property
     def shown(self) -> str:
@@ -58,7 +59,7 @@ class RemotePlace(NamedTuple):
     @property
     def ref(self) -> str:
         """The ref of the store."""
-        return _REFS + self.store
+        return (_BRANCHES if self.is_branch else _REFS) + self.store
 
     @property
     def cache(self) -> str:
@@ -120,7 +121,8 @@ def remotes(state: str, store: str) -> list[RemotePlace]:
             with open(os.path.join(directory, _FILE), encoding="utf-8") as file:
                 known = json.load(file)
             named = known.get("store", store)  # older versions have recorded none
-            found.append(RemotePlace(name, known["url"], named, directory, known.get("encrypt", False)))
+            encrypt, is_branch = known.get("encrypt", False), known.get("branch", False)
+            found.append(RemotePlace(name, known["url"], named, directory, encrypt, is_branch))
     return found
 
 
@@ -164,6 +166,26 @@ def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bo
     return RemotePlace(name, url, store, os.path.join(state, REMOTES, name), encrypt)
 
 
+def probed(place: RemotePlace) -> RemotePlace:
+    """Try a new remote; return it with the kind of ref that its host takes, a branch if it takes only those.
+
+    A branch of another machine is used in any case: with two refs, a host would have two stores.
+
+    Raises:
+        RemoteError: the host can't be used.
+    """
+    branch = place._replace(is_branch=True)
+    try:
+        place.engine.probe()
+    except UnwritableError as refused:
+        try:
+            branch.engine.probe()
+        except UnwritableError:
+            raise refused from None
+        return branch
+    return branch if branch.engine.exists() and not place.engine.exists() else place
+
+
 def _names(known: list[RemotePlace]) -> set[str]:
     return {place.name for place in known}
 
@@ -171,7 +193,7 @@ def _names(known: list[RemotePlace]) -> set[str]:
 def record(place: RemotePlace) -> None:
     """Record a remote."""
     make_private_directory(place.directory)
-    known = {"url": place.url, "store": place.store, "encrypt": place.encrypt}
+    known = {"url": place.url, "store": place.store, "encrypt": place.encrypt, "branch": place.is_branch}
     replace_private_file(os.path.join(place.directory, _FILE), json.dumps(known, indent=2).encode() + b"\n")
 
 

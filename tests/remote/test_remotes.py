@@ -73,6 +73,43 @@ def _forced(engine: GitEngine, expected: str, what: str) -> tuple[str, str]:
     return newest, what if not expected or not newest else f"+{what}"
 
 
+_ONLY_BRANCHES = """#!/bin/sh
+while read before after ref; do
+    case $ref in refs/heads/*) ;; *) echo "only branches here" >&2; exit 1 ;; esac
+done
+"""
+
+
+def test_a_host_that_takes_only_branches_gets_one(
+    laptop: Machine, desktop: Machine, tmp_path: Path, run: Run
+) -> None:
+    another = make_bare(tmp_path / "another.git")
+    hook = another / "hooks" / "pre-receive"
+    hook.write_text(_ONLY_BRANCHES)
+    hook.chmod(0o755)
+    output = laptop.run("remote", "add", "--name", "second", str(another)).output
+    assert "in a branch of the repository: reconcile/jp-ab1cd" in output
+    laptop.run("sync", "second")
+    desktop.run("remote", "add", "--name", "second", str(another))
+    desktop.sync("second")
+    assert git(another, "for-each-ref", "--format=%(refname)") == "refs/heads/reconcile/jp-ab1cd"
+    # A machine that is added later uses the branch, although the host takes other refs now.
+    hook.unlink()
+    server = make_machine(tmp_path / "server", run)
+    server.sync(str(another))
+    assert server.contents == laptop.contents
+    assert git(another, "for-each-ref", "--format=%(refname)") == "refs/heads/reconcile/jp-ab1cd"
+
+
+def test_a_host_that_takes_nothing_is_refused_with_its_first_words(laptop: Machine, tmp_path: Path) -> None:
+    another = make_bare(tmp_path / "another.git")
+    hook = another / "hooks" / "pre-receive"
+    hook.write_text('#!/bin/sh\nread before after ref; echo "closed: $ref" >&2; exit 1\n')
+    hook.chmod(0o755)
+    assert "git can't write to it" in refused(laptop, "remote", "add", "--name", "second", str(another))
+    assert not (laptop.state / "remotes" / "second").exists()
+
+
 def test_a_project_cannot_name_a_remote(laptop: Machine, desktop: Machine, tmp_path: Path) -> None:
     (desktop.project / "reconcile.toml").write_text('remote = "ext::sh"\n')
     (desktop.project / ".jp" / "remotes").mkdir()
