@@ -80,9 +80,7 @@ done
 """
 
 
-def test_a_host_that_takes_only_branches_gets_one(
-    laptop: Machine, desktop: Machine, tmp_path: Path, run: Run
-) -> None:
+def test_a_host_that_takes_only_branches_gets_one(laptop: Machine, desktop: Machine, tmp_path: Path, run: Run) -> None:
     another = make_bare(tmp_path / "another.git")
     hook = another / "hooks" / "pre-receive"
     hook.write_text(_ONLY_BRANCHES)
