@@ -5,16 +5,19 @@ Each builds a request of `reconcile.model.policy`, or decisions, from its option
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 from uuid import uuid4
 
 import click
 from msgspec.structs import replace
 
 from reconcile.adapters.claude_code.places import FORMAT, SHARED
+from reconcile.adapters.roots import LocateError
 from reconcile.model.format import EventSelection
 from reconcile.model.options import Take
 from reconcile.model.plan import Plan
@@ -31,9 +34,10 @@ from reconcile.model.policy import (
 )
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
+from reconcile.state.directory import REMOTES, state_directory
 
 from ..command import PLANS, Command, Several
-from ..context import find_ids, fixed_format, parts_of_titles, with_owned
+from ..context import find_ids, find_roots, fixed_format, parts_of_titles, with_owned
 from ..misuse import Misuse
 from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
@@ -43,16 +47,20 @@ from ..output.text import format_time
 from ..run import run as run_command
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from reconcile.engine.engine import Engine
+    from reconcile.engine.run_history import RunToUndo, UndoToRedo
     from reconcile.engine.session import Session
     from reconcile.errors import ReconcileError
     from reconcile.model.policy import Policy
+    from reconcile.state.database import State
     from reconcile.state.journal import Run
 
     from ..arguments import Options
     from ..run import Adjust, Question
+
+_F = TypeVar("_F", "RunToUndo", "UndoToRedo")
 
 
 @click.command(
@@ -420,30 +428,58 @@ def undo(context: click.Context, run: str | None) -> None:
     An undo is a run too, and can be undone. A later run does not repeat an undone change, until a side
     changes or you resolve it.
     """
-    from reconcile.engine.run_history import NoRunError, RunToUndo, find_run, newest_run, refuse_sync
+    from reconcile.engine import run_history
+    from reconcile.engine.run_history import NoRunError
 
     options = options_of(context)
+
+    def found(state: State, project: str) -> RunToUndo:
+        if run is None:  # an empty text names none
+            return run_history.newest_run(state, project)
+        return run_history.RunToUndo(run_history.find_run(state, run), None)
+
+    def announce(session: Session, to_undo: RunToUndo) -> None:
+        if (last := to_undo.after) is not None:
+            if not may_reach_back(options):
+                raise to_undo.older_run_error()
+            message = f"the last run, {last.id}, is an undo of {last.undoes} (`reconcile redo` repeats that one)"
+            print_message(options, f"{message}; this undo reaches further back, to an older run")
+        _print_past_run(options, "undo", session, to_undo.run)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         session = engine.session
         try:
-            if run is None:
-                found = newest_run(session.state, session.project)
-            else:  # an empty text names none
-                found = RunToUndo(find_run(session.state, run), None)
-                refuse_sync(session.state, found.run)
+            to_undo = found(session.state, session.project)
         except NoRunError as error:
             raise (None if run is not None else _only_moved(session)) or error from error
-        if (last := found.after) is not None:
-            if not may_reach_back(options):
-                raise found.older_run_error()
-            message = f"the last run, {last.id}, is an undo of {last.undoes} (`reconcile redo` repeats that one)"
-            print_message(options, f"{message}; this undo reaches further back, to an older run")
-        _print_past_run(options, "undo", session, found.run)
-        return replace(policy, request=UndoRequest(found.run.id))
+        announce(session, to_undo)
+        return replace(policy, request=UndoRequest(to_undo.run.id))
 
     # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
-    _run(context, adjust, partial(_question, "Undo") if is_interactive(options) else None)
+    question = partial(_question, "Undo")
+    _undo_sync(context, found, announce, question)
+    _run(context, adjust, question if is_interactive(options) else None)
+
+
+def _undo_sync(
+    context: click.Context,
+    found: Callable[[State, str], _F],
+    announce: Callable[[Session, _F], None],
+    question: Question,
+) -> None:
+    """End the command with the undo or redo of a sync, if the run that is found is one."""
+    options = options_of(context)
+    try:
+        roots = find_roots(options)
+    except LocateError:  # the command itself reports it
+        return
+    state = state_directory(roots.key, os.environ, sys.platform)
+    if os.path.isdir(os.path.join(state, REMOTES)):
+        from ..remotes.undoing import undo_sync  # here: most stores have no remote
+
+        code = undo_sync(options, command_line(context), roots, state, found, announce, question)
+        if code is not None:
+            context.exit(code)
 
 
 def _only_moved(session: Session) -> ReconcileError | None:
@@ -480,24 +516,32 @@ def redo(context: click.Context, run: str | None) -> None:
 
     A redo is the undo of an undo, and can be undone.
     """
-    from reconcile.engine.run_history import UndoToRedo, find_undo, newest_undo, origin_of
+    from reconcile.engine import run_history
 
     options = options_of(context)
 
-    def adjust(policy: Policy, engine: Engine) -> Policy:
-        session = engine.session
-        state = session.state
-        found = newest_undo(state, session.project) if run is None else UndoToRedo(find_undo(state, run), "")
-        undone = found.run
-        if found.after:
-            if not may_reach_back(options):
-                raise found.older_run_error()
-            print_message(options, f"{found.after}; this redo reaches further back, to an older undo, {undone.id}")
-        origin, _ = origin_of(undone, {each.id: each for each in state.journal.runs()})
-        _print_past_run(options, "redo", session, origin)
-        return replace(policy, request=UndoRequest(undone.id))
+    def found(state: State, project: str) -> UndoToRedo:
+        if run is None:
+            return run_history.newest_undo(state, project)
+        return run_history.UndoToRedo(run_history.find_undo(state, run), "")
 
-    _run(context, adjust, partial(_question, "Redo") if is_interactive(options) else None)
+    def announce(session: Session, to_redo: UndoToRedo) -> None:
+        undone = to_redo.run
+        if to_redo.after:
+            if not may_reach_back(options):
+                raise to_redo.older_run_error()
+            print_message(options, f"{to_redo.after}; this redo reaches further back, to an older undo, {undone.id}")
+        origin, _ = run_history.origin_of(undone, {each.id: each for each in session.state.journal.runs()})
+        _print_past_run(options, "redo", session, origin)
+
+    def adjust(policy: Policy, engine: Engine) -> Policy:
+        to_redo = found(engine.session.state, engine.session.project)
+        announce(engine.session, to_redo)
+        return replace(policy, request=UndoRequest(to_redo.run.id))
+
+    question = partial(_question, "Redo")
+    _undo_sync(context, found, announce, question)
+    _run(context, adjust, question if is_interactive(options) else None)
 
 
 def _question(verb: str, plan: Plan) -> str:

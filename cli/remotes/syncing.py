@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from reconcile.formats import get_format
@@ -14,7 +14,7 @@ from reconcile.model.plan import counted_as
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import restore_of
 from reconcile.remote.address import without_password
-from reconcile.remote.known import Entry, Lock, tops
+from reconcile.remote.known import Entry, Half, Lock, tops
 from reconcile.remote.sync import Sync, open_session
 
 from ..context import is_id, policy_of, settings_of
@@ -27,10 +27,10 @@ from ..output.text import Style, show, title_and_id, visible
 from .actions import add, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from reconcile.model.format import Format
-    from reconcile.remote.known import DecidedConflict, Half, Report
+    from reconcile.remote.known import DecidedConflict, Report
     from reconcile.remote.place import RemotePlace
 
     from ..arguments import Options
@@ -52,8 +52,23 @@ VARIABLE = "RECONCILE_REMOTE"
 def run_sync(options: Options, command: str, url: str | None, half: Half) -> int:
     """Sync with the remote of this name or address, report it, and return the exit code."""
     shared = shared_store(options)
-    settings = settings_of(shared.roots)
     place = _place(options, shared, url or os.environ.get(VARIABLE))
+    with opened_sync(options, command, shared, place, half) as sync:
+        report = sync.run()
+        if not options.is_dry:
+            place.note_contact()
+        for message in sync.session.messages:
+            print_message(options, message)
+    _report(options, shared, place, report)
+    return ExitCode.HELD if report.held else ExitCode.DONE
+
+
+@contextmanager
+def opened_sync(
+    options: Options, command: str, shared: Shared, place: RemotePlace, half: Half = Half.BOTH
+) -> Iterator[Sync]:
+    """Open a store with the files of a remote, for a sync; a dry run has them in a directory that is removed."""
+    settings = settings_of(shared.roots)
     with ExitStack() as stack:
         tree = place.tree
         if options.is_dry:
@@ -65,13 +80,7 @@ def run_sync(options: Options, command: str, url: str | None, half: Half) -> int
         stack.callback(session.close)
         policy = policy_of(options, settings, {"only": _ids(options, session.format), "below": frozenset()})
         lock = Lock(command, settings.lock_timeout, waiting_callback(options))
-        report = Sync(session, place, place.engine, policy, lock, half).run()
-        if not options.is_dry:
-            place.note_contact()
-        for message in session.messages:
-            print_message(options, message)
-    _report(options, shared, place, report)
-    return ExitCode.HELD if report.held else ExitCode.DONE
+        yield Sync(session, place, place.engine, policy, lock, half)
 
 
 def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:

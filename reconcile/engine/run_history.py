@@ -94,14 +94,13 @@ def last_run(state: State, project: str) -> LastRun | None:
 def newest_run(state: State, project: str) -> RunToUndo:
     """Return the newest run in this project that changed something, is no undo, and was not undone as a whole.
 
+    It may be a sync with a remote (`remote_of`).
+
     Raises:
         NoRunError: there is none.
     """
     effective = _effective_runs(state, project)
     newest = next((run for run in effective if run.undoes is None), None)
-    if (sync := _newest_sync(state)) is not None and (newest is None or sync.id > newest.id):
-        way = [] if newest is None else [f"undo the run before it: reconcile undo {newest.id}"]
-        raise _sync_error(state, sync, *way)
     if newest is None:
         raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
     last = effective[0]
@@ -156,13 +155,18 @@ def find_undo(state: State, text: str) -> Run:
 
 
 def _effective_runs(state: State, project: str) -> list[Run]:
-    """Return the runs in a project of which some change was not undone, newest first."""
-    projects, undone_by = _projects(state), undone_changes(state)
-    return [
-        run
-        for run in state.journal.runs()
-        if projects.get(run.checkout) == project and None in undone_by.get(run.id, {}).values()
-    ]
+    """Return the runs in a project, and the syncs, of which some change was not undone, newest first.
+
+    Of a sync, the changes of the store count: what it has sent stays on the remote.
+    """
+    projects, syncs, undone_by = _projects(state), _syncs(state), undone_changes(state)
+
+    def has_effect(run: Run) -> bool:
+        undone = undone_by.get(run.id, {})
+        return None in map(undone.get, _saved(state, run) if run.checkout in syncs else undone)
+
+    runs = state.journal.runs()
+    return [run for run in runs if (projects.get(run.checkout) == project or run.checkout in syncs) and has_effect(run)]
 
 
 def _by_id(state: State) -> dict[str, Run]:
@@ -197,13 +201,6 @@ def undone_changes(state: State) -> dict[str, dict[str, str | None]]:
     return undone
 
 
-def _newest_sync(state: State) -> Run | None:
-    """Return the newest run of a sync that has changed the store; None if there is none."""
-    syncs = _syncs(state)
-    runs = (run for run in state.journal.runs() if run.checkout in syncs)
-    return next((run for run in runs if _shared(state, run)), None)
-
-
 def _syncs(state: State) -> dict[int | None, str]:
     """Return the names of the remotes whose syncs have records, by the ids of these."""
     known = {checkout.id for checkout in state.checkouts()}
@@ -211,17 +208,9 @@ def _syncs(state: State) -> dict[int | None, str]:
     return {each.id: each.identity.removeprefix(REMOTE).partition(" ")[0] for each in records}
 
 
-def refuse_sync(state: State, run: Run) -> None:
-    """Raise `NoRunError` for a run of a sync with a remote: other machines may have what it did."""
-    if run.checkout in _syncs(state):
-        raise _sync_error(state, run)
-
-
-def _sync_error(state: State, run: Run, *ways: str) -> NoRunError:
-    name = _syncs(state)[run.checkout]
-    message = f"run {run.id} is a sync with the remote {name}, which can't be undone"
-    restore = f"restore one conversation, which the next sync sends: reconcile restore ID@{run.id}"
-    return NoRunError(message, "\n".join([restore, *ways]))
+def remote_of(state: State, run: Run) -> str | None:
+    """Return the name of the remote that a run, or an undo of one, was a sync with; None: it was no sync."""
+    return _syncs(state).get(run.checkout)
 
 
 def _projects(state: State) -> dict[int | None, str]:
@@ -247,21 +236,31 @@ def _way_on(run: Run, project: str | None) -> str:
 def past_run(state: State, run: Run, project: str) -> PastRun:
     """Return a run of this project as input for an undo, also one in an earlier ``.jp`` of it.
 
+    Of a sync, return what it has changed in the store; its project is the mirror of the remote.
+
     An undo changes only files that are as the run has left them.
 
     Raises:
         NoRunError: the run was made in another project.
     """
-    made_in = _projects(state).get(run.checkout)
-    refuse_sync(state, run)
+    made_in, name = _projects(state).get(run.checkout), remote_of(state, run)
+    if name is not None:
+        made_in = {each.id: each.project for each in state.checkouts(with_remotes=True)}.get(run.checkout or 0)
     if made_in != project:
+        if name is not None:
+            raise NoRunError(f"run {run.id} is a sync with the remote {name}", f"undo it: reconcile undo {run.id}")
         raise NoRunError(f"run {run.id} belongs to another checkout: {_named(made_in)}", _way_on(run, made_in))
-    steps = [step for step in state.journal.steps(run.id) if step.state is StepState.DONE]
+    steps = tuple(_action(step) for step in state.journal.steps(run.id) if step.state is StepState.DONE)
+    remembered = state.journal.records_of(run.id)
+    if name is not None:
+        steps = tuple(step for step in steps if step.target.side is Side.STORE)
+        changed = {step.conversation for step in steps}
+        remembered = {key: record for key, record in remembered.items() if key in changed}
     return PastRun(
         id=run.id,
-        steps=tuple(_action(step) for step in steps),
+        steps=steps,
         kept=_kept(state.versions.of_run(run.id)),
-        remembered=state.journal.records_of(run.id),
+        remembered=remembered,
         since=_since(state, run.id, project),
         is_undo=run.undoes is not None,
         repeats=is_redo(state, run.id),
@@ -283,10 +282,9 @@ def _since(state: State, run: str, project: str) -> LaterChanges:
             if made_in[other.id] != project and not other.undoes
         },
     )
-    remotes = _syncs(state)
-    syncs = frozenset(run_id for run_id, other in later.items() if other.checkout in remotes)
-    gone = frozenset(run_id for run_id, path in made_in.items() if not _is_there(path) and run_id not in syncs)
-    return replace(changes, gone=gone, syncs=syncs)
+    syncs = _syncs(state)
+    gone = (run_id for run_id, path in made_in.items() if not _is_there(path) and later[run_id].checkout not in syncs)
+    return replace(changes, gone=frozenset(gone))
 
 
 def _shared(state: State, run: Run) -> set[str]:
@@ -294,13 +292,17 @@ def _shared(state: State, run: Run) -> set[str]:
 
     All checkouts share these. An undo in another checkout restores more than that.
     """
-    saved = {step.conversation for step in state.journal.steps(run.id) if _action(step).target.side is Side.STORE}
     decided = {
         change.conversation
         for change in state.journal.intent_changes(run.id)
         if any(intent is not None and intent.kind is IntentKind.LOCAL for intent in (change.before, change.after))
     }
-    return saved | decided
+    return _saved(state, run) | decided
+
+
+def _saved(state: State, run: Run) -> set[str]:
+    """Return the conversations whose files in the store a run has changed."""
+    return {step.conversation for step in state.journal.steps(run.id) if _action(step).target.side is Side.STORE}
 
 
 def _unfinished(state: State, run: Run) -> set[str]:

@@ -76,14 +76,12 @@ class Restorable(Struct, frozen=True):
 class LaterChanges(Struct, frozen=True):
     """Later changes of a run's conversations: the newest run that ``changed`` each, and those already ``undone``.
 
-    ``gone``: runs that can't be undone, because their checkout no longer exists. ``syncs``: those of a sync with a
-    remote, which can't be undone either.
+    ``gone``: runs that can't be undone, because their checkout no longer exists.
     """
 
     changed: Mapping[str, str]
     undone: frozenset[str]
     gone: frozenset[str] = frozenset()
-    syncs: frozenset[str] = frozenset()
 
 
 def undone_runs(

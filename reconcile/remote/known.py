@@ -43,7 +43,8 @@ class Known(Struct, frozen=True):
 
     ``commit`` is that of the baseline, ``pending`` one whose push began. ``waiting`` are the conversations that another
     machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote. ``epoch`` is
-    that of its history. ``kept`` are conversations that this machine doesn't sync with it.
+    that of its history. ``kept`` are conversations that this machine doesn't sync with it. ``undoing``: an undo of a
+    sync has begun, and the baseline of the last swap doesn't have it yet.
     """
 
     commit: str | None = None
@@ -53,6 +54,7 @@ class Known(Struct, frozen=True):
     key: str | None = None
     epoch: int = 0
     kept: tuple[str, ...] = ()
+    undoing: bool = False
 
 
 class Entry(NamedTuple):

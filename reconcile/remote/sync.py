@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from reconcile.fs.locks import LockedError
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
-from reconcile.model.policy import Children, RemoveRequest
+from reconcile.model.policy import Children, RemoveRequest, UndoRequest
 from reconcile.model.snapshot import ARCHIVE, STREAM, WHOLE, Metadata, Partition, Side, joined
 from reconcile.planning.context import NO_CONVERSATION, RefusedError
 from reconcile.planning.filters import without_workspace
@@ -65,7 +65,7 @@ from reconcile.remote.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
@@ -161,6 +161,32 @@ class Sync:
                 return report
             time.sleep(_PAUSE_S * 2**attempt * random.random())  # noqa: S311 - no secret
         raise RemoteError("other machines were faster each time", "run it again")
+
+    def undo(self, run: str, agrees: Callable[[Plan], bool]) -> tuple[Plan, Outcome | None]:
+        """Undo what a run of a sync has changed in the store, or redo it; return the plan, and None if it was refused.
+
+        The remote is not asked, and keeps what it has. The next sync leaves both alone until one of them changes.
+
+        Raises:
+            RemoteError: the end of the last sync is unknown.
+            NoRunError: the run was no sync with this remote.
+        """
+        known = self._with_ended_undo(known_of(self.session.state, self.name))
+        if known.commit is None or known.pending is not None:
+            raise RemoteError("the last sync was interrupted", "run one that ends: reconcile sync")
+        with nullcontext() if self.session.readonly else self.session.exclusively(*self.lock):
+            tree, before = self._trees(known.commit, known)
+            if not self.session.readonly:
+                self.session.state.copy_baseline(self._number(won(self.name)), self.session.site.number)
+            engine = self._opened(tree, before, Report()).engine
+            pass_ = engine.plan(replace(self.policy, request=UndoRequest(run)))
+            outcome = None
+            if agrees(pass_.plan):
+                self._note(replace(known, undoing=True))
+                outcome = self._apply(engine, pass_)
+                self._won(known)
+            engine.close()
+        return pass_.plan, outcome
 
     def _attempt(self, done: Report) -> Report | None:
         """Sync once; return None if another machine has moved the remote meanwhile.
@@ -316,7 +342,7 @@ class Sync:
 
     def _with_judged_push(self, tip: str | None, done: Report) -> Known:
         """Return what is known, after a push that was interrupted has been judged by what the remote has now."""
-        known = known_of(self.session.state, self.name)
+        known = self._with_ended_undo(known_of(self.session.state, self.name))
         if known.pending is None:
             return known
         if tip is not None and self.engine.contains(tip, known.pending):
@@ -327,6 +353,15 @@ class Sync:
             return known
         done.interrupted_push = "not arrived"
         return replace(known, pending=None)
+
+    def _with_ended_undo(self, known: Known) -> Known:
+        """Return what is known, after an undo that was killed has been completed: else it would be sent."""
+        if not known.undoing or self.session.readonly:
+            return known
+        known = replace(known, undoing=False)
+        with self.session.exclusively(*self.lock):  # this completes the run, as far as that is possible
+            self._won(known)
+        return known
 
     def _start(self, tip: str | None, known: Known) -> str | None:
         """Return the commit to build on: the remote's, or the last seen one if the remote was set back."""

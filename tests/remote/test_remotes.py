@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import time
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 from reconcile.remote.engine import Swap
 from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.sync import Sync
 from tests.support.projects.machines import Machine, git, make_bare, make_machine
 from tests.support.projects.world import LONG_AGO, SECOND
 
@@ -391,32 +391,121 @@ def test_a_run_of_the_checkout_leaves_the_remote_alone(laptop: Machine, desktop:
     laptop.sync()
     desktop.sync()
     assert "remote origin" in desktop.run("log").output
-    said = desktop.run("undo", "--dry-run", code=2).output
-    assert "is a sync with the remote origin, which can't be undone" in said
 
 
-def test_a_sync_is_not_undone(laptop: Machine, desktop: Machine) -> None:
-    desktop.run("project", str(A), "--yes")
+def test_an_undo_of_a_sync_changes_this_machine_alone(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    before, new = desktop.contents, 17528832030
     laptop.append(A, 2, "b", LONG_AGO + SECOND)
-    laptop.run("rm", str(B), "--yes")
+    laptop.write(new)
     laptop.sync()
     desktop.sync()
-    runs = json.loads(desktop.run("log", "--json").stdout)["runs"]
-    updated, removed, published = (run["id"] for run in runs[:3])
-    for words in (("undo",), ("undo", updated), ("undo", removed)):
-        said = desktop.run(*words, code=2).output
-        assert re.match(r"error: run [0-9-]+ is a sync with the remote origin, which can't be undone\nhint: ", said)
-        assert "reconcile restore ID@" in said
-    assert f"reconcile undo {published}" in desktop.run("undo", code=2).output
-    assert "that was a sync, which can't be undone" in desktop.run("undo", published, code=4).output
-    desktop.run("restore", f"jp-c{A}@{updated}")
-    desktop.run("restore", f"jp-c{B}@{removed}")
-    assert len(desktop.sync()["sent"]) == 2
+    taken, tip = desktop.contents, git(bare, "rev-parse", REF)
+    desktop.run("undo", "--dry-run")
+    assert desktop.contents == taken
+    assert "origin keeps what it has" in desktop.run("undo").output
+    assert desktop.contents == before
+    for _ in range(2):
+        assert not any(desktop.sync()[name] for name in ("sent", "taken", "removed_here", "removed_there", "held"))
+    assert desktop.contents == before
     laptop.sync()
-    assert laptop.events(A) == 3
-    assert laptop.contents == desktop.contents
+    assert git(bare, "rev-parse", REF) == tip
+    assert laptop.contents == taken
+    # What a machine changes since is taken.
+    laptop.append(new, 1, "c", LONG_AGO + 2 * SECOND)
+    laptop.sync()
+    assert [each["id"] for each in desktop.sync()["taken"]] == [f"jp-c{new}"]
+    assert desktop.events(A) == 3
+
+
+def test_a_sync_is_redone(laptop: Machine, desktop: Machine) -> None:
+    before = desktop.contents
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.write(17528832030)
+    laptop.sync()
+    desktop.sync()
+    taken = desktop.contents
     desktop.run("undo")
-    assert desktop.sync()["removed_there"]
+    assert desktop.contents == before
+    assert "redo" in desktop.run("redo").output
+    assert desktop.contents == taken
+    found = desktop.sync()
+    assert not any(found[name] for name in ("sent", "taken", "removed_here", "removed_there", "held"))
+
+
+def test_a_removal_that_a_sync_took_is_undone_here(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("rm", str(B), "--yes")
+    laptop.sync()
+    assert desktop.sync()["removed_here"]
+    desktop.run("undo")
+    assert desktop.events(B) == 3
+    found = desktop.sync()
+    assert not any(found[name] for name in ("sent", "removed_here", "removed_there", "held"))
+    assert desktop.events(B) == 3
+    desktop.append(B, 1, "c", LONG_AGO + SECOND)
+    assert desktop.sync()["sent"]
+    laptop.sync()
+    assert laptop.events(B) == 4
+
+
+@pytest.mark.parametrize("method", ["_won", "_apply"])
+def test_an_undo_of_a_sync_that_was_killed_is_not_sent(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.write(17528832030)
+    laptop.sync()
+    desktop.sync()
+    taken = desktop.contents
+    carry_out = getattr(Sync, method)
+
+    def killed(self: Sync, *args: Any) -> NoReturn:
+        if method == "_apply":
+            carry_out(self, *args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Sync, method, killed)
+        desktop.run("undo", code=1)
+    assert desktop.events(A) == 3
+    assert not any(desktop.sync()[name] for name in ("sent", "taken", "removed_there"))
+    laptop.sync()
+    assert laptop.contents == taken
+
+
+def test_an_undo_of_a_sync_leaves_what_was_changed_since(laptop: Machine, desktop: Machine) -> None:
+    desktop.run("project", str(A), "--yes")
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.sync()
+    published = json.loads(desktop.run("log", "--json").stdout)["runs"][1]["id"]
+    assert "changed it since; undo that first" in desktop.run("undo", published, code=4).output
+    desktop.append(A, 1, "d", LONG_AGO + 2 * SECOND)
+    assert "changed since" in desktop.run("undo", code=4).output
+    assert desktop.events(A) == 6
+
+
+def test_an_undo_goes_back_from_the_newest_run_whether_it_was_a_sync(laptop: Machine, desktop: Machine) -> None:
+    desktop.run("project", str(A), "--yes")
+    laptop.append(B, 2, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.sync()
+    assert "undo of" in desktop.run("undo").output
+    assert desktop.events(B) == 3
+    assert "reaches further back" in desktop.run("undo", "--yes").output
+    assert not list((desktop.project / ".jp").rglob("events.json"))
+
+
+def test_a_sync_of_a_store_with_two_remotes_is_not_undone(laptop: Machine, desktop: Machine, tmp_path: Path) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.run("remote", "add", "--name", "second", str(make_bare(tmp_path / "second.git")))
+    desktop.sync("origin")
+    said = desktop.run("undo", code=4).output
+    assert "the store has other remotes, too" in said
+    run = json.loads(desktop.run("log", "--json").stdout)["runs"][0]["id"]
+    assert f"reconcile restore ID@{run}" in said
+    desktop.run("restore", f"jp-c{A}@{run}")
+    assert desktop.events(A) == 3
 
 
 def test_an_undo_goes_back_over_a_sync_that_only_sent(laptop: Machine) -> None:

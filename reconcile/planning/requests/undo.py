@@ -208,8 +208,6 @@ def plan_undo(
 
 
 def _way_on(run: str, since: LaterChanges) -> str:
-    if run in since.syncs:
-        return "that was a sync, which can't be undone"
     return "the checkout of that run is gone" if run in since.gone else f"undo that first: reconcile undo {run}"
 
 

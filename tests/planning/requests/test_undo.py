@@ -100,12 +100,6 @@ REMOVED = ran(stored(B), here(A, B), A, B)
             here(A),
             "run later changed it since; the checkout of that run is gone",
         ),
-        (
-            replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset(), syncs=frozenset({"later"}))),
-            stored(A),
-            here(A),
-            "run later changed it since; that was a sync, which can't be undone",
-        ),
     ],
 )
 def test_refused(past: PastRun, store: Snapshot, workspace: Snapshot, message: str) -> None:

@@ -1,0 +1,77 @@
+"""`undo` and `redo` of a sync with a remote: the store of this machine, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+from reconcile.engine.run_history import NoRunError, remote_of
+from reconcile.remote.engine import RemoteError
+from reconcile.state.database import State
+
+from ..output.interaction import confirm_or_exit, is_interactive, print_message
+from ..output.plan_text import exit_code, report
+from ..run import way_back
+from .actions import Shared
+from .syncing import opened_sync
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reconcile.adapters.roots import Roots
+    from reconcile.engine.run_history import RunToUndo, UndoToRedo
+    from reconcile.engine.session import Session
+    from reconcile.model.plan import Plan
+
+    from ..arguments import Options
+
+F = TypeVar("F", "RunToUndo", "UndoToRedo")
+
+
+def undo_sync(
+    options: Options,
+    command: str,
+    roots: Roots,
+    state_at: str,
+    find: Callable[[State, str], F],
+    announce: Callable[[Session, F], None],
+    question: Callable[[Plan], str],
+) -> int | None:
+    """Undo or redo a sync, if ``find`` returns the run of one; return the exit code, and None if it is another run.
+
+    ``state_at`` is the state's directory. ``announce`` prints the run. ``question`` is asked at a terminal.
+    """
+    shared = Shared(roots, state_at)
+    if not shared.remotes:
+        return None
+    with State.open(state_at, readonly=True) as state:
+        try:
+            found = find(state, os.path.realpath(roots.project))
+        except NoRunError:  # the command itself reports it
+            return None
+        name = remote_of(state, found.run)
+    if name is None:
+        return None
+    if len(shared.remotes) > 1:
+        way = f"restore one conversation, which the next sync sends: reconcile restore ID@{found.run.id}"
+        raise RemoteError(f"run {found.run.id} is a sync with {name}, and the store has other remotes, too", way)
+    place = shared.remote(name)
+    with opened_sync(options, command, shared, place) as sync:
+        session, is_shown = sync.session, False
+        announce(session, found)
+
+        def agrees(plan: Plan) -> bool:
+            nonlocal is_shown
+            if options.is_dry or not plan.actions or options.yes or not is_interactive(options):
+                return not options.is_dry
+            report(options, roots, session.notices, plan, None)
+            is_shown = True
+            confirm_or_exit(options, question(plan))
+            return True
+
+        plan, outcome = sync.undo(found.run.id, agrees)
+        back = way_back(session, plan)
+        report(options, roots, session.notices, plan, outcome, is_shown=is_shown, back=back)
+    if outcome is not None and plan.actions and back:
+        print_message(options, f"{name} keeps what it has; syncs leave it alone until a machine changes it")
+    return exit_code(plan, outcome, options)
