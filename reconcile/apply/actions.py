@@ -17,7 +17,7 @@ from reconcile.apply.staging import DriftError
 from reconcile.fs.files import Fingerprint, fingerprint_of, kind_of, mtime_of
 from reconcile.fs.hashing import digest_file
 from reconcile.fs.mutations import NotAFileError
-from reconcile.model.plan import Kind
+from reconcile.model.plan import MOVES, Kind
 from reconcile.model.snapshot import WHOLE, Foreign, Place, nested_git
 from reconcile.model.units import is_nested_git, is_of_another
 from reconcile.state.vault import Version, VersionKind
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Action, Write
     from reconcile.model.snapshot import Beginning, Digest
 
-MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 LARGE = 1 << 24
 """Bytes from which a log in the store grows in its place: for a moment, a reader may see a part of the new lines."""
 

@@ -25,7 +25,7 @@ from reconcile.apply.staging import (
 )
 from reconcile.fs.hashing import chunks_of
 from reconcile.fs.paths import directory_identity
-from reconcile.model.plan import Kind
+from reconcile.model.plan import MOVES, Kind
 from reconcile.model.snapshot import WHOLE, Side, is_same_directory
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.journal import StepState
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 _OPEN = (StepState.PLANNED, StepState.BEGUN)
 _UNUSED_S = 600
 """Seconds after which an empty staging directory of the library is the leftover of a killed process."""
-_MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
 class CrashRecovery(Struct, frozen=True):
@@ -191,7 +190,7 @@ def _is_done(step: Step, roots: Mapping[Side, Root]) -> bool:
     if target.side not in roots:
         return False
     root = roots[target.side]
-    if step.kind in _MOVES:
+    if step.kind in MOVES:
         source = place_from_json(action["source"])
         return root.exists(target.path) and not root.exists(source.path)
     if step.kind in (Kind.REMOVE, Kind.REMOVE_STALE) and step.unit == WHOLE:

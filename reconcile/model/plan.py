@@ -37,6 +37,10 @@ class Kind(StrEnum):
     REBUILD = "rebuild"
 
 
+MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+"""The kinds that only move a directory."""
+
+
 class Write(Struct, frozen=True, gc=False):
     """One file that an action writes: from ``source``, from the vault, or from ``content``.
 

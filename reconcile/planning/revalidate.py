@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.plan import Kind
+from reconcile.model.plan import MOVES, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, joined
 from reconcile.planning.filters import renumbered, withheld, without_unsaved
 
 DONE_ALREADY = "already done"
-_MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 _REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[st
     before = _unforeseen(saved, fresh)
     moves: dict[tuple[str, Side], list[Action]] = {}
     for action in saved.actions:
-        if action.kind in _MOVES:
+        if action.kind in MOVES:
             moves.setdefault((action.conversation, action.target.side), []).append(action)
     determined = _Created()
     reasons: dict[str, str] = {}
@@ -121,7 +120,7 @@ class _Created:
         whole = action.unit == WHOLE and action.kind is not Kind.AGE
         places = [write.target for write in action.writes] + list(action.removes) + ([action.target] if whole else [])
         places += [expect.place for expect in action.expect if action.kind is Kind.AGE]
-        self._paths |= {str(place) for place in (*places, *([action.source] if action.kind in _MOVES else []))}
+        self._paths |= {str(place) for place in (*places, *([action.source] if action.kind in MOVES else []))}
 
     def __contains__(self, place: Place) -> bool:
         path = str(place)
@@ -138,7 +137,7 @@ def _is_done(action: Action, present: Mapping[Place, File], moves: Iterable[Acti
         return not any(expect.place in present for expect in action.inside)
     was = [expect for expect in action.expect if not expect.absent]
     return (
-        action.kind in _MOVES
+        action.kind in MOVES
         and bool(was)
         and all(_is_there(present.get(_moved(expect.place, moves)), expect) for expect in was)
     )

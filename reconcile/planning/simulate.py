@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from reconcile.model.plan import Kind
+from reconcile.model.plan import MOVES, Kind
 from reconcile.model.snapshot import WHOLE, Place, Side, joined
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ Listing: TypeAlias = dict[Place, FileState]
 """Every file of every conversation on both sides, by place."""
 
 
-_MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 _REMOVALS = (Kind.REMOVE_STALE, Kind.REMOVE)
 
 
@@ -201,11 +200,11 @@ def _check(action: Action, tree: _Tree) -> None:
 
 def _is_of_directory(action: Action) -> bool:
     """Tell whether an action moves or removes a directory."""
-    return action.kind in _MOVES or (action.kind in _REMOVALS and action.unit == WHOLE)
+    return action.kind in MOVES or (action.kind in _REMOVALS and action.unit == WHOLE)
 
 
 def _replay(action: Action, tree: _Tree | _Files) -> None:
-    if action.kind in _MOVES:
+    if action.kind in MOVES:
         assert action.source is not None  # noqa: S101 - a move has one
         assert isinstance(tree, _Tree)  # noqa: S101 - see `_replayed`
         moved = tree.take(action.source)
