@@ -11,9 +11,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.model.options import Take
-from reconcile.model.policy import ProjectRequest
+from reconcile.model.policy import NO_CONVERSATION, ProjectRequest
 from reconcile.model.snapshot import WHOLE, Side
-from reconcile.planning.context import NO_CONVERSATION
 
 from .subjects import Choice, Subject
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from reconcile.model.format import EventSelection
     from reconcile.model.options import Take
 
+NO_CONVERSATION = frozenset({""})
+"""A scope that contains no conversation; an empty scope means everything."""
+
 
 class Children(StrEnum):
     """The treatment of the children of a removed conversation; ``REFUSE`` rejects a removal if there are children."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconcile.model.options import Layout
 from reconcile.model.plan import Conflict, Item, Note, Preserve
+from reconcile.model.policy import NO_CONVERSATION
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, WHOLE, Metadata, Place, joined
 from reconcile.planning.builder import PlanBuilder
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 NAMED = 5
 """The number of conversations that a message names before it counts the rest."""
-NO_CONVERSATION = frozenset({""})
-"""A scope that contains no conversation; an empty scope means everything."""
 
 
 class RefusedError(ValueError):

@@ -23,9 +23,9 @@ from reconcile.fs.locks import LockedError
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
-from reconcile.model.policy import Children, RemoveRequest, UndoRequest
+from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
 from reconcile.model.snapshot import ARCHIVE, STREAM, WHOLE, Metadata, Partition, Side, joined
-from reconcile.planning.context import NO_CONVERSATION, RefusedError
+from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.planning.steps.content import DIVERGED

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, Intent, IntentKind
 from reconcile.model.options import Take
-from reconcile.model.policy import Policy
+from reconcile.model.policy import NO_CONVERSATION, Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Foreign, Side, Snapshot
-from reconcile.planning.context import NO_CONVERSATION, Edits
+from reconcile.planning.context import Edits
 from tests.support.scenarios.building import agreed_on, context_of, here, seen, stored
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

@@ -16,6 +16,7 @@ from reconcile.model.baseline import WorldState
 from reconcile.model.options import Layout
 from reconcile.model.plan import Item, Note, states_of
 from reconcile.model.policy import (
+    NO_CONVERSATION,
     ForkRequest,
     LocalRequest,
     ProjectRequest,
@@ -248,7 +249,12 @@ def named_by(policy: Policy) -> frozenset[str] | None:
     A plan of the closure of these and of the due conversations equals the plan of everything (`SnapshotIndex.part`).
     For `undo`, `concerned_by_run` returns the conversations in the steps of the earlier run.
     """
-    chosen = policy.only | policy.below | policy.decisions.keys() | {conversation for conversation, _ in policy.choices}
+    chosen = (
+        (policy.only - NO_CONVERSATION)
+        | policy.below
+        | policy.decisions.keys()
+        | {conversation for conversation, _ in policy.choices}
+    )
     chosen |= policy.allow_secrets.keys()
     match policy.request:
         case None | UndoRequest() | RestoreRequest():

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind
 from reconcile.model.plan import Note
-from reconcile.model.policy import Children
+from reconcile.model.policy import NO_CONVERSATION, Children
 from reconcile.model.reasons import Reason
-from reconcile.planning.context import NO_CONVERSATION, Edits, RefusedError
+from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal
 

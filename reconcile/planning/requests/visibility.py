@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Take
 from reconcile.model.plan import Item, Note
+from reconcile.model.policy import NO_CONVERSATION
 from reconcile.model.reasons import Reason
-from reconcile.planning.context import NO_CONVERSATION, Edits
+from reconcile.planning.context import Edits
 from reconcile.planning.requests.recover import coming
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal

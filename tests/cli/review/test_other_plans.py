@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.projects.conflicts import conflicts, id_of
 from tests.support.projects.terminal import Session, at_terminal
-from tests.support.projects.world import append, events, listing, write_conversation
+from tests.support.projects.world import append, events, listing, set_key, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +48,16 @@ def run_of(world: World) -> str:
 
 def sides(world: World) -> list[dict[str, tuple[bytes, int]]]:
     return [listing(world.store), listing(world.workspace)]
+
+
+def test_to_leave_out_all_after_an_earlier_run_does_nothing(three: World) -> None:
+    for side in (three.store, three.workspace):
+        (path,) = side.glob(f"{FIRST}-*")
+        set_key(path, "title", side.parent.name, path.stat().st_mtime_ns + 10**9)
+    before = sides(three)
+    code, shown = at_terminal("review", "-w", three.project, "--plain", answers="k\ny\n")
+    assert "Not in this run: 1 skipped." in " ".join(shown.split()), shown
+    assert (code, sides(three)) == (0, before), shown
 
 
 def leave_out(session: Session, *, question: str = "Apply?") -> tuple[int, str]:

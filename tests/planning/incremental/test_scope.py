@@ -21,6 +21,7 @@ from reconcile.model.format import EventSelection
 from reconcile.model.options import Layout, Missing, Prefer, Take
 from reconcile.model.past_run import LaterChanges, PastRun
 from reconcile.model.policy import (
+    NO_CONVERSATION,
     ForkRequest,
     GcRequest,
     LocalRequest,
@@ -523,6 +524,10 @@ def test_a_decision_names_its_conversation() -> None:
         decisions={"jp-c1": Take.STORE}, choices={("jp-c2", "stream"): Take.KEEP}, allow_secrets={"jp-c3": None}
     )
     assert named_by(policy) == ids(1, 2, 3)
+
+
+def test_the_scope_without_a_conversation_names_none() -> None:
+    assert named_by(Policy(only=NO_CONVERSATION)) == frozenset()
 
 
 def test_an_earlier_run_concerns_its_conversations_and_those_that_its_paths_pass_through() -> None:
