@@ -392,8 +392,8 @@ def _chosen(options: Options, offered: Offers, planning: PlanningContext, place:
 def _nothing_missing(source: str | None, *, has_moved: bool) -> str:
     """Return the message that there is nothing to restore. ``has_moved``: but sessions to move here."""
     if has_moved:
-        return "nothing else is missing here"
-    return f"nothing of what was in {source} is missing here" if source else "nothing is missing here"
+        return "nothing else that was here is missing"
+    return f"nothing of what was in {source} is missing here" if source else "nothing that was here is missing"
 
 
 def _asks_by_group(options: Options) -> bool:
@@ -457,7 +457,7 @@ def _counted(offer: Offer, planning: PlanningContext, place: str) -> str:
     count, kind = _number(planning, offer.conversations)
     was = "was" if count == 1 else "were"
     if not offer.known:
-        why = "of the store, which no run has seen here"
+        why = f"of the store (no record shows that {'it' if count == 1 else 'they'} {was} here)"
     elif offer.run is None:
         why = f"that {was} {place} at the end of {'the' if place == 'here' else 'its'} last run"
     elif offer.run == UNDATED:
@@ -483,9 +483,11 @@ def _name_gone_checkouts(options: Options, session: Session, planning: PlanningC
         if project == session.project or not had & missing:
             continue
         count, kind = _number(planning, had & missing)
-        lacks = f"{count} {kind} that {'is' if count == 1 else 'are'} missing here"
-        command = f"reconcile recover --from {quoted_path(project)}{options.sides}"
-        print_message(options, f"the workspace of {short_path(project)} is gone; it had {lacks}: {command}")
+        lacks = f"{count} {kind} that {'is' if count == 1 else 'are'} not here"
+        command = f"to restore {'it' if count == 1 else 'them'}: reconcile recover --from {quoted_path(project)}"
+        options.idle = "Nothing restored."
+        message = f"the workspace of {short_path(project)} is gone; it had {lacks}; {command}{options.sides}"
+        print_message(options, message)
 
 
 def _name_forks(options: Options, session: Session, planning: PlanningContext, project: str | None) -> None:
@@ -523,6 +525,8 @@ def _name_older_versions(options: Options, planning: PlanningContext, plain: Cal
             f"{len(older)} conversation{' has an older version' if len(older) == 1 else 's have older versions'} here"
         )
         print_message(options, f"{count}: {planning.names(older)}; update from the store: reconcile project --behind")
+    if older or changed:
+        options.idle = "Nothing restored."
     if changed := [each for each in changed if each not in undone]:
         count, which = ("1 conversation is", "it") if len(changed) == 1 else (f"{len(changed)} are", "them")
         way = f"a run updates {which}: reconcile{options.sides}"

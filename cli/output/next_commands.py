@@ -74,6 +74,30 @@ def further(
     yield from ((command, f"restores {shorten(visible(name), 40)}") for command, name in restorable[:NAMED])
     if empty:
         yield "reconcile doctor", f"shows what to do about empty directories ({empty})"
+    yield from after_undo(plan)
+
+
+def after_undo(plan: Plan) -> Iterator[Way]:
+    """Yield the commands that end what an undo has left alone, for all of it at once."""
+    if count := _count(item.conversation for item in plan.aside if item.reason is Reason.UNDONE):
+        yield "reconcile redo", f"repeats the run that was undone last ({count})"
+    if way := _way_for_all(plan):
+        yield way, f"or takes the {way.rpartition(' ')[2]}'s version of all of them"
+
+
+def _way_for_all(plan: Plan) -> str:
+    """Return the command that settles several undone conversations at once; empty if there is none.
+
+    It would also settle whatever else is blocked or left alone.
+    """
+    items = (*plan.held, *plan.aside)
+    ways = {way.partition(" --take ")[2] for item in items for way in item.resolve}
+    if len(ways) != 1 or _count(item.conversation for item in items) < 2:
+        return ""
+    (side,) = ways
+    return (
+        f"reconcile resolve --all --take {side}" if side and all(item.reason is Reason.UNDONE for item in items) else ""
+    )
 
 
 def decisions_about(plan: Plan, conversation: str) -> list[Way]:
@@ -86,7 +110,7 @@ def decisions_about(plan: Plan, conversation: str) -> list[Way]:
 def _blocked(plan: Plan) -> Iterator[Item]:
     """Yield the first item of each blocked conversation that has commands which settle it."""
     named = {item.conversation for item in plan.held if item.reason is Reason.INVALID}
-    decidable = (Reason.LOCAL_PRESENT, Reason.UNDONE)
+    decidable = (Reason.LOCAL_PRESENT,) if _way_for_all(plan) else (Reason.LOCAL_PRESENT, Reason.UNDONE)
     blocked = (*plan.held, *(item for item in plan.aside if item.reason in decidable))
     for item in blocked:
         is_other = item.reason in (Reason.INVALID, Reason.DIVERGED_HELD)  # `further` names a command for these

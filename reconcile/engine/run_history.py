@@ -101,6 +101,8 @@ def newest_run(state: State, project: str) -> RunToUndo:
     """
     effective = _effective_runs(state, project)
     newest = next((run for run in effective if run.undoes is None), None)
+    if newest is None and (runs := _by_id(state)) and any(origin_of(run, runs)[1] % 2 for run in effective):
+        raise NoRunError("every run here is undone already", "repeat the one that was undone last: reconcile redo")
     if newest is None:
         raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
     last = effective[0]

@@ -126,10 +126,10 @@ def test_after_a_move_nothing_else_is_missing(saved: Sides, tmp_path: Path) -> N
     here = moved(saved, tmp_path / "renamed")
     told = here.run("recover", "--yes", "-w", here.project).output
     assert "moved 2 sessions of" in told
-    assert told.splitlines()[1] == "nothing else is missing here", told
+    assert told.splitlines()[1] == "nothing else that was here is missing", told
     assert "For what else is missing" not in told, "the same command has looked"
     again = here.run("recover", "--yes", "-w", here.project).output
-    assert again.startswith("nothing is missing here\n")
+    assert again.startswith("nothing that was here is missing\n")
 
 
 def test_a_session_that_is_open_moves_when_it_is_closed(saved: Sides, tmp_path: Path) -> None:

@@ -187,8 +187,8 @@ def test_recover_elsewhere_names_the_checkouts_that_are_gone(
     told = run("recover", "--dry-run").stderr
     here = f"reconcile recover --from {known.project}"
     next_ = " ".join(run("status").stdout.partition("\nNext:")[2].split())
-    assert f"{here} restores what is missing here of {known.project}, which is gone (2)" in next_
-    assert f"is gone; it had 2 conversations that are missing here: {here}" in told
+    assert f"{here} restores 2 conversations of {known.project}, which is gone" in next_
+    assert f"is gone; it had 2 conversations that are not here; to restore them: {here}" in told
     asked = "".join(at_terminal("recover", "--from", known.project, answers="n\n")[1].split())  # a long path is broken
     assert "".join(f"2 conversations that were in {known.project} at the end of its last run".split()) in asked
     recover(known, "--from", known.project, "--yes")
@@ -205,7 +205,7 @@ def test_recover_elsewhere_counts_only_the_conversations_that_are_missing(
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert run("project", str(FIRST)).exit_code == 0
     told = run("recover", "--dry-run").stderr
-    assert "is gone; it had 1 conversation that is missing here: " in told
+    assert "is gone; it had 1 conversation that is not here; to restore it: " in told
 
 
 def test_recover_names_what_a_run_updates(known: World, tmp_path: Path, run: Run) -> None:
@@ -262,7 +262,7 @@ def test_without_any_record_nothing_is_published_but_by_name(known: World, run: 
     shutil.rmtree(state)
     assert "no checkout here is known" in run("recover", "--yes").stderr
     result = recover(known, "--store", silo, "--yes")
-    assert "of the store, which no run has seen here" in result.stderr
+    assert "of the store (no record shows that they were here)" in result.stderr
     assert "Nothing restored." in result.stdout
     assert not listing(known.workspace)
     recover(known, "--store", silo, "--all", "--yes")

@@ -429,7 +429,7 @@ def said_twice(world: World) -> list[str]:
     commands = {"": world.reconcile(), "status": world.reconcile("status", settled=False)}
     commands["one"] = world.reconcile("status", str(FIRST), settled=False)
     texts = {name: result.stdout.partition("conversations:")[0] for name, result in commands.items()}
-    texts[""] = texts[""].rpartition("\n\n")[0]  # the summary counts them
+    texts[""] = texts[""].partition("\n\nNext:")[0].rpartition("\n\n")[0]  # the summary counts them
     texts["one"] = texts["one"].partition("  intent")[0]
     return [name for name, text in texts.items() if (text.count("left alone"), text.count(" undid")) != (1, 1)]
 
@@ -756,6 +756,40 @@ def test_after_the_undo_of_a_conflict_status_names_the_ways_on_as_a_run_does(und
     assert "Nothing to do." not in standing
     for side in ("store", "workspace"):
         assert f"reconcile resolve jp-c{FIRST} --take {side}" in standing
+
+
+def test_after_the_undo_of_the_first_run_each_report_names_what_ends_it_for_all(world: World) -> None:
+    three(world)
+    world.reconcile()
+    world.reconcile("undo")
+    for args in ((), ("--dry-run",), ("status",)):
+        next_ = world.reconcile(*args).stdout.partition("\nNext:\n")[2].splitlines()
+        assert [line.strip().removesuffix(f" --workspace {world.project}") for line in next_] == [
+            "reconcile redo",
+            "repeats the run that was undone last (3)",
+            "reconcile resolve --all --take workspace",
+            "or takes the workspace's version of all of them",
+        ]
+    refused = world.reconcile("undo", code=2).stderr.splitlines()
+    assert refused[0] == "error: every run here is undone already"
+    assert "reconcile redo" in refused[1]
+    before = listing(world.store)
+    assert not before
+    world.reconcile("resolve", "--all", "--take", "workspace")
+    assert listing(world.store)
+
+
+def test_several_undone_changes_beside_another_one_have_no_command_for_all(world: World) -> None:
+    three(world)
+    world.reconcile()
+    for number in (FIRST, SECOND_ID):
+        append(world.workspace / f"{number}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    world.reconcile("undo")
+    (world.workspace / f"{THIRD}-it" / "metadata.json").write_text("{")
+    next_ = world.reconcile(code=4).stdout.partition("\nNext:\n")[2]
+    assert "reconcile redo" in next_
+    assert "--all" not in next_
 
 
 def test_at_a_terminal_the_undo_of_a_recovery_asks_once(world: World) -> None:

@@ -320,7 +320,7 @@ class _Undo:
         kept = not self._kept.isdisjoint(targets)
         ends = conversation in self._decided or conversation in self._private
         alone = kept and not ends and conversation in self.past.since.changed
-        more = ", or restore only this conversation" if alone else ""
+        more = self._or_alone(conversation) if alone else ""
         if conversation in self._changed and not kept:
             more = f"; see what it is now: reconcile diff {conversation}"
         return Item(
@@ -334,6 +334,12 @@ class _Undo:
                 *((f"reconcile restore {conversation}@{self.past.id}",) if kept else ()),
             ),
         )
+
+    def _or_alone(self, conversation: str) -> str:
+        """Return that the conversation can be restored by itself, after the reason why the run can't be undone."""
+        since = self.past.since
+        can_be_undone = since.changed[conversation] not in since.gone | since.syncs
+        return ", or restore only this conversation" if can_be_undone else "; restore this conversation alone"
 
     def _step(self, action: Action, kind: Kind) -> Step:
         return Step(
