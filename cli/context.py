@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.locate import MARKS, format_at, formats_at, locate, unmarked_format
+from reconcile.adapters.locate import FOLDERS, MARKS, format_at, formats_at, locate, lost_project, unmarked_format
 from reconcile.adapters.roots import Request, refuse_state_inside
 from reconcile.config import Settings, load_settings
 from reconcile.errors import ReconcileError
@@ -72,6 +72,14 @@ def fixed_format(options: Options) -> str | None:
     """Return the format of `format_here`, or the one whose marks were here at the last run; None: another."""
     present = format_here(options)
     return present if present is not None or options.format is not None else unmarked_format(request_of(options))
+
+
+def is_lost(options: Options, name: str) -> bool:
+    """Tell whether a project's folder has lost all files that mark it as one of this format."""
+    request = request_of(options)
+    if name not in FOLDERS or format_at(request.path(options.workspace or "")) == name:
+        return False
+    return lost_project(name, request) is not None
 
 
 def request_of(options: Options) -> Request:

@@ -16,15 +16,16 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from reconcile.adapters.locate import MARKS
 from reconcile.inspect.access import obstacles_of
 from reconcile.inspect.checked import checked
 from reconcile.inspect.doctor import CHECKERS, CheckFinding, examine, is_damaged, repair_sources
 from reconcile.model.policy import QuarantineRequest
 from reconcile.model.snapshot import Side
-from reconcile.planning.diagnosis import Ailment
+from reconcile.planning.diagnosis import Ailment, Finding
 
 from ..command import PLANS, Command
-from ..context import find_ids, find_roots, fixed_format, open_session, policy_of, settings_of
+from ..context import find_ids, find_roots, fixed_format, is_lost, open_session, policy_of, settings_of
 from ..options import IDS, command_line, options_of
 from ..output.documents import print_document
 from ..output.errors import ExitCode
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from reconcile.inspect.access import Obstacle
     from reconcile.inspect.checked import Checked
     from reconcile.model.policy import Policy
-    from reconcile.planning.diagnosis import Finding
 
     from ..arguments import Options
     from ..run import Adjust
@@ -87,7 +87,10 @@ def doctor(
         _run(context, partial(_request_repairs, frozenset(mend)))
     if repair:
         _run(context)
-    if not quarantine and (here := fixed_format(options_of(context))) is not None:
+    options = options_of(context)
+    here = fixed_format(options)
+    lost = here is not None and is_lost(options, here)
+    if not quarantine and here is not None and not lost:
         _run_checks(context, here)
     if quarantine:
 
@@ -96,11 +99,13 @@ def doctor(
             return replace(policy, request=QuarantineRequest(chosen))
 
         _run(context, adjust)
-    options = options_of(context)
     with opened(options) as engine:
         policy = policy_of(options, settings_of(engine.session.roots))
         findings = examine(engine, policy)
         seen = _checked(engine, policy)
+    if lost and here is not None:
+        marks = f"none of {', '.join(MARKS[here])} is there"
+        findings = (Finding(Ailment.UNMARKED, seen.workspace, marks, mend=("reconcile recover",)), *findings)
     _report(context, seen, findings)
 
 

@@ -42,6 +42,7 @@ class Ailment(StrEnum):
     LEFTOVER = "leftover"
     ORPHANED_LOCK = "orphaned-lock"
     LOST = "lost"
+    UNMARKED = "unmarked"
     STAGED = "private-staged"
     IN_GIT = "private-in-git"
     SECRET = "secret"  # noqa: S105 - a kind, no secret
@@ -80,12 +81,13 @@ _MATTERS = {
     Ailment.LEFTOVER: "An interrupted write left it; it may be the only copy of a file.",
     Ailment.ORPHANED_LOCK: "The lock's conversation does not exist; JP removes the lock at the end of a run.",
     Ailment.LOST: "It was in a store that was lost, and neither side has it now.",
+    Ailment.UNMARKED: "Its program finds nothing here; the store still has the files.",
     Ailment.STAGED: "It is private, and the next commit publishes it.",
     Ailment.IN_GIT: "It is private, but whoever has the commit can read it.",
     Ailment.SECRET: "Whoever gets the workspace or its commits can read it.",
 }
 
-_ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE, Ailment.UNWRITABLE}
+_ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE, Ailment.UNWRITABLE, Ailment.UNMARKED}
 _NOTES = {Ailment.MISSING_PARENT, Ailment.NAME, Ailment.DRIFT, Ailment.FOREIGN, Ailment.ORPHANED_LOCK, Ailment.IN_GIT}
 """Problems that a plain run leaves alone, or that JP handles: a conversation with an archived parent, a branch with
 another layout, another program's file.

@@ -342,8 +342,7 @@ def read_relations(content: bytes) -> Document | Fault:
     for key, expected, inner in (("threads", dict, "thread"), ("operations", list, "operation")):
         if not isinstance(members := value.get(key), expected):
             word = "an object" if expected is dict else "an array"
-            kind = strict.kind(members) if key in value else "nothing"
-            return Fault(RELATIONS, f"{kind} as {key}", word)
+            return Fault(RELATIONS, f"{strict.kind(members)} as {key}" if key in value else f"no {key}", word)
         for name, member in members.items() if isinstance(members, dict) else enumerate(members):
             if not isinstance(member, dict):
                 return Fault(RELATIONS, f"{strict.kind(member)} as {inner} {name}", "an object")
@@ -359,7 +358,8 @@ def read_objectives(content: bytes) -> ObjectivesDocument | Fault:
     if isinstance(value, Fault):
         return value
     if not isinstance(members := value.get("objectives"), dict):
-        return Fault(OBJECTIVES, f"{strict.kind(members)} as objectives", "an object")
+        found = f"{strict.kind(members)} as objectives" if "objectives" in value else "no objectives"
+        return Fault(OBJECTIVES, found, "an object")
     for name, record in members.items():
         if not isinstance(record, dict):
             return Fault(OBJECTIVES, f"{strict.kind(record)} as objective {name}", "an object")

@@ -167,9 +167,9 @@ def test_the_older_dialect_is_no_damage() -> None:
     ("content", "found"),
     [
         (b"[]", "a JSON array"),
-        (b"{}", "nothing as threads"),
+        (b"{}", "no threads"),
         (b'{"threads": [], "operations": []}', "a JSON array as threads"),
-        (b'{"threads": {}}', "nothing as operations"),
+        (b'{"threads": {}}', "no operations"),
         (b'{"threads": {"a": 1}, "operations": []}', "a number as thread a"),
         (b'{"threads": {}, "operations": [null]}', "null as operation 0"),
         (b"", "an empty file"),
