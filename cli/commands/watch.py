@@ -27,6 +27,7 @@ from ..command import Command, Several
 from ..context import find_roots, formats_here, open_session, policy_of, settings_of
 from ..options import options_of
 from ..output.errors import FAILURES, ExitCode, first_code, print_error, report_failure
+from ..output.interaction import print_warning
 from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
@@ -66,7 +67,7 @@ _EVENT_WORDS = {EventKind.HELD: "blocked", EventKind.RELEASED: "unblocked"}
 _AT = 10
 """The column after the time."""
 _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POLLING)
-"""Kinds of events that ``-q`` prints."""
+"""Kinds of events that ``-q`` prints, beside conflicts that a run has decided."""
 
 
 @click.command(
@@ -163,7 +164,10 @@ def _syncing(options: Options, stores: Callable[[], Mapping[str, Sequence[str]]]
     """Sync stores with their remotes while the block runs; ``stores`` as in `BackgroundSync`."""
     from ..remotes.background import BackgroundSync  # here: most watchers have no remote
 
-    syncing = BackgroundSync(stores, lambda said: print_error(said, None, as_json=options.json, label="error: sync"))
+    def report(said: str) -> None:
+        print_error(said, None, as_json=options.json, label="error: sync")
+
+    syncing = BackgroundSync(stores, report, lambda said: print_warning(options, f"sync: {said}"))
     syncing.start()
     try:
         yield
@@ -303,6 +307,11 @@ def _signals(end: Callable[[], None], reopen: Callable[[], None]) -> Iterator[se
             signal.signal(number, handler)
 
 
+def _needs_attention(event: WatchEvent) -> bool:
+    """Tell whether ``-q`` prints an event."""
+    return event.kind in _ATTENTION or event.is_conflict
+
+
 def _counted(noun: str, count: int) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -315,7 +324,7 @@ class _JsonLines:
 
     def emit(self, event: WatchEvent, status: WatchStatus, of: str) -> None:
         """Print an event; ``of``: the format that it is about, of several."""
-        if self._quiet and event.kind not in _ATTENTION:
+        if self._quiet and not _needs_attention(event):
             return
         line: dict[str, Any] = {
             "format": "reconcile.event/1",
@@ -377,7 +386,7 @@ class _TextLines:
     def _shows(self, event: WatchEvent, of: str) -> bool:
         """Tell whether an event is printed; of a long pass, only the first `SHOWN` actions are."""
         if self._quiet:
-            return event.kind in _ATTENTION
+            return _needs_attention(event)
         if event.kind in (EventKind.BEGUN, EventKind.ENDED):
             if (self._room.get(of) or 0) < 0:
                 self._has_more.add(of)

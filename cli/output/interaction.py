@@ -39,6 +39,8 @@ PROGRESS_AFTER = 0.5
 """Seconds of carrying out a plan, after which progress is shown."""
 PROGRESS_EVERY = 0.1
 """Seconds for which a number stays on the screen."""
+WARNING = "warning: "
+"""The start of a line about what a command has decided, which ``--quiet`` prints, too."""
 SKIP, QUIT = "k", "q"
 """The keys of two answers to every question about a side."""
 _OFFERED = {"store": "the [s]tore's", "workspace": "the [w]orkspace's", "both": "[b]oth"}
@@ -215,6 +217,11 @@ def print_message(options: Options, message: str, *, trouble: bool = False) -> N
         text = _wrapped(message)
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()  # before the next line of standard output
+
+
+def print_warning(options: Options, message: str) -> None:
+    """Print a warning to standard error, also with ``--quiet``."""
+    print_message(options, f"{WARNING}{message}", trouble=True)
 
 
 def _wrapped(message: str) -> str:

@@ -7,6 +7,8 @@ import sys
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from ..output.interaction import WARNING
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -25,14 +27,17 @@ class BackgroundSync:
         self,
         stores: Callable[[], Mapping[str, Sequence[str]]],
         report: Callable[[str], None],
+        warn: Callable[[str], None],
         first_s: float = FIRST_S,
         interval_s: float = INTERVAL_S,
     ) -> None:
         """Prepare; ``stores`` returns, by a name for messages, the words that name the sides of each store.
 
-        ``report`` gets the message of a sync that has failed, after the name if that is not empty.
+        ``report`` gets the message of a sync that has failed, after the name if that is not empty. ``warn`` gets each
+        warning of a sync, such as that it has decided a conflict.
         """
-        self._stores, self._report, self._first_s, self._interval_s = stores, report, first_s, interval_s
+        self._stores, self._report, self._warn = stores, report, warn
+        self._first_s, self._interval_s = first_s, interval_s
         self._stopped, self._process = Event(), None
         self._last: dict[str, str] = {}
         self._thread = Thread(target=self._run, name="sync", daemon=True)
@@ -61,10 +66,10 @@ class BackgroundSync:
                 continue
             for name, words in stores.items():
                 if not self._stopped.is_set():
-                    self._note(name, self._sync(words))
+                    self._note(name, self._sync(name, words))
 
-    def _sync(self, words: Sequence[str]) -> str:
-        """Sync a store, and return what it says; empty if it has succeeded."""
+    def _sync(self, name: str, words: Sequence[str]) -> str:
+        """Sync a store, pass its warnings on, and return what else it says; empty if it has succeeded."""
         self._process = subprocess.Popen(  # noqa: S603 - this very program
             [sys.executable, "-P", "-m", __package__.partition(".")[0], "sync", "--quiet", *words],
             stdin=subprocess.DEVNULL,
@@ -75,10 +80,19 @@ class BackgroundSync:
             start_new_session=True,
         )
         printed, _ = self._process.communicate()
-        return printed.strip() if self._process.returncode else ""
+        lines = printed.splitlines()
+        for line in lines:
+            if line.startswith(WARNING):
+                self._warn(_named(name, line.removeprefix(WARNING)))
+        rest = "\n".join(line for line in lines if not line.startswith(WARNING))
+        return rest.strip() if self._process.returncode else ""
 
     def _note(self, name: str, said: str) -> None:
         """Report what a store says, unless it has said so before."""
         if said and said != self._last.get(name) and not self._stopped.is_set():
-            self._report(f"{name}: {said.splitlines()[0]}" if name else said.splitlines()[0])
+            self._report(_named(name, said.splitlines()[0]))
         self._last[name] = said
+
+
+def _named(name: str, said: str) -> str:
+    return f"{name}: {said}" if name else said

@@ -7,10 +7,12 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from reconcile.adapters.roots import LocateError
 from reconcile.formats import get_format
 from reconcile.fs.locks import run_lock
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import counted_as
+from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import restore_of
 from reconcile.remote.address import without_password
@@ -21,9 +23,10 @@ from ..context import is_id, policy_of, settings_of
 from ..misuse import Misuse
 from ..output.documents import print_document
 from ..output.errors import ExitCode
-from ..output.interaction import print_message, waiting_callback
+from ..output.interaction import print_message, print_warning, waiting_callback
 from ..output.screen import wrap
 from ..output.text import Style, show, title_and_id, visible
+from ..run import opened
 from .actions import add, shared_store
 
 if TYPE_CHECKING:
@@ -125,8 +128,14 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     for name, done, planned in () if options.quiet else _HEADINGS:
         words = planned if options.is_dry else done
         lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in listed[name]]
+    for conflict in report.conflicts if options.quiet else ():
+        if conflict.run is not None:
+            name = f"{conflict.title} ({conflict.id})" if conflict.title else conflict.id
+            way = restore_of(conflict.id, conflict.run, conflict.unit)
+            print_warning(options, f"{name}: {_conflict_words(conflict)} {way}")
     for conflict in () if options.quiet else report.conflicts:
-        lines.append(f"conflict, decided:  {title_and_id(conflict.title, conflict.id, style)}")
+        word = "conflict" if conflict.run is None else "conflict, decided"
+        lines.append(f"{word}:  {title_and_id(conflict.title, conflict.id, style)}")
         lines += wrap(_conflict_words(conflict), style.columns, "  ", "    ")
         if conflict.run is not None:  # a command is never wrapped: people copy it
             lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}")
@@ -136,10 +145,35 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     if not options.quiet:
         ending = _counts(listed, shared.roots.noun, is_dry=options.is_dry)
         if report.taken and not options.is_dry:
-            after = "reconcile" if shared.roots.is_in_project else "reconcile recover --all"
-            ending += f"; {after} brings them to the project"
+            ending += _next_command(options, shared, listed["taken"])
         lines += [*([""] if lines else []), f"{place.name}: {ending}."]
     show(lines)
+
+
+def _next_command(options: Options, shared: Shared, taken: Sequence[Entry]) -> str:
+    """Return the command that brings what was taken to the workspace, and how much of it; empty if there is none.
+
+    A plain run brings no conversation that the workspace never had.
+    """
+    own = options.in_format(shared.roots.format)
+    places, ids = get_format(shared.roots.format).places, {entry.id for entry in taken}
+    try:
+        with opened(own) as engine:
+            plan = engine.plan(policy_of(own, settings_of(engine.session.roots))).plan
+            there = {counted_as(copy.conversation, places) for copy in engine.known.sides[Side.WORKSPACE].copies()}
+    except LocateError:  # of sessions in the home, nothing is here yet
+        coming, there = set[str](), set[str]()
+    else:
+        updated = (action for action in plan.actions if action.target.side is Side.WORKSPACE)
+        coming = ids & {counted_as(action.conversation, places) for action in updated}
+    command = "reconcile"
+    if not coming and not shared.roots.is_in_project:
+        command, coming = "reconcile recover --all", ids - there
+    if not coming:
+        return ""
+    one = "it" if len(ids) == 1 else "them"
+    which = one if len(coming) == len(ids) else f"{len(coming)} of {one}"
+    return f"; {command} brings {which} to the project"
 
 
 def _conflict_words(conflict: DecidedConflict) -> str:

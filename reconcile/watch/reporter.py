@@ -53,6 +53,8 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
     """The project, if several are watched."""
     action: Action | None = None
     item: Item | None = None
+    is_conflict: bool = False
+    """Whether the message is about a conflict that a run has decided."""
     is_public: bool = True
     """Whether others see the workspace that the action is about: it lies in the project."""
 
@@ -180,9 +182,12 @@ class Reporter:
             if note.conversation is not None:
                 message = f"{note.conversation}: {note.message}"
                 conflict = conflicts.get((note.conversation, note.unit))
+                is_decided = False
                 if note.reason is Reason.CONFLICT and conflict is not None and run is not None:
                     message = f"{message}; the other version: {restore_command(conflict, run)}"
-                events[note.conversation, note.unit, note.reason] = WatchEvent(kind=EventKind.NOTED, message=message)
+                    is_decided = True
+                event = WatchEvent(kind=EventKind.NOTED, message=message, is_conflict=is_decided)
+                events[note.conversation, note.unit, note.reason] = event
         for key, event in events.items():
             if key not in self._noted and not are_old:
                 self.emit(event)

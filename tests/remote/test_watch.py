@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.modules import module
 from tests.support.projects.machines import git, make_machine
-from tests.support.projects.world import LONG_AGO, SECOND, command
+from tests.support.projects.world import LONG_AGO, SECOND, command, set_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.support.projects.machines import Machine
 
 REF = "refs/reconcile/jp-ab1cd"
-A = 17528832000
+A, B = 17528832000, 17528832010
 
 
 def wait_for(condition: Callable[[], object]) -> None:
@@ -65,7 +65,7 @@ def test_a_failure_is_reported_once_and_tried_again(laptop: Machine, bare: Path)
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
     bare.rename(bare.with_name("away"))
     with laptop.at_work():
-        syncing = background(lambda: {"here": ["--workspace", str(laptop.project)]}, said.append, 0.0, 0.2)
+        syncing = background(lambda: {"here": ["--workspace", str(laptop.project)]}, said.append, said.append, 0.0, 0.2)
         syncing.start()
         wait_for(lambda: said)
         time.sleep(2)
@@ -115,7 +115,54 @@ def test_a_variable_names_the_remote(laptop: Machine, tmp_path: Path, run: Run, 
     assert container.contents == laptop.contents
 
 
-def test_the_command_after_a_sync_is_named(laptop: Machine, desktop: Machine) -> None:
+@pytest.mark.long
+def test_a_watcher_prints_the_conflict_that_a_sync_has_decided(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    titled_on_both(laptop, desktop)
+    laptop.sync()
+    failures, warnings = list[str](), list[str]()
+    background = module("remotes.background").BackgroundSync
+    with desktop.at_work():
+        stores = {"here": ["--workspace", str(desktop.project)]}
+        syncing = background(lambda: stores, failures.append, warnings.append, 0.0, 0.2)
+        syncing.start()
+        wait_for(lambda: warnings)
+        syncing.stop()
+    assert not failures
+    (warning,) = warnings
+    assert warning.startswith(f"here: Of the desktop (jp-c{A}): metadata: both machines changed it; ")
+    assert f" reconcile restore jp-c{A}@" in warning
+    assert git(bare, "rev-list", "--count", REF) == "3"
+
+
+def test_a_quiet_sync_prints_the_conflict_that_it_has_decided(laptop: Machine, desktop: Machine) -> None:
+    titled_on_both(laptop, desktop)
+    assert not laptop.run("sync", "-q").output
+    (warning,) = desktop.run("sync", "-q").output.splitlines()
+    assert warning.startswith(f"warning: Of the desktop (jp-c{A}): metadata: both machines changed it; this machine's")
+    assert f"; to take the other machine's instead: reconcile restore jp-c{A}@" in warning
+    assert not desktop.run("sync", "-q").output
+
+
+def titled_on_both(laptop: Machine, desktop: Machine) -> None:
+    set_key(laptop.directory(A), "title", "Of the laptop", LONG_AGO + 60 * SECOND)
+    set_key(desktop.directory(A), "title", "Of the desktop", LONG_AGO + 120 * SECOND)
+
+
+def test_the_command_after_a_sync_is_named_if_it_brings_something(laptop: Machine, desktop: Machine) -> None:
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
     laptop.sync()
-    assert "origin: 1 conversation taken; reconcile brings them to the project." in desktop.run("sync").output
+    assert desktop.run("sync").output.splitlines()[-1] == "origin: 1 conversation taken.", "the project never had it"
+    desktop.run("project", str(A))
+    desktop.sync()
+    for number in (A, B):
+        laptop.append(number, 1, "c", LONG_AGO + 3 * SECOND)
+    laptop.sync()
+    ending = "origin: 2 conversations taken; reconcile brings 1 of them to the project."
+    assert desktop.run("sync").output.splitlines()[-1] == ending
+    desktop.run("project", str(B))
+    laptop.append(A, 1, "d", LONG_AGO + 5 * SECOND)
+    laptop.sync()
+    ending = "origin: 1 conversation taken; reconcile brings it to the project."
+    assert desktop.run("sync").output.splitlines()[-1] == ending
+    desktop.run()
+    assert "Nothing to do" in desktop.run().output
