@@ -145,7 +145,7 @@ class Program(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the first argument names. An unknown one is an error that suggests another."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            raise Misuse(f"reconcile: there is no command {args[0]!r}", _other_command(args), ctx)
+            raise Misuse(f"there is no command {args[0]!r}", _other_command(args), ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -30,10 +30,11 @@ class Column(Struct, frozen=True):
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style: Style) -> list[str]:
     """Return the lines of a table below a bold heading.
 
-    Too wide for the terminal, it leaves out its last column that may be left out, and so on, before it cuts others.
+    It leaves out an empty column that may be left out. Too wide for the terminal, it leaves out the last of these, and
+    so on, before it cuts others.
     """
     widths = _widths(columns, rows)
-    shown = list(range(len(columns)))
+    shown = [number for number, column in enumerate(columns) if not column.drops or any(row[number] for row in rows)]
     if style.columns is not None:
         _fit(columns, widths, shown, style.columns)
 

@@ -37,10 +37,10 @@ _HELP: Mapping[str, str] = {
     "W": "take only the workspace's, of all of the conversation: no child",
     "k": "skip: not in this run",
     "h": "hold all of the conversation: leave both sides alone until one changes",
-    NEXT: "next question; a decision stays as it is",
+    NEXT: "next question; this one stays undecided, or as decided",
     PREVIOUS: "previous conversation",
-    UNDO: "take the last decision back",
-    APPLY: "end the questions, and show what would be done",
+    UNDO: "undo the last decision",
+    APPLY: "end the questions here, and show what would be done; then apply it or not",
     QUIT: "quit; nothing is applied",
 }
 _MARKS = {lines.STORE_CHANGED: ("[-", "-]"), lines.WORKSPACE_CHANGED: ("{+", "+}")}
@@ -134,7 +134,7 @@ def _ask(options: Options, walk: Walk, subject: Subject, unit: str, decisions: D
     offered = (*subject.offered(unit), *of_all)
     keys = {KEYS[choice]: choice.value for choice in offered}
     words = ", ".join(f"{KEYS[choice]} {choice.value}" for choice in offered)
-    question = f"{words}, n next (leave it), p previous, u take back, a end of the list, {HELP} help, {QUIT} quit"
+    question = f"{words}, n next question, p previous, u undo, a end here, {HELP} help, {QUIT} quit"
     more = {NEXT: "next", PREVIOUS: "previous", UNDO: "take back", APPLY: "apply", HELP: "help"}
     answers = {**keys, **more}
     while (answer := ask_for_key(options, question, answers, NEXT)) == HELP:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import LocateError, Request, Roots, refuse_link, store_of, within
 from reconcile.fs.hashing import digest
-from reconcile.fs.paths import directory_identity, is_directory, status_at, with_parents
+from reconcile.fs.paths import directory_identity, is_directory, quoted_path, status_at, with_parents
 from reconcile.model.names import CHILDREN
 
 if TYPE_CHECKING:
@@ -124,8 +124,11 @@ def locate(
         if text is not None and not os.path.isdir(request.path(text)):
             if option == "--workspace" and format_name == "claude-code" and _is_known_though_gone(request):
                 continue
-            problem = "is not a directory" if os.path.lexists(request.path(text)) else "does not exist"
-            raise LocateError(f"{option}: {request.path(text)} {problem}", "check the path")
+            path = request.path(text)
+            if os.path.lexists(path):
+                raise LocateError(f"{option}: {path} is not a directory", "check the path")
+            new = f"; for a new store: mkdir -p {quoted_path(path)}" if option == "--store" else ""
+            raise LocateError(f"{option}: {path} does not exist", f"check the path{new}")
     name = format_name or _detect_format(request)
     if name not in FINDERS:
         raise LocateError(

@@ -125,7 +125,8 @@ def _with_digest(state: State, text: str) -> list[Version]:
 def _with_one_digest(state: State, text: str) -> list[Version]:
     if len(text) < SHORTEST:
         raise NoVersionError(
-            f"{text!r} is not a version", f"use ID@RUN[:unit], or at least {SHORTEST} digits of a hash"
+            f"{text!r} is not a version",
+            "name one as ID@RUN, ID@RUN:metadata or ID@RUN:events; list the saved ones: reconcile vault -v",
         )
     versions = [version for version in state.versions.with_digest(text) if version.kind is VersionKind.FILE]
     digests = sorted({version.digest for version in versions})

@@ -105,7 +105,7 @@ def store_name(roots: Roots, known_as: str | None) -> str:
         raise RemoteError(f"{known_as!r} can't be the name of a store", "use letters, digits, - and _")
     if not (known_as or roots.name_elsewhere):
         raise RemoteError(
-            f"{roots.store}: no other machine knows a name for this store",
+            f"{roots.store}: this store has no name that other machines know it by",
             "give it one, the same on each machine: reconcile remote add URL --as NAME",
         )
     return f"{roots.format}-{known_as}" if known_as else roots.name_elsewhere
@@ -139,8 +139,9 @@ def chosen(state: str, store: str, text: str | None) -> RemotePlace:
     if not known:
         raise RemoteError("no remote is known for this store", "name one: reconcile remote add URL")
     names = ", ".join(place.name for place in known)
-    problem = f"no remote is called {without_password(text)}" if text else f"there are several remotes: {names}"
-    raise RemoteError(problem, f"one of: {names}")
+    if text:
+        raise RemoteError(f"no remote is called {without_password(text)}", f"one of: {names}")
+    raise RemoteError(f"there are several remotes: {names}", f"name one: reconcile sync {known[0].name}")
 
 
 def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bool = False) -> RemotePlace:

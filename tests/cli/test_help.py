@@ -187,6 +187,7 @@ def test_every_documented_option_has_words() -> None:
         ("project", "list the conversations that are not published: reconcile status -v"),
         ("help nothing", "reconcile --help"),
         ("--workspace /nowhere/at/all", "check the path"),
+        ("--store /nowhere/at/all", "check the path; for a new store: mkdir -p /nowhere/at/all"),
     ],
 )
 def test_wrong_usage_is_one_line_and_names_the_command_that_was_meant(line: str, hint: str, run: Run) -> None:

@@ -145,6 +145,13 @@ def test_into_a_pipe_no_line_is_cut() -> None:
     assert " \\\n" not in shown
 
 
+def test_a_column_without_a_cell_is_left_out_if_it_may_be() -> None:
+    head = (tables.Column("Title"), tables.Column("State"), tables.Column("Root", drops=True))
+    style = text.Style(colored=False)
+    assert tables.table(head, [("A", "", ""), ("B", "", "")], style)[0] == "Title  State"
+    assert tables.table(head, [("A", "", ""), ("B", "", "1")], style)[0] == "Title  State  Root"
+
+
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_no_line_of_a_table_is_wider_than_the_terminal(columns: int) -> None:
     head = (

@@ -154,7 +154,9 @@ def test_a_project_without_a_commit_has_no_name_elsewhere(tmp_path: Path, run: R
     alone.project.mkdir(parents=True)
     alone.say(S, "hello", 1)
     bare = make_bare(tmp_path / "remote.git")
-    assert "no other machine knows a name for this store" in alone.run("remote", "add", str(bare), code=4).output
+    assert (
+        "this store has no name that other machines know it by" in alone.run("remote", "add", str(bare), code=4).output
+    )
 
 
 def test_shared_sessions_have_the_remotes_of_their_store(machines: tuple[Coder, Coder]) -> None:

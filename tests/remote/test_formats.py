@@ -44,7 +44,7 @@ def test_a_store_without_a_name_is_refused(tmp_path: Path, run: Run, name: str, 
     found = run(*sides, *command, bare)
     assert found.exit_code == 4
     error, hint = found.stderr.strip().splitlines()
-    assert error.endswith("no other machine knows a name for this store")
+    assert error.endswith("this store has no name that other machines know it by")
     assert hint == "hint: give it one, the same on each machine: reconcile remote add URL --as NAME"
 
 

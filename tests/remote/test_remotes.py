@@ -54,6 +54,14 @@ def test_an_address_has_one_name(laptop: Machine, bare: Path) -> None:
     assert "reconcile sync origin" in text
 
 
+def test_one_of_several_remotes_has_to_be_named(laptop: Machine, tmp_path: Path) -> None:
+    laptop.run("remote", "add", str(make_bare(tmp_path / "second.git")))
+    text = refused(laptop, "sync")
+    assert "there are several remotes: origin, remote2" in text
+    assert "name one: reconcile sync origin" in text
+    assert "one of: origin, remote2" in refused(laptop, "remote", "remove", "another")
+
+
 def test_an_address_without_a_repository_is_refused(laptop: Machine, tmp_path: Path) -> None:
     assert "can't write to it" in refused(laptop, "remote", "add", str(tmp_path / "nothing.git"))
     assert not (laptop.state / "remotes" / "remote2").exists()

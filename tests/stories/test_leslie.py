@@ -107,12 +107,12 @@ def test_the_tree(run: Run, tmp_path: Path) -> None:
     project = corpus_project("small-tree", tmp_path)
     shown = run("ls", "--tree", "--format", "leslie", "-w", project).stdout
     assert shown == (
-        "Title                                 Id               Status  Objective  References  Depends on\n"
+        "Title                                 Id               Status  Objective  Depends on\n"
         "Design API                            thread-6fefc192  active  Build API\n"
-        "├── Write tests                       thread-3777b6e5  active  Build API              thread-6fefc192\n"
-        "│   └── Fix flaky test                thread-ddd68a6a  active  Build API              "
+        "├── Write tests                       thread-3777b6e5  active  Build API  thread-6fefc192\n"
+        "│   └── Fix flaky test                thread-ddd68a6a  active  Build API  "
         "thread-3777b6e5 (thread-6fefc192)\n"
-        '└── Schreibe Übersicht — "docs" 文档  thread-3fc3f6a6  active  Build API              thread-6fefc192\n'
+        '└── Schreibe Übersicht — "docs" 文档  thread-3fc3f6a6  active  Build API  thread-6fefc192\n'
     )
     assert run("ls", "--tree", "-w", project / ".leslie" / "threads").stdout == shown
 
