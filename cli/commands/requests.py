@@ -33,7 +33,8 @@ from reconcile.model.policy import (
     UndoRequest,
 )
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Side
+from reconcile.model.snapshot import STREAM, Side
+from reconcile.model.units import unit_text
 from reconcile.state.directory import REMOTES, state_directory
 
 from ..command import PLANS, Command, Several
@@ -229,7 +230,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 @click.option(
     "--take",
     type=click.Choice(["store", "workspace", "both"]),
-    help="The version to keep; both: the newer one, and the other as a fork; of a title, the newer.",
+    help="The version to keep; both: the newer events, and the others as a fork.",
 )
 @click.option("--keep", is_flag=True, help="Leave both sides alone until one changes.")
 @click.option("--allow-secrets", is_flag=True, help="Publish it with the secrets that were found in it.")
@@ -265,10 +266,25 @@ def resolve(
         if decision is None:
             waiting = with_owned(engine, chosen)  # without a secret of their own
             return replace(policy, allow_secrets=dict.fromkeys(chosen), only=policy.only | frozenset(waiting))
+        if decision is Take.BOTH and not everything:
+            _refuse_both(engine, chosen, policy)
         _name_decided(options_of(context), engine, chosen, policy, take)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 
     _run(context, adjust)
+
+
+def _refuse_both(engine: Engine, conversations: Collection[str], policy: Policy) -> None:
+    """Raise `Misuse` if a conversation has conflicts, but none in its events: only of these can both versions stay."""
+    conflicts = engine.plan(policy, also=conversations).plan.conflicts
+    for id_ in conversations:
+        units = {each.unit for each in conflicts if each.conversation == id_}
+        if units and STREAM not in units:
+            named = " and ".join(sorted(map(unit_text, units)))
+            raise Misuse(
+                f"resolve: only events can be kept in both versions, and the conflict of {id_} is in its {named}",
+                f"choose one: reconcile resolve {id_} --take store\nor: reconcile resolve {id_} --take workspace",
+            )
 
 
 def _name_decided(
