@@ -13,7 +13,6 @@ from reconcile.inspect.markdown import to_markdown
 from reconcile.inspect.sources import read_source, split_spelling, transcript_of
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
-from reconcile.planning.conflicts import time_text
 
 from ..command import Command
 from ..context import open_session, settings_of
@@ -24,7 +23,7 @@ from ..output.differences import differences_of_sides
 from ..output.difftool import open_difftool
 from ..output.documents import print_document
 from ..output.screen import fit, show_paged
-from ..output.text import Style, clean, pad, terminal_columns, title_and_id
+from ..output.text import Style, clean, format_time, pad, terminal_columns, title_and_id
 from ..reading import opened_for_reading
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def _text(
 def _decided_lines(decided: list[Decided], style: Style) -> Iterator[str]:
     for each in decided:
         how = "chosen by you in" if each.chosen else "decided by"
-        saved = f"saved in the vault ({time_text(max(version.mtime_ns for version in each.lost))})"
+        saved = f"saved in the vault ({format_time(max(version.mtime_ns for version in each.lost))})"
         unit = clean(unit_text(each.unit))
         yield f"  conflict in {unit}, {how} run {each.run}:"
         yield from (f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side)

@@ -35,6 +35,7 @@ from ..output.text import (
     clean,
     heading,
     indented,
+    message_text,
     pad,
     short_path,
     shorten,
@@ -42,6 +43,7 @@ from ..output.text import (
     title_and_id,
     visible,
     width,
+    with_local_times,
 )
 from ..output.words import intent_words, state_counts, state_word
 from ..run import opened, selection, warn_of_new_workspace
@@ -215,7 +217,8 @@ def _ways_to_gone(engine: Engine) -> Iterator[tuple[str, str]]:
     }
     for project, had in gone.items():
         if project != session.project and (count := len(had & missing)):
-            purpose = f"restores what is missing here of {short_path(project)}, which is gone ({count})"
+            noun = f"{session.roots.noun}{'' if count == 1 else 's'}"
+            purpose = f"restores {count} {noun} of {short_path(project)}, which is gone"
             yield f"reconcile recover --from {quoted_path(project)}", purpose
 
 
@@ -228,17 +231,17 @@ def _remote_lines(engine: Engine) -> Iterator[str]:
     state = engine.session.directory
     if not os.path.isdir(os.path.join(state, REMOTES)):
         return
-    from reconcile.remote.known import count_to_send, count_to_take, known_of  # here: most stores have no remote
+    from reconcile.remote.known import known_of, pending  # here: most stores have no remote
     from reconcile.remote.place import remotes
 
     for place in remotes(state, engine.session.roots.name_elsewhere):
         contact = place.contact_ns
-        to_send, to_remove = count_to_send(engine.session, engine.known.sides[Side.STORE].copies(), place)
-        to_take = count_to_take(engine.session.state, place)
+        to_send, to_remove, to_take, on_both = pending(engine.session, engine.known.sides[Side.STORE].copies(), place)
         noun = engine.session.roots.noun
         parts = [f"{to_send} {noun}{'' if to_send == 1 else 's'} to send"]
         parts += [f"{to_remove} to remove there"] if to_remove else []
         parts += [] if to_take is None else [f"{to_take} to take"]
+        parts += [f"{on_both} changed here and there"] if on_both else []
         if known_of(engine.session.state, place.name).commit is None and to_send and to_take:
             parts = ["not compared yet"]  # both may have the same
         parts += [f"last contact {age_text(engine.session.now_ns() - contact)}" if contact else "never synced"]
@@ -310,7 +313,7 @@ def _all_lines(
         else:
             lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
         if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry, noted)):
-            lines += [style(line, dim=True) for line in wrap(visible(entry.detail), style.columns, "    ")]
+            lines += [style(line, dim=True) for line in wrap(message_text(entry.detail), style.columns, "    ")]
             lines += _values(conflicts.get(entry.conversation, ()), style, "      ")
     end = state_counts(counts.items(), roots.noun, is_public=roots.is_in_project)
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
@@ -365,7 +368,7 @@ def _show_one(
     removed_by, is_public = details["removed_by"], roots.is_in_project
     intent = f"removed here by run {removed_by}" if removed_by else intent_words(details["intent"], is_public=is_public)
     word = state_word(standing.word, is_public=is_public)
-    standing_words = f"{word}: {visible(standing.detail)}" if standing.detail else word
+    standing_words = f"{word}: {message_text(standing.detail)}" if standing.detail else word
     rows = [
         ("state", standing_words),
         ("intent", intent),
@@ -383,7 +386,7 @@ def _show_one(
         for name, words in (("baseline", "base"), ("store", "store"), ("workspace", "workspace")):
             found = unit[name]
             if found is not None:
-                when = f"  {found['time']}" if found.get("time") else ""
+                when = f"  {with_local_times(found['time'])}" if found.get("time") else ""
                 content = _short_hash(found["digest"]) if found["digest"] else f"invalid: {clean(found['fault'])}"
                 text = f"{content}{when}"
                 lines += wrap(text, style.columns, f"    {pad(words, 9)}  ", " " * 15)

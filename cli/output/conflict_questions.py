@@ -15,7 +15,7 @@ from reconcile.planning.conflicts import choices, described, newer_side, taken
 from .conflict_text import value_lines
 from .interaction import SKIP, ask_for_key
 from .screen import wrap
-from .text import Style, terminal_columns, title_and_id
+from .text import Style, terminal_columns, title_and_id, with_local_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -65,7 +65,7 @@ def _ask(options: Options, left: Sequence[Conflict], policy: Policy, differences
     """
     conflict = left[0]
     columns, style = terminal_columns(), Style.choose(options.color)
-    about = [*wrap(described(conflict), columns, "  "), *value_lines(conflict, columns, "    ")]
+    about = [*wrap(with_local_times(described(conflict)), columns, "  "), *value_lines(conflict, columns, "    ")]
     about += wrap(f"{taken(conflict)}; {_other_version(conflict, policy)}", columns, "  ")
     for line in ("", title_and_id(conflict.title, conflict.conversation, style), *about):
         click.echo(line)

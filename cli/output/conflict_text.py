@@ -11,7 +11,7 @@ from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import commands, described, differences, restore_command, restore_of, taken
 
 from .screen import command_lines, wrap
-from .text import MAX_COLUMNS, clean, shorten, shorten_value, visible, width
+from .text import MAX_COLUMNS, clean, shorten, shorten_value, visible, width, with_local_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -54,12 +54,19 @@ def conflict_lines(plan: Plan, heading: Heading, style: Style, sides: str, *, ru
             suggested = commands(conflict)
             words = [described(conflict), f"{taken(conflict)}; to decide now:"]
         for text in words:
-            yield from wrap(clean(text), style.columns, "    ")
+            yield from wrap(clean(with_local_times(text)), style.columns, "    ")
             if not run and text is words[0]:
                 yield from value_lines(conflict, style.columns, "      ")
         for command in suggested:
             yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))
     yield ""
+
+
+def decided_words(conflict: Conflict, plan: Plan, run: str, sides: str) -> str:
+    """Return the title and id of a conflict that a run has decided, the winner, and the command for the other one."""
+    command = f"{restore_command(conflict, run)}{sides}"
+    name = f"{conflict.title} ({conflict.conversation})" if conflict.title else conflict.conversation
+    return f"{name}: {_decided(conflict, _child_of(conflict.conversation, plan.actions))} {command}"
 
 
 def _child_of(conversation: str, actions: Collection[Action]) -> str:

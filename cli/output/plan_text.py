@@ -22,9 +22,9 @@ from reconcile.model.snapshot import WHOLE, Side
 from reconcile.model.units import unit_text
 
 from .errors import ExitCode
-from .interaction import is_interactive, print_message
+from .interaction import is_interactive, print_message, print_warning
 from .screen import command_lines, show_paged, wrap
-from .summary import result_lines, summary, verb
+from .summary import is_skipped, result_lines, summary, verb
 from .text import (
     MAX_INDENT,
     Style,
@@ -81,6 +81,7 @@ IN_TREE = "Listed by conversation; -v numbers the steps in the order of the run.
 IN_STEPS = "Listed by conversation; the numbers are the order of the run."
 NEW = "a new conversation"
 """The text in the place of an id that another plan won't use."""
+SKIPPED = "skipped, until you decide"
 BLOCKED = "blocked, until you decide or repair"
 ASIDE = "left alone, until a side changes or you choose"
 WITH_PATH = (Reason.DUPLICATE, Reason.FLATTENED)
@@ -154,7 +155,9 @@ class PlanText:
             from .conflict_text import conflict_lines  # here: most plans have none
 
             yield from conflict_lines(self._plan, self._heading, self._style, self._sides, run=self._run)
-        yield from self._items(BLOCKED, self._plan.held, "yellow")
+        skipped = [item for item in self._plan.held if is_skipped(item, self._plan.policy)]
+        yield from self._items(SKIPPED, skipped, None)
+        yield from self._items(BLOCKED, [item for item in self._plan.held if item not in skipped], "yellow")
         yield from self._items(ASIDE, self._plan.aside, None)
         yield from self._notes()
 
@@ -292,7 +295,7 @@ class PlanText:
             why = because if room is None else shorten(because, max(room, 1))
             yield f"  {start}  {rest}  {why}"
 
-    def _items(self, heading: str, items: tuple[Item, ...], color: str | None) -> Iterator[str]:
+    def _items(self, heading: str, items: Sequence[Item], color: str | None) -> Iterator[str]:
         if not items:
             return
         columns = self._style.columns
@@ -415,7 +418,7 @@ def _events(action: Action) -> str:
     if change == 0:
         if action.reason is Reason.DIVERGED:
             return "different events"
-        return f"{_plural(after)}, same number" if after else "no events"
+        return f"still {_plural(after)}" if after else "no events"
     return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 
@@ -455,6 +458,7 @@ def report(
     if options.json:
         _print_json(options, roots, plan, outcome)
         return
+    _warn_of_conflicts(options, roots, plan, outcome)
     style = Style.choose(options.color)
     undone = list(_undone(plan, outcome, style, options.sides, back)) if outcome else []
     # A question follows: the user must see the plan that it is about.
@@ -510,6 +514,18 @@ def report(
         show(lines)
 
 
+def _warn_of_conflicts(options: Options, roots: Roots, plan: Plan, outcome: Outcome | None) -> None:
+    """With ``--quiet``, print a warning for each decided conflict, with the command that restores the other version."""
+    if not options.quiet or outcome is None or outcome.run is None or not plan.conflicts:
+        return
+    from .conflict_text import decided_words  # here: most plans have none
+
+    of = f"{short_path(roots.project)}: " if options.all else ""
+    for conflict in _carried_out(plan, outcome).conflicts:
+        if conflict.takes is not None:  # the others are listed as blocked
+            print_warning(options, f"{of}{decided_words(conflict, plan, outcome.run, options.sides)}")
+
+
 def _short_ids(roots: Roots, *plans: Plan) -> Mapping[str, str]:
     """Return the shorter ids of conversations, if these plans name any."""
     if not any(plan.actions or plan.held or plan.aside or plan.notes or plan.conflicts for plan in plans):
@@ -527,6 +543,10 @@ def _next(
         from .next_commands import further  # here: a run does what it names
 
         return [] if plan.policy.request is not None else list(further(plan, lost, empty, roots.format))
+    if plan.aside and plan.policy.request is None:
+        from .next_commands import after_undo  # here: most runs leave nothing alone
+
+        return list(after_undo(plan))
     saved = _saved_alone(plan, outcome) if outcome is not None and roots.format == "jp" else None
     return [] if saved is None else [(f"reconcile project {saved}", "publishes it: it is in the store only")]
 

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from reconcile.apply.executor import Result
+from reconcile.model.options import Take
 from reconcile.model.plan import counted_as
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import ActionResult, Outcome
     from reconcile.model.format import Places
-    from reconcile.model.plan import Action, Plan
+    from reconcile.model.plan import Action, Item, Plan
+    from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Side
 
 
@@ -59,8 +61,14 @@ def summary(
     for result in (Result.SKIPPED, Result.FAILED):
         count = sum(entry.result is result for entry in results)
         steps += [f"{count} {result}"] if count else []
-    left = [_conflicts(count, done=done is not None)] if steps and (count := _decided(plan, results)) else []
-    left += [f"{len(plan.held)} blocked"] if plan.held else []
+    left = (
+        [_conflicts(count, word="decided" if done is not None else "")]
+        if steps and (count := _decided(plan, results))
+        else []
+    )
+    skipped = sum(is_skipped(item, plan.policy) for item in plan.held)
+    left += [_conflicts(skipped, word="skipped")] if skipped else []
+    left += [f"{len(plan.held) - skipped} blocked"] if len(plan.held) > skipped else []
     left += [f"{len(plan.aside)} left alone"] if plan.aside else []
     if steps:
         text = "; ".join((f"{'Plan' if done is None else 'Done'}: {', '.join(steps)}", *left)) + "."
@@ -102,8 +110,13 @@ def _decided(plan: Plan, results: Iterable[ActionResult]) -> int:
     return sum((each.conversation, each.unit) not in left for each in listed)
 
 
-def _conflicts(count: int, *, done: bool) -> str:
-    return f"{count} conflict{'' if count == 1 else 's'}{' decided' if done else ''}"
+def _conflicts(count: int, *, word: str) -> str:
+    return f"{count} conflict{'' if count == 1 else 's'} {word}".rstrip()
+
+
+def is_skipped(item: Item, policy: Policy) -> bool:
+    """Tell whether a conflict stays because a person has skipped its question."""
+    return policy.choices.get((str(item.conversation), item.unit)) is Take.KEEP
 
 
 def _phrase(action: Action, places: Places | None, *, is_public: bool) -> tuple[str, str, str]:

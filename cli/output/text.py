@@ -50,7 +50,20 @@ def message_text(text: str) -> str:
         import re  # here: most messages name no path
 
         text = re.sub(rf"(?<![^\s(]){re.escape(home)}(?![^/\s:;,)])", "~", text)
-    return visible(text)
+    return visible(with_local_times(text))
+
+
+def with_local_times(text: str) -> str:
+    """Return a text with its times in UTC, as `reconcile.planning.conflicts.time_text` writes them, in local time."""
+    if "Z" not in text or ":" not in text:
+        return text
+    import re  # here: few messages have a time
+    from datetime import datetime
+
+    def local(match: re.Match[str]) -> str:
+        return datetime.fromisoformat(f"{match[1]}+00:00").astimezone().strftime("%Y-%m-%d %H:%M:%S") + match[2]
+
+    return re.sub(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?:\.\d+)?)Z\b", local, text)
 
 
 def masked(text: str) -> str:

@@ -19,7 +19,7 @@ from reconcile.planning.conflicts import differences, newer_side, time_text
 
 from ..output.plan_text import detail, item_text
 from ..output.summary import verb
-from ..output.text import masked, pad
+from ..output.text import masked, pad, with_local_times
 from ..output.words import VERB_COLUMNS, reason_words
 from . import lines
 from .lines import beside, wrapped
@@ -391,10 +391,14 @@ def _label(turn: Turn, other: Turn | None = None) -> str:
 def _times(store_ns: int, workspace_ns: int) -> tuple[str, str]:
     """Return both times to the minute, or as exactly as it takes to tell them apart."""
     for digits, columns in ((0, 16), (0, 19), (3, 23), (9, 29)):
-        texts = time_text(store_ns, digits)[:columns], time_text(workspace_ns, digits)[:columns]
+        texts = _time(store_ns, digits)[:columns], _time(workspace_ns, digits)[:columns]
         if texts[0] != texts[1]:
             return texts
-    return time_text(store_ns)[:16], time_text(workspace_ns)[:16]
+    return _time(store_ns)[:16], _time(workspace_ns)[:16]
+
+
+def _time(mtime_ns: int, digits: int = 0) -> str:
+    return with_local_times(time_text(mtime_ns, digits))
 
 
 def _json(value: Any) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reconcile.model.baseline import BaselineEntry
     from reconcile.model.format import Places
     from reconcile.model.snapshot import Copy
+    from reconcile.remote.coding import Coding
     from reconcile.remote.place import RemotePlace
     from reconcile.state.database import State
 
@@ -131,14 +132,27 @@ def synced_with(state: State, place: RemotePlace) -> Mapping[str, BaselineEntry]
     return {} if row is None else state.load(row).agreed
 
 
-def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) -> tuple[int, int]:
-    """Return how many conversations of the store a sync would send, and how many it would remove on the remote.
+class Pending(NamedTuple):
+    """How many conversations a sync would send, remove on the remote, and take, as the last contact has shown.
 
-    By what the last sync left on both sides. The session is that of the project's own checkout.
+    ``on_both``: those that were changed here and there. ``to_take`` is None if that is unknown.
+    """
+
+    to_send: int
+    to_remove: int
+    to_take: int | None
+    on_both: int
+
+
+def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pending:
+    """Return what a sync would do, without the network; ``copies`` are those of the store.
+
+    It is known by what the last sync left on both sides, and by the last fetch. The session is that of the project's
+    own checkout.
     """
     agreed = synced_with(session.state, place)
-    kept = known_of(session.state, place.name).kept
-    stored = {key: found for key, found in by_conversation(copies).items() if key not in kept}
+    known, places = known_of(session.state, place.name), session.format.places
+    stored = {key: found for key, found in by_conversation(copies).items() if key not in known.kept}
     differing = [
         key
         for key, (copy, *_) in stored.items()
@@ -146,8 +160,33 @@ def count_to_send(session: Session, copies: Iterable[Copy], place: RemotePlace) 
         or digests_of(copy, session.rules) != agreed[key].units
         or is_archived(agreed[key].place) != copy.archived
     ]
-    sent, removed = tops(differing, agreed.keys() - stored.keys() - set(kept), session.format.places)
-    return len(sent), len(removed)
+    gone = agreed.keys() - stored.keys() - set(known.kept)
+    sent, removed = tops(differing, gone, places)
+    try:
+        there = _changed_there(known, place)
+    except RemoteError:
+        there = None
+    if there is None:
+        return Pending(len(sent), len(removed), None, 0)
+    keys, coding = there
+    on_both = {counted_as(id_, places) for id_ in (*differing, *gone) if keys and coding.key(id_) in keys}
+    return Pending(len(sent), len(removed), len(keys), len(on_both))
+
+
+def _changed_there(known: Known, place: RemotePlace) -> tuple[set[str], Coding] | None:
+    """Return the names of the conversations that were changed or removed there since the last sync, and their coding.
+
+    None: that is unknown here.
+    """
+    engine = place.engine
+    seen = engine.seen()
+    if seen is None or (known.commit is not None and not engine.contains(seen, known.commit)):
+        return None
+    changed = engine.tree(seen) if known.commit is None else engine.changes(known.commit, seen)
+    keys = {found for path in changed if (found := key_of(path)) is not None}
+    file = read_format(engine, seen, place.store) if keys else None
+    coding = PLAIN if file is None else coding_of(file, place.keys)
+    return keys - set(map(coding.key, known.kept)), coding
 
 
 def tops(changed: Iterable[str], removed: Iterable[str], places: Places | None) -> tuple[list[str], list[str]]:
@@ -158,27 +197,6 @@ def tops(changed: Iterable[str], removed: Iterable[str], places: Places | None) 
     whole = [key for key in removed if counted_as(key, places) == key]
     beside = (counted_as(key, places) for key in (*changed, *removed))
     return list(dict.fromkeys(key for key in beside if key not in whole)), whole
-
-
-def count_to_take(state: State, place: RemotePlace) -> int | None:
-    """Return how many conversations were changed or removed there since the last sync, as the last fetch has shown.
-
-    None: that is unknown here.
-    """
-    known, engine = known_of(state, place.name), place.engine
-    seen = engine.seen()
-    try:
-        if seen is None or (known.commit is not None and not engine.contains(seen, known.commit)):
-            return None
-        changed = engine.tree(seen) if known.commit is None else engine.changes(known.commit, seen)
-        keys = {found for path in changed if (found := key_of(path)) is not None}
-        if keys and known.kept:
-            file = read_format(engine, seen, place.store)
-            coding = PLAIN if file is None else coding_of(file, place.keys)
-            keys -= set(map(coding.key, known.kept))
-    except RemoteError:
-        return None
-    return len(keys)
 
 
 def by_conversation(copies: Iterable[Copy]) -> dict[str, list[Copy]]:

@@ -391,7 +391,11 @@ def test_status_says_how_much_there_is_to_take(laptop: Machine, desktop: Machine
     os.utime(contact, ns=(0, time.time_ns() - 7300 * SECOND))
     bare.rename(bare.with_name("away"))
     assert "remote origin: 1 conversation to send, 3 to take, last contact 2 hours ago" in desktop.run("status").output
+    desktop.append(A, 1, "c", LONG_AGO + SECOND)
+    told = "remote origin: 2 conversations to send, 3 to take, 1 changed here and there, last contact 2 hours ago"
+    assert told in desktop.run("status").output
     desktop.run("remote", "keep-here", str(A))
+    assert "1 conversation to send, 2 to take, last" in desktop.run("status").output
     assert "2 to take" in desktop.run("status").output
     bare.with_name("away").rename(bare)
     desktop.sync()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,7 +57,7 @@ def said(world: World, *words: str | Path) -> str:
 
 def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: World) -> None:
     retitled(world)
-    text = "metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z"
+    text = "metadata (title): store 2020-09-13 12:26:42; workspace 2020-09-13 12:26:41"
     assert (status(world)[ID]["word"], status(world)[ID]["settled"]) == ("conflict", False)
     for words in (("status",), ("status", str(FIRST)), ("-n",)):
         assert text in said(world, *words), words
@@ -91,10 +92,10 @@ def test_times_in_the_same_second_are_told_apart(world: World) -> None:
     """And of equal ones the store wins, as the text says."""
     retitled(world)
     for name, apart, shown, why in (
-        ("workspace", 5 * 10**6, "41.000Z; workspace 2020-09-13 12:26:41.005Z", "workspace's (newer)"),
-        ("workspace", 7, "41.000000000Z; workspace 2020-09-13 12:26:41.000000007Z", "workspace's (newer)"),
-        ("store", -7, "41Z; workspace 2020-09-13 12:26:40Z", "store's (newer)"),
-        ("store", 0, "41Z; workspace 2020-09-13 12:26:41Z", "store's (same time; the store wins)"),
+        ("workspace", 5 * 10**6, "41.000; workspace 2020-09-13 12:26:41.005", "workspace's (newer)"),
+        ("workspace", 7, "41.000000000; workspace 2020-09-13 12:26:41.000000007", "workspace's (newer)"),
+        ("store", -7, "41; workspace 2020-09-13 12:26:40", "store's (newer)"),
+        ("store", 0, "41; workspace 2020-09-13 12:26:41", "store's (same time; the store wins)"),
     ):
         for side, at in (("store", 0), ("workspace", apart)):
             set_key(getattr(world, side) / f"{FIRST}-it", "title", side, LONG_AGO + SECOND + at)
@@ -113,7 +114,7 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert (conflict["store"]["only"], conflict["workspace"]["only"]) == (2, 1)
     assert (conflict["store"]["events"], conflict["workspace"]["events"], conflict["forks"]) == (5, 4, True)
     text = said(world, "-n")
-    assert "store file changed 2020-09-13 12:26:42Z (5 events, 2 only on this side, last 2026-01-01T11:41:00);" in text
+    assert "store file changed 2020-09-13 12:26:42 (5 events, 2 only on this side, last 2026-01-01T11:41:00);" in text
     assert "the store's is taken (its file is newer)" in text
     shown = said(world, "status")
     assert "the workspace's becomes a child" in shown
@@ -182,7 +183,7 @@ def test_diff_shows_which_side_won_and_status_says_it_no_more(world: World) -> N
     for _ in range(2):
         shown = said(world, "diff", str(FIRST))
         assert f"conflict in metadata, decided by run {run}:" in shown
-        assert "store      saved in the vault (2020-09-13 12:26:41Z)\n    workspace  kept\n" in shown
+        assert "store      saved in the vault (2020-09-13 12:26:41)\n    workspace  kept\n" in shown
         assert f"reconcile restore {ID}@{run}:metadata" in shown
         assert status(world)[ID]["detail"] == ""
     found = json.loads(said(world, "diff", str(FIRST), "--json"))
@@ -205,7 +206,7 @@ def test_after_undo_and_resolve_the_side_that_was_chosen_has_won(world: World) -
     assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
     shown = said(world, "diff", str(FIRST))
     assert f"conflict in metadata, chosen by you in run {newest(world)}:" in shown
-    assert "store      saved in the vault (2020-09-13 12:26:42Z)\n    workspace  kept\n" in shown
+    assert "store      saved in the vault (2020-09-13 12:26:42)\n    workspace  kept\n" in shown
     assert status(world)[ID]["detail"] == ""
 
 
@@ -270,7 +271,7 @@ def test_at_a_terminal_each_conflict_is_asked_about_and_newest_is_the_default(wo
     _, dry = at_terminal("--dry-run", "-w", world.project, environ={"NO_COLOR": "1"})
     _, _, about = dry.partition("both sides changed:")
     about = " ".join(about.partition("; to decide now:")[0].split())
-    assert about.startswith(f"store {ID} metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z ")
+    assert about.startswith(f"store {ID} metadata (title): store 2020-09-13 12:26:42; workspace 2020-09-13 12:26:41 ")
     code, shown = at_terminal("-w", world.project, answers="\n", environ={"NO_COLOR": "1"})
     assert (code, shown.count(TAKE)) == (0, 1), shown
     assert " ".join(shown.split()).count(about) == 1, "the question has the words of the dry run"
@@ -416,7 +417,13 @@ def test_a_title_has_one_value_although_both_were_chosen(world: World, monkeypat
     hold(monkeypatch)
     retitled(world)
     world.reconcile(code=4, settled=False)
-    done = world.reconcile("resolve", str(FIRST), "--take", "both", settled=False).stdout
+    refused = world.reconcile("resolve", str(FIRST), "--take", "both", code=2, settled=False).stderr.splitlines()
+    assert refused == [
+        f"error: resolve: only events can be kept in both versions, and the conflict of {ID} is in its metadata",
+        f"hint: choose one: reconcile resolve {ID} --take store",
+        f"hint: or: reconcile resolve {ID} --take workspace",
+    ]
+    done = world.reconcile("resolve", "--all", "--take", "both", settled=False).stdout
     words = "metadata: only one can stay, and the store's is taken; to bring the workspace's back:"
     assert words in " ".join(done.split())
 
@@ -467,8 +474,37 @@ def test_what_is_skipped_stays_a_conflict(world: World) -> None:
     before = world.sides()
     code, shown = at_terminal("-w", world.project, answers="k\n")
     assert (code, world.sides()) == (4, before), shown
+    after = shown.rpartition("uit [s]")[2]
+    assert "skipped, until you decide:" in after
+    assert "1 conflict skipped; nothing else to do." in after
+    assert "blocked" not in after
     assert status(world)[ID]["word"] == "conflict"
     assert "the store's is taken" in world.reconcile().stdout
+
+
+def test_a_quiet_run_prints_the_conflict_that_it_has_decided(world: World) -> None:
+    """In one line, with the command that restores the other version; a dry run has decided nothing."""
+    retitled(world)
+    assert not world.run("-n", "-q", "-w", world.project).output
+    (warning,) = world.reconcile("-q").stderr.splitlines()
+    start = f"warning: store ({ID}): metadata: the store's is taken (newer); to bring the workspace's back: "
+    assert warning == f"{start}reconcile restore {ID}@{newest(world)}:metadata --workspace {world.project}"
+    assert not world.run("-q", "-w", world.project).output
+
+
+def test_the_times_of_a_conflict_are_local(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    retitled(world)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        for words in (("status",), ("status", str(FIRST)), ("-n",)):
+            text = said(world, *words)
+            assert "metadata (title): store 2020-09-13 21:26:42; workspace 2020-09-13 21:26:41" in text, words
+        hold(monkeypatch)
+        assert "store 2020-09-13 21:26:42; workspace" in world.run("-n", "-w", world.project).stdout
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
 
 
 def test_one_answer_for_all_that_follow(world: World) -> None:
@@ -542,7 +578,7 @@ def test_of_a_merge_the_keys_are_named_and_each_version_can_be_brought_back(worl
     (conflict,) = world.plan()["conflicts"]
     assert (conflict["keys"], conflict["takes"], conflict["merges"]) == (["title"], "store", True)
     text = said(world, "-n")
-    assert "metadata (title): store 2020-09-13 12:26:42Z; workspace 2020-09-13 12:26:41Z" in text
+    assert "metadata (title): store 2020-09-13 12:26:42; workspace 2020-09-13 12:26:41" in text
     assert "the store's is taken (newer); other keys are merged; to decide now:" in text
     done = " ".join(world.reconcile().stdout.split())
     assert "metadata (title): the store's is taken (newer); other keys are merged; both versions are saved:" in done
