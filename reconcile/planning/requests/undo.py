@@ -338,7 +338,7 @@ class _Undo:
     def _or_alone(self, conversation: str) -> str:
         """Return that the conversation can be restored by itself, after the reason why the run can't be undone."""
         since = self.past.since
-        can_be_undone = since.changed[conversation] not in since.gone | since.syncs
+        can_be_undone = since.changed[conversation] not in since.gone
         return ", or restore only this conversation" if can_be_undone else "; restore this conversation alone"
 
     def _step(self, action: Action, kind: Kind) -> Step:
