@@ -464,11 +464,13 @@ def _lone_extra(view: View, name: str, case: int, baseline: Baseline) -> Verdict
     if view.workspace.digest(name) is None:
         if (view.format.places is not None or baseline.is_of_remote) and case == 3:
             return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.SHARED)
-        if baseline.is_of_remote and case == 12:
+        if not baseline.is_of_remote:
+            return Verdict(name, case, Outcome.NOTHING)
+        if case == 12:
             return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.EDIT_WINS)
         if baseline.removed_there.get((view.id, name)) == view.store.digest(name):
             return Verdict(name, case, Outcome.DROP_HERE, Reason.REMOVED_THERE)
-        return Verdict(name, case, Outcome.NOTHING)
+        return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.SHARED)
     if case == 7:
         return Verdict(name, case, Outcome.DROP, Reason.REMOVED_IN_STORE)
     reason = Reason.EDIT_WINS if case == 8 else Reason.EXTERNAL

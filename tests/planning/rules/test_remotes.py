@@ -106,8 +106,9 @@ def test_other_files_are_sent(agreed: tuple[str, ...]) -> None:
     assert any(write.target.path.endswith("notes.txt") for write in action.writes)
 
 
-def test_another_file_that_was_removed_there_stays() -> None:
-    assert plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), of_remote(ONE, NOTE, BESIDE)).actions == ()
+def test_another_file_that_is_not_there_is_sent_again_without_a_record_of_its_removal() -> None:
+    (action,) = plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), of_remote(ONE, NOTE, BESIDE)).actions
+    assert [write.target.path for write in action.writes] == ["1-a/notes.txt"]
 
 
 def test_another_file_of_a_conversation_that_both_have_is_sent() -> None:
@@ -139,8 +140,9 @@ def test_another_file_stays_as_it_is_otherwise(store: tuple[str, ...], remote: t
     assert Reason.REMOVED_THERE not in {action.reason for action in actions}
 
 
-def test_another_file_that_had_another_content_there_stays() -> None:
-    assert plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), gone("another")).actions == ()
+def test_another_file_that_had_another_content_there_is_sent_again() -> None:
+    (action,) = plan_of(stored(ONE, NOTE, BESIDE), here(ONE, BESIDE), gone("another")).actions
+    assert [write.target.path for write in action.writes] == ["1-a/notes.txt"]
 
 
 def test_another_file_that_was_removed_there_and_edited_here_is_sent() -> None:
