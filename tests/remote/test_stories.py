@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
-from tests.support.projects.machines import make_machine
+from tests.support.projects.machines import git, make_machine
 from tests.support.projects.memory_engine import Host
 from tests.support.projects.mortal_syncs import CheckedSync, CutOffEngine, Killed, MortalEngine, sync_with
 from tests.support.projects.plain_machines import make_plain_machine
@@ -187,6 +187,44 @@ def test_a_story_of_machines(tmp_path: Path, run: Run, seed: int, make: Maker, m
     monkeypatch.setenv("RECONCILE_VERIFY", "1")  # each plan of a part is compared with that of everything
     play(tmp_path, run, seed, make)
     assert CheckedSync.resumed > before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(6))
+def test_undos_of_syncs_change_one_machine(laptop: Machine, desktop: Machine, bare: Path, seed: int) -> None:
+    """After each undo the remote is the same; once everything is continued, all machines are equal."""
+    chance, clock = random.Random(seed), LONG_AGO
+
+    def numbers(machine: Machine) -> list[int]:
+        return sorted(int(path.name.partition("-")[0]) for path in machine.store.iterdir() if path.name[0].isdigit())
+
+    for step in range(24):
+        machine, clock = chance.choice((laptop, desktop)), clock + 60 * SECOND
+        kind = chance.choice(("append", "append", "write", "rm", "sync", "sync", "sync", "undo", "undo", "redo"))
+        if kind == "append" and (there := numbers(machine)):
+            voice = chr(ord("a" if machine is laptop else "m") + step % 12)
+            machine.append(chance.choice(there), 1, voice, clock)
+        elif kind == "write":
+            machine.write(FIRST + 1000 + step)
+        elif kind == "rm" and len(numbers(machine)) > 2:
+            machine.run("rm", str(chance.choice(numbers(machine))), "--yes", "--promote")
+        elif kind == "sync":
+            machine.sync("--allow-bulk-removal")
+        elif kind in ("undo", "redo"):
+            tip = git(bare, "for-each-ref")
+            with machine.at_work():
+                assert machine.world.run(*machine.sides, kind, "--yes").exit_code in (0, 2, 4)
+            assert git(bare, "for-each-ref") == tip
+    laptop.sync("--allow-bulk-removal")
+    desktop.sync("--allow-bulk-removal")
+    for machine in (laptop, desktop, laptop):
+        for number in numbers(machine):
+            clock += 60 * SECOND
+            machine.append(number, 1, "y", clock)
+        machine.sync("--allow-bulk-removal")
+    for machine in 3 * (laptop, desktop):
+        machine.sync("--allow-bulk-removal")
+    assert laptop.contents == desktop.contents
 
 
 @pytest.mark.slow
