@@ -99,7 +99,8 @@ def test_a_saved_plan_holds_the_decisions(ten: World, run: Run, tmp_path: Path) 
     session.type("y", after="Show the plan?")
     assert session.end()[0] == 4
     applied = run("apply", saved)
-    assert "skipped" not in applied.output, applied.output
+    assert "\nskipped: " not in applied.output, applied.output
+    assert "skipped, until you decide:" in applied.output, "the others are undecided"
     assert {title(ten, side, 0) for side in (ten.store, ten.workspace)} == {"Release notes for June"}
     assert title(ten, ten.store, 1) != title(ten, ten.workspace, 1)
     assert "left alone" in run("status", "-w", ten.project, id_of(1)).output
