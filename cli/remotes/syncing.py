@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from reconcile.adapters.roots import LocateError
 from reconcile.formats import get_format
 from reconcile.fs.locks import run_lock
+from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import counted_as
 from reconcile.model.snapshot import Side
@@ -20,6 +21,7 @@ from reconcile.remote.known import Entry, Half, Lock, tops
 from reconcile.remote.sync import Sync, open_session
 
 from ..context import is_id, policy_of, settings_of
+from ..context import open_session as open_own_session
 from ..misuse import Misuse
 from ..output.documents import print_document
 from ..output.errors import ExitCode
@@ -30,7 +32,7 @@ from ..run import opened
 from .actions import add, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from reconcile.model.format import Format
     from reconcile.remote.known import DecidedConflict, Report
@@ -155,25 +157,42 @@ def _next_command(options: Options, shared: Shared, taken: Sequence[Entry]) -> s
 
     A plain run brings no conversation that the workspace never had.
     """
-    own = options.in_format(shared.roots.format)
-    places, ids = get_format(shared.roots.format).places, {entry.id for entry in taken}
-    try:
-        with opened(own) as engine:
-            plan = engine.plan(policy_of(own, settings_of(engine.session.roots))).plan
-            there = {counted_as(copy.conversation, places) for copy in engine.known.sides[Side.WORKSPACE].copies()}
-    except LocateError:  # of sessions in the home, nothing is here yet
-        coming, there = set[str](), set[str]()
-    else:
-        updated = (action for action in plan.actions if action.target.side is Side.WORKSPACE)
-        coming = ids & {counted_as(action.conversation, places) for action in updated}
-    command = "reconcile"
+    ids = {entry.id for entry in taken}
+    coming, there = _coming(options, shared, ids)
+    command, verb = "reconcile", "syncs"
     if not coming and not shared.roots.is_in_project:
-        command, coming = "reconcile recover --all", ids - there
+        command, verb, coming = "reconcile recover --all", "restores", ids - there
     if not coming:
         return ""
     one = "it" if len(ids) == 1 else "them"
     which = one if len(coming) == len(ids) else f"{len(coming)} of {one}"
-    return f"; {command} brings {which} to the project"
+    return f"; {command} {verb} {which} {'with' if verb == 'syncs' else 'in'} the project"
+
+
+def _coming(options: Options, shared: Shared, ids: Collection[str]) -> tuple[set[str], set[str]]:
+    """Return which of these conversations the next run syncs with the workspace, and which the workspace has.
+
+    The record of the last run has this. Where no run has been, a plan tells it.
+    """
+    roots = shared.roots
+    places, settings = get_format(roots.format).places, settings_of(roots)
+    with open_own_session(roots, settings, readonly=True) as session:
+        known = session.state.load(session.checkout, ids if places is None else None)
+    if session.checkout is not None:
+        away = (IntentKind.LOCAL, IntentKind.REMOVED)
+        left = {id_ for id_, intent in known.intents.items() if intent.kind in away}
+        had = {counted_as(id_, places) for id_ in known.agreed.keys() - left}
+        is_for_all = places is not None and roots.is_in_project
+        return ({id_ for id_ in ids if id_ not in left} if is_for_all else had.intersection(ids)), had
+    own = options.in_format(roots.format)
+    try:
+        with opened(own) as engine:
+            plan = engine.plan(policy_of(own, settings)).plan
+            there = {counted_as(copy.conversation, places) for copy in engine.known.sides[Side.WORKSPACE].copies()}
+    except LocateError:  # of sessions in the home, nothing is here yet
+        return set(), set()
+    updated = (action for action in plan.actions if action.target.side is Side.WORKSPACE)
+    return {counted_as(action.conversation, places) for action in updated}.intersection(ids), there
 
 
 def _conflict_words(conflict: DecidedConflict) -> str:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.faults.fault_points import dies_at
 from tests.support.projects.terminal import at_terminal, interrupted_at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
-from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, set_key, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -570,6 +570,23 @@ def test_a_watcher_says_which_side_won_and_the_way_back(world: World, monkeypatc
     words = "metadata (title): both sides changed it; the store's is taken (newer); the other version: "
     assert f"{words}reconcile restore {ID}@{newest(world)}:metadata" in shown
     assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_quiet_watcher_prints_the_conflict_that_it_has_decided(
+    world: World, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """And nothing of a new conversation."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "300")
+    retitled(world)
+    write_conversation(world.workspace / "17600000000-new", "New", events(3))
+    code, shown = watched_at_terminal(
+        world.project, "the other version: ", "-q", *(["--json"] if form == "json" else [])
+    )
+    (line,) = shown.splitlines()
+    assert code == 0
+    assert f"the store's is taken (newer); the other version: reconcile restore {ID}@" in line
 
 
 def test_of_a_merge_the_keys_are_named_and_each_version_can_be_brought_back(world: World) -> None:
