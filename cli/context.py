@@ -115,8 +115,10 @@ def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[
     )
 
 
-def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Generation | None = None) -> Session:
-    """Open a session on these sides. ``sound`` as in `reconcile.state.database.State.open`."""
+def open_session(
+    roots: Roots, settings: Settings, *, readonly: bool, stays: bool = False, sound: Generation | None = None
+) -> Session:
+    """Open a session on these sides; ``stays`` as in `Session`, ``sound`` as in `State.open`."""
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
     with Uninterrupted():
@@ -124,7 +126,7 @@ def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Gen
         from reconcile.formats import get_format
 
         get_format(roots.format)  # loads the format's modules while Ctrl-C waits
-    return Session(roots, directory, readonly=readonly, sound=sound, ignore=settings.ignore)
+    return Session(roots, directory, readonly=readonly, stays=stays, sound=sound, ignore=settings.ignore)
 
 
 def is_id(form: Format, text: str) -> bool:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.executor import Outcome
+from reconcile.fs.posix import release_memory
 from reconcile.index.rows import rows_of_new
 from reconcile.model.baseline import Baseline, WorldState
 from reconcile.model.plan import Plan, states_of
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.index.rows import Row
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import Copy
+    from reconcile.model.snapshot import Copy, Place
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
     from reconcile.state.database import State
@@ -131,6 +132,10 @@ class Engine:
         """The conversations that the last pass has not completed, and those that wait for them."""
         self._needs_full_plan = True
         """Any conversation may be due: the last plan was not applied, or a held item concerns a side as a whole."""
+        self._unsaved: frozenset[str] = frozenset()
+        """The conversations of the passes since the index was loaded, which has the states of before."""
+        self._incomplete: list[Copy] | None = None
+        """The copies that the index that `settle` has saved does not have; None: it has saved none."""
         self._baseline: Baseline | None = None
         """The baseline after a full pass, which `save` needs: kept for that call alone, as it may be large."""
 
@@ -154,10 +159,34 @@ class Engine:
         if self.full_scan is not None:
             self.index = None
 
+    def check(self, policy: Policy, changes: Changes) -> None:
+        """Find all changes since the last pass, or since another process has saved the index, and rescan them.
+
+        ``changes`` are known already. A full scan is made if a rescan does not suffice, or if the store lacks
+        conversations of the baseline: only the whole store shows why.
+        """
+        from reconcile.engine.saved_index import LoadedIndex  # here: for processes that stay
+
+        if self._known is None and self.full_scan is None:
+            index = LoadedIndex.of_process(self.session, policy)
+            self.index = index and index.compared(self.session)
+            self.begin()
+        elif self.index is None:
+            self.refresh()
+        else:
+            self.index = self.index.compared(self.session)
+            self.refresh({side: {*self.index.changes[side], *changes.get(side, ())} for side in Side})
+        if self.full_scan is None and self._lacks_agreed():
+            self.refresh()
+
     def refresh(self, changes: Changes | None = None) -> None:
         """Rescan the changes; None: make a full scan, as also if a rescan does not suffice."""
-        if changes is None or not self._rescan(changes):
+        suffices = not self._needs_full_plan
+        self._needs_full_plan = True  # if the rescan fails in the middle, the next one must not go on from there
+        if changes is None or not suffices or not self._rescan(changes):
             self._scan()
+        else:
+            self._needs_full_plan = False
 
     @property
     def known(self) -> SnapshotIndex:
@@ -193,11 +222,13 @@ class Engine:
         self._baseline = None
         self._journal_mark = self.session.site.since
         self._others.begin()
-        self.full_scan, self._known, self.index = self.session.scan(), None, None
+        self._known = self.index = None  # before the scan: it needs much memory
+        self._unsaved = frozenset()
+        self.full_scan = self.session.scan()
 
     def _rescan(self, changes: Changes) -> bool:
         """Update the index by a rescan of the changes; return False if only a full scan suffices."""
-        if self._known is None or self._needs_full_plan or self.session.format.places is not None:
+        if self._known is None or self.session.format.places is not None:
             return False  # in a format with fixed places, derived data depends on everything
         if self.session.state.has_requests(self.session.checkout):
             return False  # every pass tries all pending requests
@@ -214,6 +245,12 @@ class Engine:
         self.full_scan = None
         self._changed |= update.changed | others
         return True
+
+    def _lacks_agreed(self) -> bool:
+        """Tell whether the store lacks a conversation that the baseline has, and that no run has removed on purpose."""
+        lacking = self.known.remembered.difference(self.known.sides[Side.STORE].conversations())
+        baseline = self._load_baseline(lacking) if lacking else Baseline()
+        return not baseline.agreed.keys() <= baseline.tombstones.keys()
 
     def _written_by_programs(self) -> frozenset[str]:
         """Return the conversations that the library has written since the last pass began, even without an event."""
@@ -305,10 +342,11 @@ class Engine:
 
     @property
     def noteworthy(self) -> frozenset[str]:
-        """The conversations for which the last run reported more than a state, or no state."""
+        """The conversations that the last run did not find clean, and those of the passes since."""
         if self.index is None:
             return frozenset()
-        return self.index.spoken_of | (self.known.present() - self.index.before.counted.keys())
+        without_state = self.known.present() - self.index.before.counted.keys()
+        return self.index.spoken_of | self.index.due | without_state | self._unsaved
 
     def states_besides(self, pass_: Pass) -> dict[str, str]:
         """Return the state of each conversation that a pass does not cover."""
@@ -414,13 +452,15 @@ class Engine:
             self.session.state.release_cache()
         if not is_saved:
             self._baseline = None
+            self._unsaved |= pass_.concerned
         self._others.end()
         return outcome
 
-    def save(self, pass_: Pass, outcome: Outcome) -> None:
+    def save(self, pass_: Pass, outcome: Outcome) -> list[Place] | None:
         """Save the index after a pass for the next process; only its rows if that process needs a full scan.
 
         Of a format with fixed places, only what needs nothing: if something changes, the next process scans all.
+        Return the places of the copies that a process that goes on from it has to scan again; None: it can't go on.
         """
         from reconcile.engine.saved_index import save, save_quiet  # here: a dry run saves nothing
 
@@ -431,11 +471,69 @@ class Engine:
             self.save_rows()
         elif places is None:
             plan, due = self._plan_of_everything(pass_, baseline, outcome.known_clean)
-            save(self.session, self.known, plan, due, self.index, is_quiet=outcome.run is None)
+            return save(self.session, self.known, plan, due, self.index, is_quiet=outcome.run is None)
         elif outcome.run is None and pass_.plan.quiet and pass_.plan.policy.is_plain:
             save_quiet(self.session, self.known, pass_.plan)
         else:
             self.save_rows()
+        return None
+
+    def settle(self, pass_: Pass, outcome: Outcome) -> None:
+        """Free the copies of a full scan and save the index after a pass; `resume` loads it when the pass is over.
+
+        If it can't be saved, a later pass builds from the rows the copies that it needs.
+        """
+        scanner, self._baseline = self.session.scanner, None
+        can_build = self.session.format.places is None
+        if pass_.full and can_build:
+            self.release()
+        if self._unsaved <= pass_.concerned:
+            self._unsaved = frozenset()
+        incomplete = self.save(pass_, outcome)
+        if incomplete is not None and self.index is not None and self.index.summary.mark == scanner.mark:
+            self._unsaved = frozenset()  # there was nothing new
+        elif incomplete is not None:
+            self._incomplete = [self.known.sides[place.side].copy(place.path) for place in incomplete]
+            self._known, self.index, self._unsaved = None, None, frozenset()
+            scanner.release_all()
+        elif pass_.full:
+            self._known = self.known if can_build else None
+            scanner.release_copies()
+            scanner.release_tables()
+        else:
+            self._unsaved |= pass_.concerned
+
+    def resume(self, policy: Policy) -> None:
+        """Go on from the index that `settle` has saved; the next pass makes a full scan if it is out of date."""
+        from reconcile.engine.saved_index import LoadedIndex  # here: for processes that stay
+
+        incomplete, self._incomplete = self._incomplete, None
+        if incomplete is None:
+            return
+        release_memory()
+        self.session.scanner.load()
+        index = LoadedIndex.of_process(self.session, policy)
+        if index is not None:
+            for copy in incomplete:
+                index.known.sides[copy.side].put(copy)
+            self.index, self._known, self._most = index, index.known, index.most
+
+    def forget(self) -> None:
+        """Forget what is known: the next check loads the index again, or makes a full scan."""
+        self._known = self.index = self.full_scan = self._incomplete = None
+        self.session.scanner.release_all()
+        self.session.scanner.load()
+
+    def save_for_next(self, policy: Policy) -> None:
+        """Save the index after the passes since it was loaded, for the next process."""
+        plan = Plan(layout=policy.layout.value, policy=self.session.surroundings(policy), quiet=True)
+        nothing = self.known.world_of((), Baseline())
+        self.save(Pass(plan, nothing, full=False, conversations=frozenset()), Outcome())
+
+    @property
+    def has_unsaved(self) -> bool:
+        """The saved index does not have what the last passes did, and can be saved."""
+        return self.index is not None and bool(self._unsaved)
 
     def _plan_of_everything(
         self, pass_: Pass, baseline: Baseline | None, known_clean: Collection[str]
@@ -445,13 +543,13 @@ class Engine:
         The conversations that a pass has changed are classified again: each is either counted as clean, or due.
         ``baseline`` is the present one of everything; None: load it. ``known_clean`` are known to be clean.
         """
-        is_plain, known = pass_.plan.policy.is_plain and not pass_.is_cut, self.known
+        is_plain, known = pass_.plan.policy.is_plain and not pass_.is_cut and not self._unsaved, self.known
         plan = self.completed(pass_)
         again = pass_.plan.concerned
         if is_plain:
             again = again | plan.spoken_of if again else again
         elif self.index is not None:
-            plan, again = self.index.before, self._due | pass_.concerned
+            plan, again = self.index.before, self._due | pass_.concerned | self._unsaved
         else:
             plan, again = Plan(layout=plan.layout, policy=plan.policy), known.conversations()
         clean = self.clean_states(again, baseline, known_clean) if again else {}
@@ -483,10 +581,9 @@ class Engine:
         self.session.scanner.save()
 
     def release(self) -> None:
-        """Save the rows, and free the copies of a full scan: a later pass builds from the rows those that it needs."""
+        """Free the copies of a full scan: a later pass builds from the rows those that it needs."""
         from reconcile.engine.saved_index import release  # here, as above
 
-        self.save_rows()
         release(self.session, self.known)
 
     def close(self) -> None:

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 from reconcile.index.rows import is_whole
 from reconcile.index.status import SideStatus, Status
 from reconcile.index.summary import Answer, Summary, request_key
+from reconcile.model.options import Prefer
 from reconcile.model.plan import Item, Note, Plan
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Foreign, Side
+from reconcile.model.snapshot import Foreign, Place, Side
 from reconcile.planning.incremental.ancestry import Ancestry
 from reconcile.planning.incremental.scope import ORDINARY, SnapshotIndex
 from reconcile.planning.incremental.side_index import SideIndex
@@ -65,6 +66,23 @@ class LoadedIndex(Struct, frozen=True):
         before = replace(plan_of(summary.answer, policy, summary.saved_ns), counted=dict(status.counted))
         return cls(summary, status, known, before)
 
+    @classmethod
+    def of_process(cls, session: Session, policy: Policy) -> LoadedIndex | None:
+        """Load what was saved last, if a process with the rows of this one can go on from that.
+
+        None: there is none that holds for a run with this policy and the present state.
+        """
+        plain = replace(policy, prefer=Prefer.NEWEST)
+        summary = session.scanner.load_summary(request_key(session.roots, plain, session.ignore), session.now_ns())
+        index = None if summary is None else cls.load(session, summary, plain)
+        return None if index is None else index.with_changes(session, ((), ()))
+
+    def compared(self, session: Session) -> LoadedIndex:
+        """Return it with the changes of both sides since the last scan or rescan of this process."""
+        tables = session.scanner.stat_table(Side.STORE), session.scanner.stat_table(Side.WORKSPACE)
+        summary = self.summary._replace(tables=tables)
+        return replace(self, summary=summary).with_changes(session, summary.changed())
+
     def with_changes(self, session: Session, changed: Sequence[Collection[str]]) -> LoadedIndex:
         """Return it with the changes since; ``changed`` are, by side, the paths that have another status now."""
         changes = {}
@@ -109,11 +127,12 @@ def save(
     before: LoadedIndex | None,
     *,
     is_quiet: bool,
-) -> None:
+) -> list[Place] | None:
     """Save the index after a pass; ``plan`` is the plan of everything but of the conversations in ``due``.
 
     ``before``: the index that the process has loaded. ``is_quiet``: the plan had no actions. Only rows are saved if
-    the next run needs a full scan, and nothing if the file has all of it already.
+    the next run needs a full scan, and nothing if the file has all of it already. Return the copies that it
+    has to scan again; None: everything.
     """
     left = tuple(sorted(due))
     has_more = _has_more(session, known, plan)
@@ -126,17 +145,16 @@ def save(
     ):
         is_same = left == before.summary.due and answer_of(plan, besides=has_more) == before.summary.answer
         if is_same:
-            return
+            return [
+                Place(side, path) for side, paths in zip(Side, before.status.incomplete, strict=True) for path in paths
+            ]
     session.state.checkpoint()
     mark = generation(session.directory)
     store, workspace = known.sides[Side.STORE], known.sides[Side.WORKSPACE]
-    if mark is None or not _is_resumable(session, known, plan):
-        session.scanner.save()
-        return
     incomplete = _incomplete(session, store), _incomplete(session, workspace)
-    if sum(map(len, incomplete)) > MOST_INCOMPLETE:
+    if mark is None or not _is_resumable(session, known, plan) or sum(map(len, incomplete)) > MOST_INCOMPLETE:
         session.scanner.save()
-        return
+        return None
     status = Status(
         (_side_status(store), _side_status(workspace)),
         known.ancestry.relations,
@@ -147,6 +165,7 @@ def save(
     )
     summary = _summary(session, plan, mark, left, has_more=has_more)
     session.scanner.save(summary, status if before is None else status.since(before.status))
+    return [Place(side, path) for side, paths in zip(Side, incomplete, strict=True) for path in paths]
 
 
 def save_quiet(session: Session, known: SnapshotIndex, plan: Plan) -> None:
@@ -164,7 +183,7 @@ def release(session: Session, known: SnapshotIndex) -> None:
     """Free the copies of a full scan, for a process that stays; those that no row describes are kept."""
     for side in known.sides.values():
         side.release(session.scanner.copies_in_index(side.side), _incomplete(session, side))
-    session.scanner.release()
+    session.scanner.release_copies()
 
 
 def _has_more(session: Session, known: SnapshotIndex, plan: Plan) -> bool:

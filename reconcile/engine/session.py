@@ -89,7 +89,8 @@ PATH_MAX = 4096
 class Session:
     """The store and one workspace, open for one or more passes. A context manager.
 
-    ``readonly``: a dry run, which writes nothing, not even to the state.
+    ``readonly``: a dry run, which writes nothing, not even to the state. ``stays``: the process goes on for days, and
+    holds little of the index in memory.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Session:
         state_directory: str,
         *,
         readonly: bool = False,
+        stays: bool = False,
         sound: Generation | None = None,
         ignore: Sequence[str] = (),
         durability: Durability | None = None,
@@ -138,7 +140,7 @@ class Session:
         )
         self.scanner = Scanner(
             {side: self.site.conversations(side) for side in Side},
-            IndexFile(state_directory, roots.workspace_identity),
+            IndexFile(state_directory, roots.workspace_identity, stays=stays),
             self.format,
             clock,
             is_of_remote=roots.is_of_remote,

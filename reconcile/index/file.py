@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import BinaryIO
 
-    from reconcile.index.rows import Index
+    from reconcile.index.on_disk import Section
+    from reconcile.index.rows import Index, Row, Rows
+    from reconcile.index.stat_table import Piece
     from reconcile.index.status import Status
     from reconcile.index.summary import Request
 
@@ -78,13 +80,44 @@ class Sections:
         if self._at != begin:  # asking the file for its position would be a call of the system
             self._file.seek(begin)
         payload, self._at = self._file.read(end - begin), end
-        if _checksum(payload) != self._checksums[number * _CHECKSUM :][:_CHECKSUM]:
-            raise ValueError("damaged")
-        return payload
+        return self._checked(payload, number)
 
     def value(self, number: int) -> Any:
         """Return the value that a section holds. Raises as `read`."""
         return _decode(self.read(number))
+
+    def pieces(self, first: int, end: int, *, stays: bool) -> Sequence[Piece]:
+        """Return the pieces of stat tables; those of a process that stays are read later. Raises as `read`."""
+        if not stays:
+            return [self.value(number) for number in range(first, end)]
+        from reconcile.index.on_disk import OpenFile, Pieces  # here, as below: for processes that stay
+
+        file, ends = OpenFile(self._file.fileno()), self._ends
+
+        def piece(number: int) -> Any:
+            return _decode(self._checked(file.read(ends[number], ends[number + 1]), number))
+
+        return Pieces(range(first, end), piece)
+
+    def left_on_disk(self, number: int) -> Section:
+        """Return a section of which slices are read later; its checksum is compared now. Raises as `read`."""
+        from xxhash import xxh3_128
+
+        from reconcile.index.on_disk import OpenFile, Section
+
+        number = range(len(self))[number]
+        section = Section(OpenFile(self._file.fileno()), self._ends[number], self._ends[number + 1])
+        checksum = xxh3_128()
+        for at in range(0, len(section), _BUFFER):
+            checksum.update(section[at : at + _BUFFER])
+        if checksum.digest() != self._checksums[number * _CHECKSUM :][:_CHECKSUM]:
+            raise ValueError("damaged")
+        return section
+
+    def _checked(self, payload: bytes, number: int) -> bytes:
+        if _checksum(payload) != self._checksums[number * _CHECKSUM :][:_CHECKSUM]:
+            raise ValueError("damaged")
+        return payload
 
     def __len__(self) -> int:
         """Return the number of sections."""
@@ -138,9 +171,12 @@ class IndexFile:
     other two void.
     """
 
-    def __init__(self, directory: str, checkout: str) -> None:
-        """Name the file; ``checkout`` is the identity of its directory."""
-        self._directory, self._checkout = directory, checkout
+    def __init__(self, directory: str, checkout: str, *, stays: bool = False) -> None:
+        """Name the file; ``checkout`` is the identity of its directory.
+
+        ``stays``: the process goes on for days. Rows and stat tables stay in the file, which it keeps open.
+        """
+        self._directory, self._checkout, self._stays = directory, checkout, stays
         self._path = cache_path(directory, _KIND, checkout)
 
     def load_summary(self, request: Request, now_ns: int, *, of_any_state: bool = False) -> Summary | None:
@@ -163,7 +199,7 @@ class IndexFile:
                 of = saved_at if of_any_state else generation(self._directory)
                 if not is_usable(saved_for, saved_at, saved_ns, request, of, now_ns):
                     return None
-                pieces = [sections.value(number) for number in range(1, 1 + sum(counts))]
+                pieces = sections.pieces(1, 1 + sum(counts), stays=self._stays)
         except _UNUSABLE:
             return None
         store = StatTable(pieces[: counts[0]], since[0], sections.key)
@@ -177,11 +213,11 @@ class IndexFile:
         """
         from reconcile.index.rows import Index
 
-        loaded = _load_indexes(self._path)
+        loaded = _load_indexes(self._path, stays=self._stays)
         if loaded is not None:
             return loaded
         for path in self._others():
-            loaded = _load_indexes(path)
+            loaded = _load_indexes(path, stays=self._stays)
             if loaded is not None:
                 loaded[1][0].base = b""
                 return b"", (loaded[1][0], Index())
@@ -201,8 +237,10 @@ class IndexFile:
         except _UNUSABLE:
             return None
 
-    def save(self, indexes: Sequence[Index], summary: Summary | None = None, status: Status | None = None) -> None:
+    def save(self, indexes: Sequence[Index], summary: Summary | None = None, status: Status | None = None) -> bytes:
         """Save the rows of both sides, and with them the summary and the status that a run ends with.
+
+        Return the mark of what was saved, which is empty if nothing was.
 
         Without a summary, the next run can't tell that nothing has changed, and without a status, it can't rescan only
         changes. Only changes are saved where all parts are of the same file
@@ -211,7 +249,7 @@ class IndexFile:
         import contextlib
 
         if not self._checkout:
-            return
+            return b""
         bases, are_few = {index.base for index in indexes}, all(index.rows.is_compact(SHARE) for index in indexes)
         if summary is not None:
             bases |= {table.base for table in summary.tables}
@@ -222,13 +260,13 @@ class IndexFile:
         (base, *others) = bases
         with contextlib.suppress(OSError):
             if base and not others and are_few:
-                self._save_changes(base, indexes, summary, status)
-            else:
-                self._save_whole(indexes, summary, status)
+                return self._save_changes(base, indexes, summary, status)
+            return self._save_whole(indexes, summary, status)
+        return b""
 
     def _save_changes(
         self, base: bytes, indexes: Sequence[Index], summary: Summary | None, status: Status | None
-    ) -> None:
+    ) -> bytes:
         tables = [table.since for table in summary.tables] if summary is not None else ({}, {})
         header = _encode((base, None if summary is None else summary.values, *tables))
         rows: list[Bytes] = []
@@ -236,11 +274,12 @@ class IndexFile:
             changes = index.changes()
             rows += (changes.gone, *changes.new)
         last = b"" if status is None else _encode(status.encode_changes())
-        write_sections(self._path + f".{_CHANGES}", _CHANGES, [header, *rows, last])
+        key = write_sections(self._path + f".{_CHANGES}", _CHANGES, [header, *rows, last])
         for index in indexes:
             index.is_saved = True
+        return base + key
 
-    def _save_whole(self, indexes: Sequence[Index], summary: Summary | None, status: Status | None) -> None:
+    def _save_whole(self, indexes: Sequence[Index], summary: Summary | None, status: Status | None) -> bytes:
         packed = [index.packed() for index in indexes]
         rows = [index.rows.saved_as(packed_rows) for index, packed_rows in zip(indexes, packed, strict=True)]
         tables = [table.merged().pieces for table in summary.tables] if summary is not None else [(), ()]
@@ -257,7 +296,17 @@ class IndexFile:
         # Only now: changes are what differs from the file that is there.
         for index, stored in zip(indexes, rows, strict=True):
             index.rows, index.base, index.is_saved = stored, key, True
+        if self._stays:
+            self._leave_on_disk(key, rows)
         self._remove_earlier()
+        return key
+
+    def _leave_on_disk(self, key: bytes, sides: Sequence[Rows[Row]]) -> None:
+        """Free the bytes of rows that were just saved."""
+        with open_regular(self._path, _BUFFER) as file:
+            sections = _sections(file, _KIND)
+            for number, rows in enumerate(sides) if sections.key == key else ():
+                rows.leave_on_disk(sections.left_on_disk(3 * number - 5))
 
     def _remove_earlier(self) -> None:
         """Remove the changes of an earlier file, and the files of earlier versions."""
@@ -282,7 +331,7 @@ class IndexFile:
         yield from (path for _, path in sorted(with_time, reverse=True))
 
 
-def _load_indexes(path: str) -> tuple[bytes, tuple[Index, Index]] | None:
+def _load_indexes(path: str, *, stays: bool) -> tuple[bytes, tuple[Index, Index]] | None:
     from reconcile.index.rows import Changes, Index, Packed  # here: a run with nothing to do reads no row
 
     try:
@@ -293,10 +342,13 @@ def _load_indexes(path: str) -> tuple[bytes, tuple[Index, Index]] | None:
             indexes = []
             for number, (name, identity) in enumerate(sides):
                 first = 3 * number - 7
-                saved = Packed(sections.read(first), sections.read(first + 1), sections.read(first + 2))
+                rows = b"" if stays else sections.read(first + 2)
+                saved = Packed(sections.read(first), sections.read(first + 1), rows)
                 gone, paths, offsets, new = changed[1 + 4 * number :][:4] if changed else (b"",) * 4
                 changes = Changes(gone, Packed(paths, offsets, new))
                 indexes.append(Index.load(name, identity, saved, changes, sections.key))
+                if stays:
+                    indexes[-1].rows.leave_on_disk(sections.left_on_disk(first + 2))
     except _UNUSABLE:
         return None
     store, workspace = indexes

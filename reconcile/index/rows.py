@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.fs.files import Fingerprint
+    from reconcile.index.on_disk import Section
     from reconcile.model.format import Format
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Digest, Place
@@ -71,7 +72,8 @@ class _Saved:
     """Rows as bytes, each by its path."""
 
     def __init__(self, packed: Packed) -> None:
-        self._paths, self._rows = bytes(packed.paths), packed.rows
+        self._paths = bytes(packed.paths)
+        self._rows: Bytes | Section = packed.rows
         self._offsets = array("q")
         self._offsets.frombytes(packed.offsets)
         if len(self._offsets) != (self._paths.count(b"\0") + 2 if self._paths else 0):
@@ -90,7 +92,10 @@ class _Saved:
         return self._rows[self._offsets[at] : self._offsets[at + 1]]
 
     def packed(self) -> Packed:
-        return Packed(self._paths, self._offsets.tobytes(), self._rows)
+        return Packed(self._paths, self._offsets.tobytes(), self._rows[:])
+
+    def leave_on_disk(self, rows: Section) -> None:
+        self._rows = rows
 
 
 class Rows(MutableMapping[str, T], Generic[T]):
@@ -162,6 +167,10 @@ class Rows(MutableMapping[str, T], Generic[T]):
     def arrange(self) -> None:
         """Compute now what the first reader of a row would have to wait for."""
         self._saved.at  # noqa: B018 - it is computed once
+
+    def leave_on_disk(self, rows: Section) -> None:
+        """Free the bytes of the saved rows; ``rows`` are the same in their file."""
+        self._saved.leave_on_disk(rows)
 
     def frozen(self) -> Rows[T]:
         """Return the rows as they are now, which later changes of these do not change."""

@@ -69,14 +69,15 @@ class StatList:
 
 
 class Portion(NamedTuple):
-    """A piece to be compared; ``outdated``: names that another portion has."""
+    """A piece to be compared, by its number; ``outdated``: names that another portion has."""
 
-    piece: Piece
+    pieces: Sequence[Piece]
+    at: int
     outdated: Container[bytes]
 
     def changed(self, read: StatReader | None) -> list[str]:
         """Return the paths that have another status now."""
-        return [os.fsdecode(name) for name in _differing(self.piece, read) if name not in self.outdated]
+        return [os.fsdecode(name) for name in _differing(self.pieces[self.at], read) if name not in self.outdated]
 
 
 class StatTable:
@@ -89,10 +90,10 @@ class StatTable:
     __slots__ = ("base", "pieces", "since")
 
     def __init__(
-        self, pieces: Iterable[Piece], since: Mapping[bytes, bytes | None] | None = None, base: bytes = b""
+        self, pieces: Sequence[Piece], since: Mapping[bytes, bytes | None] | None = None, base: bytes = b""
     ) -> None:
         """Take what `of` has returned."""
-        self.pieces = tuple(pieces)
+        self.pieces = pieces
         self.since = since or {}
         self.base = base
 
@@ -101,11 +102,13 @@ class StatTable:
         """Return the table of a scan of the whole side."""
         names, numbers = stats.names, stats.fingerprints
         return cls(
-            (
-                os.fsencode("\0".join(names[begin : begin + _PIECE])),
-                numbers[_FIELDS * begin : _FIELDS * (begin + _PIECE)].tobytes(),
-            )
-            for begin in range(0, len(names), _PIECE)
+            [
+                (
+                    os.fsencode("\0".join(names[begin : begin + _PIECE])),
+                    numbers[_FIELDS * begin : _FIELDS * (begin + _PIECE)].tobytes(),
+                )
+                for begin in range(0, len(names), _PIECE)
+            ]
         )
 
     def patched(self, scans: Iterable[StatList], stale: Collection[str], gone: Iterable[str]) -> StatTable:
@@ -145,8 +148,8 @@ class StatTable:
     def portions(self) -> list[Portion]:
         """Return what there is to compare, later changes first: what has changed lately soon does again."""
         later = {name: numbers for name, numbers in self.since.items() if numbers is not None}
-        first = [Portion(_joined(later), {})] if later else []
-        return first + [Portion(piece, self.since) for piece in self.pieces]
+        first = [Portion([_joined(later)], 0, {})] if later else []
+        return first + [Portion(self.pieces, at, self.since) for at in range(len(self.pieces))]
 
     def changed(self, root: str) -> list[str]:
         """Return the paths that have another status now."""

@@ -238,7 +238,7 @@ def encode(scanned: Scanned) -> bytes:
         (snapshot.exists, snapshot.identity, scanned.changed, scanned.read),
         locations,
         pickle.dumps(rest, pickle.HIGHEST_PROTOCOL),
-        scanned.stats.pieces,
+        list(scanned.stats.pieces),
         (scanned.index.format, scanned.index.identity, tuple(scanned.index.packed())) if scanned.changed else None,
     )
     return marshal.dumps(values)

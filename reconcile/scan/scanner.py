@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconcile.index.file import IndexFile
     from reconcile.index.rows import Row
     from reconcile.index.status import Status
-    from reconcile.index.summary import Summary
+    from reconcile.index.summary import Request, Summary
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Place, Snapshot
     from reconcile.planning.incremental.side_index import SideIndex
@@ -48,8 +48,10 @@ class Scanner:
         """
         self._where, self._file, self._format, self._clock = where, file, fmt, clock
         self._has_program = fmt.places is not None and not is_of_remote
-        self._mark, indexes = file.load_indexes()
-        self._indexes = dict(zip(Side, indexes, strict=True))
+        self._indexes: dict[Side, Index] = {}
+        self.mark = b""
+        """The mark of the saved rows (`reconcile.index.file`)."""
+        self.load()
         self._cache = ContentCache()
         self._stats: dict[Side, StatTable] = {side: StatTable(()) for side in Side}
         self._stale: dict[Side, frozenset[str]] = {}
@@ -111,11 +113,16 @@ class Scanner:
         """
         self._cache = ContentCache()
         if summary is not None or not self.is_saved:
-            self._file.save([self._indexes[side] for side in Side], summary, status)
+            self.mark = self._file.save([self._indexes[side] for side in Side], summary, status)
+
+    def load_summary(self, request: Request, now_ns: int) -> Summary | None:
+        """Return the summary that was saved with the rows of this process; None where it does not hold."""
+        summary = self._file.load_summary(request, now_ns) if self.is_saved and self.mark else None
+        return None if summary is None or summary.mark != self.mark else summary
 
     def load_status(self, mark: bytes) -> Status | None:
         """Return the status that was saved with the rows of this process and the summary of this mark."""
-        if mark != self._mark:
+        if mark != self.mark:
             return None
         return self._file.load_status(mark, [self._indexes[side].rows.saved_paths for side in Side])
 
@@ -135,11 +142,26 @@ class Scanner:
 
         return copy
 
-    def release(self) -> None:
-        """Free the copies that make the next full scan faster, and the stat tables: then no summary can be saved."""
-        self._snapshots, self._stats, self._stale = {}, {}, {}
+    def release_copies(self) -> None:
+        """Free the copies that make the next full scan faster."""
+        self._snapshots = {}
         for index in self._indexes.values():
             index.copies = {}
+
+    def release_tables(self) -> None:
+        """Free the stat tables: then no summary can be saved until the next full scan, or until they are restored."""
+        self._stats, self._stale = {}, {}
+
+    def release_all(self) -> None:
+        """Free everything that was saved, until it is loaded again."""
+        self.release_copies()
+        self.release_tables()
+        self._indexes = {side: Index() for side in Side}
+
+    def load(self) -> None:
+        """Load the saved indexes."""
+        self.mark, indexes = self._file.load_indexes()
+        self._indexes = dict(zip(Side, indexes, strict=True))
 
     def restore(self, side: Side, stats: StatTable, stale: Collection[str]) -> None:
         """Restore the stat table that an earlier process has saved; ``stale``: names whose status has changed since."""

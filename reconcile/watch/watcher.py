@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -21,24 +21,24 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.files import error_text
 from reconcile.fs.locks import LockedError, watch_lock
 from reconcile.fs.paths import identity_of
-from reconcile.model.baseline import LOST
+from reconcile.index.on_disk import IndexChangedError
+from reconcile.model.baseline import LOST, Baseline, WorldState
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import counted_as
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import ARCHIVE, Side, is_same_directory
+from reconcile.model.snapshot import ARCHIVE, Side, Snapshot, is_same_directory
 from reconcile.planning.filters import without_moving
 from reconcile.planning.rules.guards import has_lost_all
 from reconcile.watch.fs_events import Debouncer, EventListener, EventQueue, EventsUnavailableError, S, target_of
 from reconcile.watch.reporter import EventKind, Reporter, WatchEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
     from reconcile.model.policy import Policy
     from reconcile.watch.fs_events import Directories
@@ -205,30 +205,40 @@ class WatchLoop:
         self._vanishing = Vanishing()
         self._event_count = 0
         """Events since the last pause."""
-        self._full_scan_at = 0
+        self._check_at = 0
         self._polling_until: int | None = None
         """If the system sends no events: when the next attempt to listen is due."""
         self._sides = {side: target.session.site.conversations(side) for side in Side}
         self._identities = self._identify()
 
     def run(self) -> None:
-        """Scan both sides, then the changes."""
+        """Find what has changed while no watcher was running, then scan what events name."""
         with self._listening(), closing(self._engine):
-            suspended = suspended_ns()
-            while not (self._queue.stop_requested or self._queue.reopen_requested):
-                now = time.monotonic_ns()
-                if self._identify() != self._identities or (
-                    self._polling_until is not None and now >= self._polling_until
-                ):
-                    return
-                self._release_busy(now)
-                self._reporter.report_delayed(now)
-                if not self._is_git_busy(now) and not self._run_if_due(now):
-                    return
-                events = self._queue.take(self._wait_ns(time.monotonic_ns()))
-                self._enqueue(events, time.monotonic_ns())
-                if (suspended_now := suspended_ns()) - suspended > SUSPENDED_NS:
-                    suspended, self._full_scan_at = suspended_now, 0
+            self._go_on()
+            self._save()
+
+    def _go_on(self) -> None:
+        """Run whenever something is due, until a stop request, or until a side is another directory."""
+        suspended = suspended_ns()
+        while not (self._queue.stop_requested or self._queue.reopen_requested):
+            now = time.monotonic_ns()
+            if self._identify() != self._identities or (self._polling_until is not None and now >= self._polling_until):
+                return
+            self._release_busy(now)
+            self._reporter.report_delayed(now)
+            if not self._is_git_busy(now) and not self._run_if_due(now):
+                return
+            events = self._queue.take(self._wait_ns(time.monotonic_ns()))
+            self._enqueue(events, time.monotonic_ns())
+            if (suspended_now := suspended_ns()) - suspended > SUSPENDED_NS:
+                suspended, self._check_at = suspended_now, 0
+
+    def _save(self) -> None:
+        """Save what is known for the next process. A failure is ignored: that one scans both sides then."""
+        if not self._engine.has_unsaved or self._identify() != self._identities:
+            return
+        with suppress(ReconcileError, OSError), self._session.exclusively(COMMAND, 0):
+            self._engine.save_for_next(self._target.policy)
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
@@ -267,7 +277,7 @@ class WatchLoop:
             return self._timings.check
         if self._locked_since is not None:
             return _LOCKED_NS
-        dues = [now + self._timings.check, self._full_scan_at]
+        dues = [now + self._timings.check, self._check_at]
         if (due := self._debouncer.due_at()) is not None:
             dues.append(due)
         return min(dues) - now
@@ -280,7 +290,7 @@ class WatchLoop:
                 self._debouncer.touch(target.conversation, side, target.directories, now)
         self._event_count = self._event_count + count if count else 0
         if self._event_count > BURST:
-            self._full_scan_at = min(self._full_scan_at, now + self._timings.at_most)
+            self._check_at = min(self._check_at, now + self._timings.at_most)
 
     def _is_git_busy(self, now: int) -> bool:
         """Return whether a git operation is in progress: the workspace's state is temporary then.
@@ -309,88 +319,108 @@ class WatchLoop:
 
     def _run_if_due(self, now: int) -> bool:
         """Run if something is due; return False if a side is another directory now."""
-        if now < self._full_scan_at and not self._debouncer.is_due(now):
+        if now < self._check_at and not self._debouncer.is_due(now):
             return True
         try:
             self._run_pass(now)
+            self._engine.resume(self._target.policy)
         except LockedError as error:
             self._locked_since = now if self._locked_since is None else self._locked_since
             if now - self._locked_since >= self._target.lock_timeout * _SECOND:
                 self._reporter.report_waiting(error.message)
         except MovedError:
             return False
+        except IndexChangedError:
+            self._engine.forget()
+            self._check_at = now
         except (ReconcileError, OSError) as error:
             words = error.message if isinstance(error, ReconcileError) else str(error)
             self._reporter.report_waiting(words)
-            self._full_scan_at = now + 5 * _SECOND
+            self._check_at = now + 5 * _SECOND
         return True
 
     def _run_pass(self, now: int) -> None:
-        policy, debouncer = self._target.policy, self._debouncer
         with self._session.exclusively(COMMAND, 0):
             self._locked_since = None
-            directories = debouncer.take(now)
-            self._engine.refresh(None if now >= self._full_scan_at else directories)
-            run = self._engine.plan(policy, moving=debouncer.in_flight)
-            if run.full:
+            run, is_check = self._planned(now)
+            if is_check:
                 self._check_sides(run)
             run = self._vanishing.left_out(run, now, self._timings.at_most)
             if any(item.reason is Reason.GIT_BUSY for item in run.plan.held):
-                self._full_scan_at = now  # a git operation has begun since the scan: wait for its end
+                self._check_at = now  # a git operation has begun since the scan: wait for its end
                 return
             self._reporter.report_begin(len(run.plan.actions))
             try:
                 self._progress(0, len(run.plan.actions))
-                outcome = self._engine.apply(run, COMMAND, self._progress)
+                outcome = self._engine.apply(run, COMMAND, self._progress, is_saved=is_check)
             except StoppedError as stopped:
                 self._reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the others follow"))
                 self._session.finish_killed_runs()
                 return
-            if run.full:
-                self._engine.release()
-        if run.full:
+            conversations = self._engine.known.conversations() if is_check else None
+            run = _without_most_copies(run, {deed.action.conversation for deed in outcome.results.values()})
+            if is_check:
+                self._engine.settle(run, outcome)
+        if is_check:
             end = time.monotonic_ns()
-            self._event_count, self._full_scan_at = 0, end + self._full_scan_interval(end - now)
+            self._event_count, self._check_at = 0, end + self._check_interval(end - now)
         if self._vanishing.is_among(run.moving):
-            self._full_scan_at = min(self._full_scan_at, self._vanishing.since + self._timings.at_most)
+            self._check_at = min(self._check_at, self._vanishing.since + self._timings.at_most)
         if any(item.reason is Reason.PROGRAM_BUSY for item in run.plan.held):
-            self._full_scan_at = min(
-                self._full_scan_at, time.monotonic_ns() + _BUSY_NS
-            )  # its lock may be released without an event
+            # its lock may be released without an event
+            self._check_at = min(self._check_at, time.monotonic_ns() + _BUSY_NS)
         self._reporter.report_resumed()
-        self._report(run, outcome)
+        self._report(run, outcome, conversations)
+
+    def _planned(self, now: int) -> tuple[Pass, bool]:
+        """Plan what is due, and tell whether the pass is a check of everything."""
+        policy, debouncer, engine = self._target.policy, self._debouncer, self._engine
+        directories = debouncer.take(now)
+        if now < self._check_at:
+            engine.refresh(directories)
+            run = engine.plan(policy, moving=debouncer.in_flight)
+            return run, run.full
+        engine.check(policy, directories)
+        return engine.plan(policy, moving=debouncer.in_flight, also=engine.noteworthy), True
 
     def _check_sides(self, run: Pass) -> None:
         """Check that both sides are still the same directories, and that both send events."""
         if (roots := self._target.find()) != self._session.roots:
             raise MovedError(f"{roots.store}: the store is another directory now")
-        refuse_merging(run.world, roots, self._session.format)
-        refuse_lost(run.world, roots, self._session.format)
+        if run.full:  # if a part suffices, the store has all that it should have
+            refuse_merging(run.world, roots, self._session.format)
+            refuse_lost(run.world, roots, self._session.format)
         if self._polling_until is None:
             self._listen(self._listener.check)
 
-    def _full_scan_interval(self, took: int) -> int:
+    def _check_interval(self, took: int) -> int:
         """Return the time until the next full scan; ``took`` is the duration of the last one."""
         return self._timings.everything if self._polling_until is None else max(self._timings.poll, 4 * took)
 
     def _progress(self, done: int, count: int) -> None:
         demand_going_on(self._queue, done, count)
 
-    def _report(self, run: Pass, outcome: Outcome) -> None:
+    def _report(self, run: Pass, outcome: Outcome, everything: Collection[str] | None) -> None:
+        """Report a pass; ``everything``: all conversations, after a check."""
         for message in self._session.messages:
             self._reporter.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
         self._session.messages.clear()
-        if run.full:
+        if everything is not None:
             first, places = not self._reporter.conversations, self._session.format.places
-            self._reporter.conversations = len({counted_as(each, places) for each in run.conversations})
+            self._reporter.conversations = len({counted_as(each, places) for each in everything})
             self._reporter.noun = self._session.roots.noun
             if first:
                 self._reporter.emit(WatchEvent(kind=EventKind.WATCHING))
         is_public = self._session.roots.is_in_project
         self._reporter.report_actions(outcome, run.conversations, is_public=is_public)
         now = time.monotonic_ns()
-        self._reporter.report_held(run.plan.held, run.is_about, now + self._timings.grace)
-        self._reporter.report_notes(run.plan, run.is_about, outcome.run)
+
+        def is_about(conversation: str | None) -> bool:
+            """Tell whether the pass covers it; a check does not plan again what was clean and has not changed."""
+            return run.is_about(conversation) or (everything is not None and conversation not in run.moving)
+
+        self._reporter.report_held(run.plan.held, is_about, now + self._timings.grace)
+        self._reporter.report_notes(run.plan, is_about, outcome.run)
         for deed in outcome.results.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY:
@@ -407,6 +437,20 @@ class WatchLoop:
             if held.keys().isdisjoint(touched):
                 del self._busy[conversation]
                 self._debouncer.schedule(conversation, directories, now + self._timings.check)
+
+
+def _without_most_copies(run: Pass, conversations: Collection[str]) -> Pass:
+    """Return a pass with the copies of some conversations; those of a full scan need much memory."""
+    store, workspace = (
+        Snapshot(
+            each.side,
+            exists=each.exists,
+            identity=each.identity,
+            copies=tuple(copy for copy in each.copies if copy.conversation in conversations),
+        )
+        for each in (run.world.store, run.world.workspace)
+    )
+    return replace(run, world=WorldState(store, workspace, Baseline()))
 
 
 def _directories_of(run: Pass, conversation: str) -> Directories:

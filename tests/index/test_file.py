@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.index.file import IndexFile, Sections, encode_sections, load_values, save_values
+from reconcile.index.on_disk import IndexChangedError
 from reconcile.index.rows import Index, Row, make_row
 from reconcile.index.stat_table import StatList, StatTable
 from reconcile.index.status import SideStatus, Status
@@ -82,9 +83,9 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def file(state: Path) -> IndexFile:
-    return IndexFile(str(state), CHECKOUT)
+@pytest.fixture(params=["of a run", "of a process that stays"])
+def file(state: Path, request: pytest.FixtureRequest) -> IndexFile:
+    return IndexFile(str(state), CHECKOUT, stays=request.param == "of a process that stays")
 
 
 def row(number: int) -> Row:
@@ -165,7 +166,7 @@ def test_what_is_saved_is_loaded(state: Path, file: IndexFile) -> None:
     last = file.load_summary(REQUEST, NOW + 1)
     assert last is not None
     assert (last.answer, last.due, last.mark) == (summary(state, table(), table()).answer, ("id1",), mark)
-    assert [each.pieces for each in last.tables] == [table().pieces] * 2
+    assert [list(each.pieces) for each in last.tables] == [table().pieces] * 2
     known = loaded_status(file)
     assert known is not None
     assert without_base(known) == status()
@@ -248,7 +249,7 @@ def test_many_changes_are_saved_with_everything(state: Path, file: IndexFile, pa
     again, last, known = indexes_of(file), file.load_summary(REQUEST, NOW), loaded_status(file)
     assert dict(again[0].rows) == dict(store.rows)
     assert last is not None
-    assert (last.tables[0].pieces, dict(last.tables[0].since)) == (one.merged().pieces, {})
+    assert (list(last.tables[0].pieces), dict(last.tables[0].since)) == (one.merged().pieces, {})
     assert known is not None
     assert without_base(known) == without_base(now)
     store.rows.pop("c50")
@@ -276,6 +277,23 @@ def test_a_damaged_file_counts_as_none(state: Path, file: IndexFile) -> None:
         (state / WHOLE).write_bytes(whole[:at])
         assert file.load_indexes() == (b"", (Index(), Index())), at
         assert file.load_summary(REQUEST, NOW) is None, at
+
+
+def test_a_process_that_stays_has_what_it_has_loaded(state: Path) -> None:
+    """Another process replaces the file: the open one is as it was. One that is written into counts as none."""
+    file = IndexFile(str(state), CHECKOUT, stays=True)
+    file.save(new_indexes(), summary(state, table(), table()), status())
+    loaded, last = indexes_of(file)[0], file.load_summary(REQUEST, NOW)
+    IndexFile(str(state), CHECKOUT).save((Index(), Index()))
+    assert dict(loaded.rows) == dict(new_indexes()[0].rows)
+    assert last is not None
+    assert list(last.tables[1].pieces[:1]) == table().pieces
+    file.save((loaded, Index("jp", "1:3")))
+    assert loaded.rows["c9"] == row(9)
+    with (state / WHOLE).open("r+b") as written_into:
+        written_into.truncate(1000)
+    with pytest.raises(IndexChangedError):
+        loaded.rows["c99"]
 
 
 def test_changes_of_another_file_or_damaged_ones_count_as_none(state: Path, file: IndexFile) -> None:

@@ -11,8 +11,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from reconcile.adapters.locate import locate
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
@@ -23,6 +21,7 @@ from reconcile.index.summary import request_key
 from reconcile.scan.scan import scan
 from reconcile.state.directory import state_directory
 from tests.properties.passes import SIDES
+from tests.properties.said import said
 from tests.support.scenarios.commands import outcome_of
 from tests.support.scenarios.disk_level import DiskLevel
 from tests.support.scenarios.pure_level import FORMAT
@@ -96,16 +95,3 @@ class ResumingLevel(DiskLevel):
             assert sorted(known.copies(), key=lambda each: each.path) == sorted(
                 found.copies, key=lambda each: each.path
             ), f"the {side} isn't known as it is"
-
-
-def said(plan: Plan) -> object:
-    """Return what a plan says, in an order of its own."""
-    bare = replace(plan, actions=(), held=(), aside=(), notes=(), outline=(), places=(), now_ns=0, quiet=False)
-    return (
-        [str(replace(action, id="", needs=())) for action in plan.actions],
-        sorted(map(str, plan.held)),
-        sorted(map(str, plan.aside)),
-        sorted(map(str, plan.notes)),
-        dict(plan.counted),
-        (bare.states, bare.layout),
-    )

@@ -89,7 +89,9 @@ def looking_at_everything(world: World, every_ns: int) -> Iterator[None]:
         return locate("jp", str(world.project), None, str(world.project), os.environ, sys.platform)
 
     def open_target() -> WatchTarget:
-        return WatchTarget(Session(find(), str(world.state)), Policy(), 10, Timings(everything=every_ns), find)
+        return WatchTarget(
+            Session(find(), str(world.state), stays=True), Policy(), 10, Timings(everything=every_ns), find
+        )
 
     said: list[EventKind] = []
     watcher = Watcher(open_target, lambda event, _: said.append(event.kind))
