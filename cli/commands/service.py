@@ -14,6 +14,7 @@ from reconcile.fs.posix import process_lives
 from reconcile.state.directory import state_directory
 
 from ..command import Command, Several
+from ..misuse import Misuse
 from ..options import options_of
 from ..output.documents import print_document
 from ..output.screen import wrap
@@ -44,8 +45,9 @@ _AT = 11
     ),
 )
 @click.argument("action", type=click.Choice(["install", "status", "remove"]), metavar="ACTION")
+@click.option("--sync", is_flag=True, help="With install: sync each store that has a remote, too.")
 @click.pass_context
-def service(context: click.Context, action: str) -> None:
+def service(context: click.Context, action: str, *, sync: bool) -> None:
     """Keep every project with a service of the system.
 
     ACTION is install, status or remove. The service runs `reconcile watch --all` from every login on: it is a unit of
@@ -54,26 +56,31 @@ def service(context: click.Context, action: str) -> None:
     you have changed one, or moved the program: `reconcile service install`.
     """
     options = options_of(context)
+    if sync and action != "install":
+        raise Misuse("--sync belongs to `reconcile service install`", "reconcile service --help", context)
     manager = manager_of(sys.platform, os.environ)
     if options.is_dry and action != "status":
-        _report_dry(options, manager, is_install=action == "install")
+        _report_dry(options, manager, _new(sync=sync) if action == "install" else None)
         return
     if action == "install":
-        manager.install(Service(_program(), variables_of(os.environ, _search_path())))
+        manager.install(_new(sync=sync))
     was_there = manager.read() is not None
     if action == "remove":
         manager.remove()
     _report(options, manager, removed=action == "remove" and was_there)
 
 
-def _report_dry(options: Options, manager: Manager, *, is_install: bool) -> None:
+def _new(*, sync: bool) -> Service:
+    return Service(_program(), variables_of(os.environ, _search_path()), sync)
+
+
+def _report_dry(options: Options, manager: Manager, new: Service | None) -> None:
     """Print what would be written and started, or stopped and removed. Raises `ServiceError` as an installation."""
     there, file = manager.read(), short_path(manager.file)
-    if is_install:
-        new = Service(_program(), variables_of(os.environ, _search_path()))
+    if new is not None:
         manager.check(new)
         verb = "write" if there is None else "leave" if there == new else "replace"
-        text = f"would {verb} {file}, and start {short_path(new.program)} watch --all with {manager.name}"
+        text = f"would {verb} {file}, and start {short_path(new.program)} {' '.join(new.arguments)} with {manager.name}"
     elif there is None:
         text = "nothing to do: the service is not installed"
     else:
@@ -118,6 +125,7 @@ def _report(options: Options, manager: Manager, *, removed: bool) -> None:
             "is_running": state.is_running,
             "pid": pid,
             "program": None if installed is None else installed.program,
+            "syncs": installed is not None and installed.syncs,
             "environment": {} if installed is None else dict(installed.environment),
             "last_pass_ns": last_pass,
             "stops_at_logout": state.stops_at_logout,
@@ -132,6 +140,7 @@ def _report(options: Options, manager: Manager, *, removed: bool) -> None:
             show([f"Process {pid} watches every project."])
         return
     facts = [("Service", _words(state, pid)), ("File", short_path(manager.file)), ("Program", installed.program)]
+    facts += [("Syncs", "each store that has a remote, once a minute")] if installed.syncs else []
     facts += [("Variable", f"{name}={value}") for name, value in installed.environment.items()]
     facts += [("Last pass", format_time(last_pass))] if last_pass is not None else []
     lines = [line for name, text in facts for line in wrap(clean(text), style.columns, f"{name:{_AT}}", " " * _AT)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LABEL = "reconcile.watch-all"
-ARGUMENTS = ("watch", "--all", "--quiet")
+_ARGUMENTS, _SYNC = ("watch", "--all", "--quiet"), "--sync"
 """With ``--quiet``: the system's log may have other readers, and titles are private."""
 MARK = "Written by `reconcile service install`, which may replace it. `reconcile service remove` removes it."
 NOT_AGAIN = (2, 5)
@@ -24,17 +24,26 @@ NOT_AGAIN = (2, 5)
 
 
 class Service(NamedTuple):
-    """The content of the file: the path of the program, and the variables of its environment."""
+    """The content of the file: the path of the program, and the variables of its environment.
+
+    ``syncs``: the watcher syncs the stores with their remotes, too.
+    """
 
     program: str
     environment: Mapping[str, str]
+    syncs: bool = False
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words after the program."""
+        return (*_ARGUMENTS, _SYNC) if self.syncs else _ARGUMENTS
 
 
 def unit_of(service: Service) -> str:
     """Return the unit of systemd."""
     variables = (f"Environment={_quoted(f'{name}={value}')}" for name, value in service.environment.items())
     plain = ":" if "$" in service.program else ""
-    command = " ".join((_quoted(plain + service.program), *ARGUMENTS))
+    command = " ".join((_quoted(plain + service.program), *service.arguments))
     lines = (
         f"# {MARK}",
         "[Unit]",
@@ -65,10 +74,14 @@ def read_unit(text: str) -> Service | None:
     """Return what a unit says; None if it isn't one of `unit_of`."""
     if not text.startswith(f"# {MARK}\n"):
         return None
-    values = re.findall(r"^(ExecStart|Environment)=(\"(?:[^\"\\]|\\.)*\")", text, re.MULTILINE)
-    program = next((_unquoted(value).removeprefix(":") for name, value in values if name == "ExecStart"), None)
-    pairs = (_unquoted(value).partition("=") for name, value in values if name == "Environment")
-    return None if program is None else Service(program, {name: value for name, _, value in pairs})
+    values = re.findall(r"^(ExecStart|Environment)=(\"(?:[^\"\\]|\\.)*\")(.*)", text, re.MULTILINE)
+    start = next(
+        ((_unquoted(value).removeprefix(":"), rest) for name, value, rest in values if name == "ExecStart"), None
+    )
+    pairs = (_unquoted(value).partition("=") for name, value, _ in values if name == "Environment")
+    if start is None:
+        return None
+    return Service(start[0], {name: value for name, _, value in pairs}, _SYNC in start[1].split())
 
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "%": "%%"}
@@ -87,7 +100,7 @@ def property_list_of(service: Service) -> str:
     """Return the property list of launchd."""
     values = {
         "Label": LABEL,
-        "ProgramArguments": [service.program, *ARGUMENTS],
+        "ProgramArguments": [service.program, *service.arguments],
         "EnvironmentVariables": dict(service.environment),
         "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False},
@@ -104,8 +117,9 @@ def read_property_list(text: str) -> Service | None:
         return None
     try:
         values = plistlib.loads(text.encode())
-        program, *_ = values["ProgramArguments"]
-        return Service(str(program), {str(name): str(value) for name, value in values["EnvironmentVariables"].items()})
+        program, *words = values["ProgramArguments"]
+        environment = {str(name): str(value) for name, value in values["EnvironmentVariables"].items()}
+        return Service(str(program), environment, _SYNC in words)
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
 

@@ -404,7 +404,27 @@ def test_what_the_unit_starts_is_a_command(machine: Machine) -> None:
     assert done.returncode == 0
 
 
+def test_a_service_that_syncs(machine: Machine) -> None:
+    assert "watch --all --quiet --sync with" in " ".join(
+        machine.service("install", "--sync", "--dry-run").output.split()
+    )
+    assert "Syncs      each store that has a remote" in machine.service("install", "--sync").output
+    assert machine.unit.read_text().count("watch --all --quiet --sync\n") == 1
+    assert machine.status()["syncs"] is True
+    machine.service("install")
+    assert machine.status()["syncs"] is False
+    assert "--sync belongs to `reconcile service install`" in machine.service("remove", "--sync", code=2).output
+    done = subprocess.run(command("watch", "--all", "--quiet", "--sync", "--help"), capture_output=True, check=False)
+    assert done.returncode == 0
+
+
 # launchd.
+
+
+def test_an_agent_that_syncs(mac: Machine) -> None:
+    mac.service("install", "--sync")
+    assert plistlib.loads(mac.agent.read_bytes())["ProgramArguments"][-2:] == ["--quiet", "--sync"]
+    assert mac.status()["syncs"] is True
 
 
 def test_installing_the_agent(mac: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
