@@ -90,7 +90,7 @@ class BackgroundSync:
     def _note(self, name: str, said: str) -> None:
         """Report what a store says, unless it has said so before."""
         if said and said != self._last.get(name) and not self._stopped.is_set():
-            self._report(_named(name, said.splitlines()[0]))
+            self._report(_named(name, said.splitlines()[0].removeprefix("error: ")))
         self._last[name] = said
 
 

@@ -105,7 +105,7 @@ class Reason(Enum):
     LOCALIZED = "localized", "made local"
     WITH_ANCESTOR = "with-ancestor", "in a removed directory"
     ASKED = "asked", "published on request"
-    RECOVERED = "recovered", "was here before"
+    RECOVERED = "recovered", "a workspace had it before"
     REMOVED_AS_ASKED = "removed-as-asked", "removed on request"
     WRITTEN = "written", "written through the library"
     PROMOTED = "promoted", "its parent was removed"

@@ -75,6 +75,7 @@ def test_a_failure_is_reported_once_and_tried_again(laptop: Machine, bare: Path)
     assert len(said) == 1
     assert "can't read it" in said[0]
     assert said[0].startswith("here: ")
+    assert "error:" not in said[0], "the watcher puts it before"
 
 
 @pytest.mark.long
