@@ -20,7 +20,7 @@ from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.screen import show_paged
 from ..output.tables import Column, table
-from ..output.text import MAX_COLUMNS, Style, clean, format_time, shorten, show, size, visible
+from ..output.text import MAX_COLUMNS, Style, clean, format_time, local_event_time, shorten, show, size, visible
 from ..output.words import state_word
 from ..run import opened, selected, top_of
 
@@ -153,7 +153,7 @@ def _show(
             row.branch + _title(row.title),
             clean(row.conversation),
             "?" if row.events is None else str(row.events),
-            clean((row.last or "")[:19].replace("T", " ")),
+            local_event_time(row.last or ""),
             state_word(states[row.conversation]),
             "" if row.root == row.conversation else clean(row.root),
         )

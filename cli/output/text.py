@@ -66,6 +66,17 @@ def with_local_times(text: str) -> str:
     return re.sub(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?:\.\d+)?)Z\b", local, text)
 
 
+def local_event_time(text: str) -> str:
+    """Return the time of an event in local time, to the second; without a zone it is UTC, as JP writes it."""
+    from datetime import UTC, datetime  # here: few commands show such a time
+
+    try:
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone().isoformat(" ", "seconds")[:19]
+    except (ValueError, OverflowError, OSError):
+        return clean(text[:19].replace("T", " "))
+
+
 def masked(text: str) -> str:
     """Return a text of one line with each secret in it masked: the screen may be shared, or copied into a report.
 

@@ -19,7 +19,7 @@ from reconcile.planning.conflicts import differences, newer_side, time_text
 
 from ..output.plan_text import detail, item_text
 from ..output.summary import verb
-from ..output.text import masked, pad, with_local_times
+from ..output.text import local_event_time, masked, pad, with_local_times
 from ..output.words import VERB_COLUMNS, reason_words
 from . import lines
 from .lines import beside, wrapped
@@ -384,7 +384,7 @@ def _is_edited(reading: Reading) -> bool:
 def _label(turn: Turn, other: Turn | None = None) -> str:
     """Return the heading of a turn; its time has seconds if only they tell it from the other side's."""
     is_close = other is not None and other.time[:16] == turn.time[:16] and other.time != turn.time
-    time = f"  {turn.time[: 19 if is_close else 16].replace('T', ' ')}" if turn.time else ""
+    time = f"  {local_event_time(turn.time)[: 19 if is_close else 16]}" if turn.time else ""
     return f"{turn.position}. {turn.speaker if turn.text else turn.kind}{time}"
 
 

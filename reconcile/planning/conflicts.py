@@ -143,7 +143,7 @@ def _digits(first: int, second: int) -> int:
 
 
 def _version(rival: Rival, digits: int) -> str:
-    last = f", last {rival.last[:19]}" if rival.last else ""
+    last = f", last {event_time(rival.last)}" if rival.last else ""
     only = f", {rival.only} only on this side" if rival.only is not None else ""
     count = "" if rival.events is None else f" ({rival.events} event{'' if rival.events == 1 else 's'}{only}{last})"
     changed = "file changed " if rival.last else ""  # which of two times decides
@@ -206,6 +206,15 @@ def restore_command(conflict: Conflict, run: str) -> str:
 def restore_of(conversation: str, run: str, unit: str) -> str:
     """Return the command that restores the version of a unit that a run has replaced."""
     return f"reconcile restore {conversation}@{run}:{unit_spelling(unit)}"
+
+
+def event_time(text: str) -> str:
+    """Return the time of an event in the form of `time_text`; without a zone it is UTC, as JP writes it."""
+    try:
+        time = datetime.fromisoformat(text)
+        return f"{(time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+    except (ValueError, OverflowError):
+        return text[:19]
 
 
 def time_text(mtime_ns: int, digits: int = 0) -> str:

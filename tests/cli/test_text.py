@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import time
 import unicodedata
 
 import pytest
@@ -214,3 +215,19 @@ def test_a_path_in_a_message(text: str, shown: str, monkeypatch: pytest.MonkeyPa
 )
 def test_an_age(seconds: int, text: str) -> None:
     assert style.age_text(seconds * 10**9) == text
+
+
+def test_times_of_events_and_messages_are_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        for written in ("2026-01-31 12:00:00.5", "2026-01-31T12:00:00Z", "2026-01-31T14:00:00.123456789+02:00"):
+            assert style.local_event_time(written) == "2026-01-31 21:00:00", written
+        for other in ("", "yesterday", "9999-12-31T23:59:59"):
+            assert style.local_event_time(other) == other.replace("T", " ")
+        message = "store 2026-01-31 12:00:00.250Z; workspace 2026-01-31 12:00:01Z; 2026-01-31T12:00:00Z"
+        told = "store 2026-01-31 21:00:00.250; workspace 2026-01-31 21:00:01; 2026-01-31T12:00:00Z"
+        assert style.with_local_times(message) == told
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()

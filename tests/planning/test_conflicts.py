@@ -16,6 +16,7 @@ from reconcile.planning.conflicts import (
     commands,
     described,
     differences,
+    event_time,
     newer_side,
     restore_command,
     restore_of,
@@ -161,8 +162,8 @@ def test_the_words_for_metadata() -> None:
 def test_the_words_for_events() -> None:
     (found,) = conflicts(CONTINUED_STORE, CONTINUED_WORKSPACE)
     versions = (
-        "store file changed 2025-01-02 09:30:00Z (3 events, 1 only on this side, last 2025-01-01 00:03:00); "
-        "workspace file changed 2025-01-02 09:40:00Z (4 events, 2 only on this side, last 2025-01-01 00:05:00)"
+        "store file changed 2025-01-02 09:30:00Z (3 events, 1 only on this side, last 2025-01-01 00:03:00Z); "
+        "workspace file changed 2025-01-02 09:40:00Z (4 events, 2 only on this side, last 2025-01-01 00:05:00Z)"
     )
     assert described(found) == f"events: {versions}"
     assert blocked(found) == f"both sides changed it: {versions}"
@@ -336,3 +337,16 @@ def test_beside_the_time_of_an_event_the_time_of_the_file_is_named(
 ) -> None:
     conflict = of_metadata(store=Rival(1, last=store), workspace=Rival(2, last=workspace))
     assert taken(conflict) == f"the workspace's is taken ({words})"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("2026-01-31 12:00:00.0", "2026-01-31 12:00:00Z"),
+        ("2026-01-31T12:00:00.123Z", "2026-01-31 12:00:00Z"),
+        ("2026-01-31T12:00:00+02:00", "2026-01-31 10:00:00Z"),
+        ("some day in the year 2026", "some day in the yea"),
+    ],
+)
+def test_the_time_of_an_event_is_in_utc_as_that_of_a_file(written: str, shown: str) -> None:
+    assert event_time(written) == shown

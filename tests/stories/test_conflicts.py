@@ -114,7 +114,7 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert (conflict["store"]["only"], conflict["workspace"]["only"]) == (2, 1)
     assert (conflict["store"]["events"], conflict["workspace"]["events"], conflict["forks"]) == (5, 4, True)
     text = said(world, "-n")
-    assert "store file changed 2020-09-13 12:26:42 (5 events, 2 only on this side, last 2026-01-01T11:41:00);" in text
+    assert "store file changed 2020-09-13 12:26:42 (5 events, 2 only on this side, last 2026-01-01 11:41:00);" in text
     assert "the store's is taken (its file is newer)" in text
     shown = said(world, "status")
     assert "the workspace's becomes a child" in shown
