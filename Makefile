@@ -45,7 +45,7 @@ endif
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test long worlds stories git-stories soak machines walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-rules bench-secrets clean
+.PHONY: help demo test long worlds stories git-stories soak machines walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-machines bench-rules bench-secrets clean
 .DELETE_ON_ERROR:
 
 help:
@@ -71,6 +71,7 @@ help:
 	@echo 'make map       draws the packages and their imports, docs/map.svg'
 	@echo 'make screens   writes docs/screens: each command at a terminal of 80 columns, as text and SVG'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
+	@echo 'make bench-machines  a sync with a remote beside rsync, unison and restic (ARGS="--size 1000")'
 	@echo 'make bench-secrets  planted keys found and false alarms, beside detect-secrets if that is installed'
 	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'
 	@echo 'make clean     remove .venv and all generated files'
@@ -163,6 +164,9 @@ bench: $(VENV)/.installed-dev
 
 bench-rules: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.rules $(ARGS)
+
+bench-machines: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.bench.machines $(ARGS)
 
 bench-secrets: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.secrets $(ARGS)

@@ -105,6 +105,24 @@ def test_growth_and_every_command_are_measured_with_small_files(tmp_path: Path) 
     assert "met" not in said, "so few conversations have no target"
 
 
+@pytest.mark.long
+def test_a_sync_is_measured_beside_its_peers(tmp_path: Path) -> None:
+    words = ("-m", "tests.bench.machines", "--size", "10", "--rounds", "1", "--small", "--dir", str(tmp_path))
+    said = subprocess.run((sys.executable, *words), cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line[0] == "|"]
+    labels, found = rows[0], {row[0]: dict(zip(rows[0], row, strict=True)) for row in rows[2:]}
+    assert {"reconcile sync", "reconcile sync, encrypted"} < set(labels)
+    assert list(found) == [
+        "first sync",
+        "nothing to do",
+        "one conversation continued",
+        "100 continued",
+        "a new machine",
+    ]
+    assert found["nothing to do"]["reconcile sync"].endswith(", 0 B")
+    assert not found["one conversation continued"]["reconcile sync"].endswith(", 0 B")
+
+
 def test_a_ratio_is_that_inside_the_rounds(found: Results) -> None:
     no_op = found.sections["no-op"]
     assert results.ratio(no_op[1_000], "reconcile", PEERS[0]) == 2.0

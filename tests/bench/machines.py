@@ -1,0 +1,224 @@
+"""A sync with a remote beside rsync, unison and restic, all on the disk of this machine: seconds, ratios, and bytes.
+
+Every tool has the same store, and a place of its own. ssh is left out: it costs each of them the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tests.bench import stores, trees
+from tests.bench.bench import RECONCILE, UNISON, Bench, make_project
+from tests.bench.race import Contender, Job, measure, race
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Found = dict[str, tuple[float, float, int]]
+"""By tool, the median of the seconds, of the ratios in the rounds, and of the bytes that were sent."""
+REFERENCE = "rsync -a"
+FEW, MANY = 1, 100
+"""Edited conversations."""
+
+
+@dataclass(slots=True)
+class Place:
+    """A tool, and the directory with what it has sent. ``job`` sends; ``fetch`` fills another machine."""
+
+    label: str
+    directory: Path
+    start: Callable[[], list[tuple[str, ...]]]
+    job: Callable[[], Job]
+    fetch: Callable[[Path], tuple[list[tuple[str, ...]], Job]]
+
+    @property
+    def size(self) -> int:
+        """Bytes in all files of the directory."""
+        paths = (os.path.join(at, name) for at, _, names in os.walk(self.directory) for name in names)
+        return sum(os.lstat(path).st_size for path in paths)
+
+
+class Machines:
+    """The places of one store, and the questions."""
+
+    def __init__(self, bench: Bench) -> None:
+        """Make the store, and a place for each tool that is installed."""
+        self.bench = bench
+        bench.make()
+        self.environment = bench.environment | {"RESTIC_PASSWORD": "bench"}
+        tools = [self._rsync(), self._unison(), self._restic(), self._remote(), self._remote("--encrypt")]
+        self.places = [tool for tool in tools if shutil.which(tool.label.split()[0]) or "reconcile" in tool.label]
+
+    def questions(self) -> dict[str, Found]:
+        """Return the figures by question."""
+        return {
+            "first sync": self._asked(lambda _: None, again=True),
+            "nothing to do": self._asked(lambda _: None),
+            "one conversation continued": self._asked(lambda number: self._change(number, FEW)),
+            f"{MANY} continued": self._asked(lambda number: self._change(100 + number, MANY)),
+            "a new machine": self._fetched(),
+        }
+
+    def _asked(self, change: Callable[[int], None], *, again: bool = False) -> Found:
+        changed: set[int] = set()
+        sent: dict[str, list[int]] = {place.label: [] for place in self.places}
+
+        def contender(place: Place) -> Contender:
+            before = [0]
+
+            def prepare(number: int) -> Job:
+                if number not in changed:
+                    change(number)
+                    trees.read(self.bench.store)
+                    changed.add(number)
+                if again:
+                    self._begin(place)
+                before[0] = place.size
+                return place.job()
+
+            def check(_: int) -> None:
+                sent[place.label].append(place.size - before[0])
+
+            return Contender(place.label, prepare, check)
+
+        return self._found([contender(place) for place in self.places], sent)
+
+    def _fetched(self) -> Found:
+        def contender(place: Place) -> Contender:
+            def prepare(number: int) -> Job:
+                home = self.bench.base / f"new-{place.directory.name}-{number}"
+                before, job = place.fetch(home)
+                for words in before:
+                    self._run(*words)
+                return job
+
+            return Contender(place.label, prepare)
+
+        return self._found([contender(place) for place in self.places], {place.label: [0] for place in self.places})
+
+    def _found(self, contenders: Sequence[Contender], sent: dict[str, list[int]]) -> Found:
+        runs = race(contenders, self.bench.rounds, self.environment)
+        reference = [sample.seconds for sample in runs[REFERENCE]]
+        return {
+            label: (
+                median(sample.seconds for sample in samples),
+                median(sample.seconds / other for sample, other in zip(samples, reference, strict=True)),
+                int(median(sent[label])),
+            )
+            for label, samples in runs.items()
+        }
+
+    def bytes_of_rsync(self, number: int, edits: int) -> int:
+        """Return the bytes that rsync sends over a network, where it looks for what has changed in a file."""
+        self._change(number, edits)
+        words = ("rsync", "-a", "--no-whole-file", "--stats", f"{self.bench.store}/", f"{self.places[0].directory}/")
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return int("".join(re.findall(r"Total bytes sent: ([\d,]+)", told)).replace(",", ""))
+
+    def _change(self, number: int, edits: int) -> None:
+        stores.change([self.bench.store], self.bench.names, number, min(edits, self.bench.count))
+
+    def _begin(self, place: Place) -> None:
+        """Empty a place, and have its tool forget it."""
+        shutil.rmtree(place.directory, ignore_errors=True)
+        for words in place.start():
+            self._run(*words)
+
+    def _run(self, *words: str) -> None:
+        measure(Job((words,)), self.environment)
+
+    def _rsync(self) -> Place:
+        there, slash = self.bench.base / "rsync", f"{self.bench.store}/"
+
+        def fetch(home: Path) -> tuple[list[tuple[str, ...]], Job]:
+            return [], Job((("rsync", "-a", f"{there}/", f"{home}/"),))
+
+        return Place(REFERENCE, there, list, lambda: Job((("rsync", "-a", slash, f"{there}/"),)), fetch)
+
+    def _unison(self) -> Place:
+        there, archives = self.bench.base / "unison-there", self.bench.base / "unison"
+
+        def start() -> list[tuple[str, ...]]:
+            shutil.rmtree(archives, ignore_errors=True)
+            return [("mkdir", "-p", str(there))]
+
+        def fetch(home: Path) -> tuple[list[tuple[str, ...]], Job]:
+            return [("mkdir", str(home))], Job(((*UNISON, str(there), str(home)),))
+
+        return Place("unison", there, start, lambda: Job(((*UNISON, str(self.bench.store), str(there)),)), fetch)
+
+    def _restic(self) -> Place:
+        there = self.bench.base / "restic"
+        words = ("restic", "--quiet", "--repo", str(there))
+
+        def fetch(home: Path) -> tuple[list[tuple[str, ...]], Job]:
+            return [], Job(((*words, "restore", "latest", "--target", str(home)),))
+
+        job = Job(((*words, "backup", str(self.bench.store)),))
+        return Place("restic", there, lambda: [(*words, "init")], lambda: job, fetch)
+
+    def _remote(self, *options: str) -> Place:
+        name = "remote" + "".join(options)
+        there, own = self.bench.base / f"{name}.git", self.bench.base / f"{name}-state"
+        state = (("RECONCILE_STATE_DIR", str(own)),)
+        project = ("-w", str(self.bench.project))
+
+        def start() -> list[tuple[str, ...]]:
+            shutil.rmtree(own, ignore_errors=True)
+            at = f"RECONCILE_STATE_DIR={own}"
+            return [
+                ("git", "init", "--quiet", "--bare", str(there)),
+                ("env", at, RECONCILE, "remote", "add", *options, str(there), *project),
+            ]
+
+        def fetch(home: Path) -> tuple[list[tuple[str, ...]], Job]:
+            make_project(home / "project")
+            (home / "states").mkdir()
+            if options:
+                shutil.copy(own / "age-key.txt", home / "states")
+            new = {"HOME": home, "JP_USER_DATA_DIR": home / "data", "RECONCILE_STATE_DIR": home / "states"}
+            (home / "data" / "workspace" / self.bench.store.parent.name / "conversations").mkdir(parents=True)
+            words = (RECONCILE, "sync", str(there), "-w", str(home / "project"))
+            return [], Job((words,), tuple((name, str(value)) for name, value in new.items()))
+
+        label = "reconcile sync" + (", encrypted" if options else "")
+        return Place(label, there, start, lambda: Job(((RECONCILE, "sync", *project),), state), fetch)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--size", type=int, default=10_000, help="the number of conversations")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--small", action="store_true", help="small files, to have many")
+    parser.add_argument("--dir", type=Path, help="work below this directory instead of the system's temporary one")
+    options = parser.parse_args()
+    base = Path(tempfile.mkdtemp(prefix="reconcile-bench-", dir=options.dir))
+    try:
+        weight = stores.SMALL if options.small else stores.USUAL
+        machines = Machines(Bench(base / "all", options.size, options.rounds, weight))
+        found = machines.questions()
+        print(f"{options.size:,} conversations, load {os.getloadavg()[0]:.1f}; seconds, ratio to {REFERENCE}, bytes")
+        labels = [place.label for place in machines.places]
+        print(f"| Work | {' | '.join(labels)} |\n|{' --- |' * (len(labels) + 1)}")
+        for question, by_tool in found.items():
+            figures = [by_tool[label] for label in labels]
+            cells = [f"{seconds:.2f} s, {ratio:.2f}, {sent:,} B" for seconds, ratio, sent in figures]
+            print(f"| {question} | {' | '.join(cells)} |")
+        few, many = (machines.bytes_of_rsync(900 + edits, edits) for edits in (FEW, MANY))
+        print(f"rsync sends {few:,} B over a network for one conversation, and {many:,} B for {MANY}")
+    finally:
+        shutil.rmtree(base)
+
+
+if __name__ == "__main__":
+    main()
