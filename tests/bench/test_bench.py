@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -106,6 +107,7 @@ def test_growth_and_every_command_are_measured_with_small_files(tmp_path: Path) 
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not shutil.which("rsync"), reason="no rsync here")
 def test_a_sync_is_measured_beside_its_peers(tmp_path: Path) -> None:
     words = ("-m", "tests.bench.machines", "--size", "10", "--rounds", "1", "--small", "--dir", str(tmp_path))
     said = subprocess.run((sys.executable, *words), cwd=PROJECT, capture_output=True, text=True, check=True).stdout
