@@ -49,9 +49,9 @@ FINDINGS = (
     "merge-markers invalid uneditable unreadable unwritable duplicate"
     " cycle missing-parent stripped-parent stale-directory carried-along "
     "nested-in-store name-out-of-step drift empty-directory foreign leftover"
-    " orphaned-lock lost private-staged private-in-git secret"
+    " orphaned-lock lost unmarked private-staged private-in-git secret"
 )
-ERRORS = {"merge-markers", "invalid", "unreadable", "unwritable"}
+ERRORS = {"merge-markers", "invalid", "unreadable", "unwritable", "unmarked"}
 NOTES = {"missing-parent", "name-out-of-step", "drift", "foreign", "orphaned-lock", "private-in-git"}
 NAMED = {
     "Action",
