@@ -73,6 +73,8 @@ class Outcome(Struct):
     """Whether files of the run could not be cleaned up: it stays open, and the next run tries again."""
     message: str | None = None
     """The reason why files of the run could not be cleaned up."""
+    unrecorded: list[Action] = field(default_factory=list)
+    """The actions whose results the journal does not have yet."""
     known_clean: Collection[str] = ()
     """The conversations that the new baseline shows to be clean, so that they need not be classified again."""
 
@@ -126,11 +128,14 @@ _LOST = "another process took over its lock"
 class Journal(Protocol):
     """Receives the progress of the executor, ahead of every change."""
 
-    def begun(self, actions: Sequence[Action], kept: Sequence[Version]) -> None:
-        """Record that these actions are about to change files, of which the vault has these versions."""
+    def begun(self, outcome: Outcome, actions: Sequence[Action], kept: Sequence[Version]) -> None:
+        """Record the results so far, and that these actions are about to change files.
 
-    def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
-        """Record the results of these actions."""
+        The vault has these versions of them.
+        """
+
+    def ended(self, outcome: Outcome) -> None:
+        """Record the results so far."""
 
 
 Progress = Callable[[int, int], None]
@@ -187,7 +192,11 @@ class Executor(Struct, frozen=True):
 
             for level in levels(part):
                 self._run_level(level, skip_lost, outcome)
-                self.journal.ended(outcome, level)
+                outcome.unrecorded += (
+                    level  # the next level records it, or the end of the run if the lock is held so long
+                )
+            if not acquired.are_lent:
+                self.journal.ended(outcome)
 
     def _run_level(self, level: list[Action], skip_lost: Callable[[], None], outcome: Outcome) -> None:
         ready = self._prepare(level, outcome)
@@ -199,7 +208,7 @@ class Executor(Struct, frozen=True):
             for prepared in ready:
                 self._fail_to_flush(prepared.action, error, outcome)
             return
-        self.journal.begun([prepared.action for prepared in ready], kept)
+        self.journal.begun(outcome, [prepared.action for prepared in ready], kept)
         skip_lost()
         now_ns = time.time_ns()
         for prepared in ready:

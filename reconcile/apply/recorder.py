@@ -46,22 +46,30 @@ class Recorder(Struct, frozen=True):
         """The journal of all runs."""
         return self.state.journal
 
-    def begun(self, actions: Sequence[Action], kept: Sequence[Version]) -> None:
-        """Record that these actions are about to change files, of which the vault has these versions."""
+    def begun(self, outcome: Outcome, actions: Sequence[Action], kept: Sequence[Version]) -> None:
+        """Record the results so far, and that these actions are about to change files.
+
+        The vault has these versions of them.
+        """
         with self.state.transaction():
+            self.ended(outcome)
             self.state.versions.add(kept)
             self.journal.step_begun(self.run, [action.id for action in actions], self.clock())
 
-    def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
-        """Record the results of these actions."""
+    def ended(self, outcome: Outcome) -> None:
+        """Record the results so far."""
+        if not outcome.unrecorded:
+            return
         by: dict[Result, dict[str, str]] = {result: {} for result in Result}
-        for action in actions:
+        for action in outcome.unrecorded:
             entry = outcome.results[action.id]
             by[entry.result][action.id] = entry.message
         now = self.clock()
-        self.journal.step_done(self.run, by[Result.DONE], now)
-        self.journal.step_failed(self.run, by[Result.FAILED], now)
-        self.journal.step_skipped(self.run, by[Result.SKIPPED], now)
+        with self.state.transaction():
+            self.journal.step_done(self.run, by[Result.DONE], now)
+            self.journal.step_failed(self.run, by[Result.FAILED], now)
+            self.journal.step_skipped(self.run, by[Result.SKIPPED], now)
+        outcome.unrecorded = []
 
 
 def planned_steps(plan: Plan) -> Iterator[Step]:

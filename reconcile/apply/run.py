@@ -172,8 +172,11 @@ def carry_out(
         stage = _stage(site, roots, run, command, plan, world)
         _preserve(site, kept, stage)
         journal = site.state.journal
-        outcome = Executor(stage, site.locks, site.format, Recorder(site.state, run, site.clock), progress).run(plan)
+        recorder = Recorder(site.state, run, site.clock)
+        outcome = Executor(stage, site.locks, site.format, recorder, progress).run(plan)
         outcome.run = run
+        if plan.rooted:  # a step that removes a parent changes the baseline, which is read next
+            recorder.ended(outcome)
         idle = left_alone(plan, outcome.undone())
         journal.record_intents(run, site.number, BaselineUpdate(), records_of(world.baseline, idle))
         _end(site, stage, outcome)
@@ -275,6 +278,8 @@ def finish(
     if changes.empty and outcome.run is None:
         return
     with site.state.transaction():
+        if outcome.run is not None:
+            Recorder(site.state, outcome.run, site.clock).ended(outcome)
         if not changes.empty:
             others = site.written_meanwhile()
             site.state.save_update(site.number, changes.without(others))

@@ -56,6 +56,8 @@ _MOST_OF_A_PART = 200
 _MOST_AT_THE_END = 32
 """Bytes of a folded object that the other one need not have: the end of an array."""
 _COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind"
+_MOST_DURABLE = 32
+"""A program that appends to one conversation stores the same version of both sides, one after the other."""
 _numbers = itertools.count()
 
 
@@ -104,7 +106,7 @@ class Vault:
     Several processes may store objects at the same time. An object is durable after `flush`, not before.
     """
 
-    __slots__ = ("_durability", "_objects", "_pending", "_shards", "_verified")
+    __slots__ = ("_durability", "_durable", "_objects", "_pending", "_shards", "_verified")
 
     def __init__(self, state_directory: str, durability: Durability | None = None) -> None:
         self._objects = os.path.join(state_directory, "vault", "objects")
@@ -113,6 +115,8 @@ class Vault:
         self._shards: set[str] = set()
         """The directories whose names were flushed."""
         self._verified: set[str] = set()
+        self._durable: dict[str, tuple[int, int]] = {}
+        """The objects of the last flush, if they were few, each with its inode and change time then."""
 
     def directories(self) -> tuple[str, ...]:
         """Return the directories in which new objects are created: that of the objects, and those in it."""
@@ -149,15 +153,14 @@ class Vault:
         if not self._pending:
             return
         shards = {os.path.dirname(path) for path in self._pending}
-        above = [
-            self._objects,
-            os.path.dirname(self._objects),
-            os.path.dirname(os.path.dirname(self._objects)),
-        ]
+        vault = os.path.dirname(self._objects)
         # If a directory was flushed before, its own name and those of its parents are on the disk.
-        new = above if shards - self._shards else []
+        new = [self._objects] if shards - self._shards else []
+        new += [] if self._shards else [vault, os.path.dirname(vault)]
         self._durability.flush_all(list(self._pending), [*sorted(shards), *new])
         self._shards |= shards
+        few = self._pending if len(self._pending) <= _MOST_DURABLE else ()
+        self._durable = {path: known for path in few if (known := _identity(path)) is not None}
         self._pending.clear()
         self._verified.clear()  # otherwise it would grow as long as a watcher runs
 
@@ -373,7 +376,9 @@ class Vault:
 
     def _put(self, chunks: Iterator[bytes]) -> VaultObject:
         """Hash and write in one pass under a temporary name, then rename."""
-        make_private_directory(self._objects)
+        if not os.path.isdir(self._objects):
+            make_private_directory(self._objects)
+            self._shards.clear()
         temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
         strong, fast = hashlib.blake2b(digest_size=_DIGEST_BYTES), Hasher()
         fd = create_private_file(temporary)
@@ -399,6 +404,8 @@ class Vault:
     def _rename(self, temporary: str, kept: VaultObject) -> None:
         """Rename new content to its digest. An existing object stays if its content has that digest."""
         path = self.path(kept.digest)
+        if path in self._durable and self._durable[path] == _identity(path):
+            return
         # An existing object is flushed, too: the process that stored it may not have flushed it yet.
         self._pending[path] = None
         if not (os.path.exists(path) if path in self._verified else self._is_intact(path, kept)):
@@ -419,6 +426,15 @@ class Vault:
 
 
 _HINT = "restore the file from a backup of the state directory, if there is one"
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return the inode and the change time of a file, None if there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_ctime_ns
 
 
 def _blake2b(fd: int, size: int | None = None, end: bytes = b"") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tracemalloc
@@ -168,8 +169,7 @@ class Recording(Durability, frozen=True):
 def test_a_flush_takes_every_object_put_since_the_last_and_the_way_to_it(tmp_path: Path) -> None:
     recording = Recording()
     vault = Vault(str(tmp_path), recording)
-    vault.put_bytes(b"before")
-    vault.flush()
+    Vault(str(tmp_path)).put_bytes(b"before")
     # One that is there may have been put by a process that never flushed.
     paths = [vault.path(vault.put_bytes(content).digest) for content in (CONTENT, b"other", b"before")]
     vault.flush()
@@ -182,6 +182,42 @@ def test_a_flush_takes_every_object_put_since_the_last_and_the_way_to_it(tmp_pat
     recording.asked.clear()
     vault.flush()
     assert not recording.asked
+
+
+def test_an_object_of_the_last_flush_is_not_flushed_again_unless_it_is_another_file_by_then(tmp_path: Path) -> None:
+    """A version of the store, and then the same version of the workspace."""
+    recording = Recording()
+    vault = Vault(str(tmp_path), recording)
+    path = Path(vault.path(vault.put_bytes(CONTENT).digest))
+    vault.flush()
+    vault.put_bytes(CONTENT)
+    vault.flush()
+    assert len(recording.asked) == 1
+    path.unlink()
+    Vault(str(tmp_path)).put_bytes(CONTENT)
+    vault.put_bytes(CONTENT)
+    vault.flush()
+    assert recording.asked.pop()[0] == [str(path)]
+    path.write_bytes(b"damaged")
+    vault.put_bytes(CONTENT)
+    vault.flush()
+    assert recording.asked.pop()[0] == [str(path)]
+    assert vault.read(path.name) == CONTENT
+
+
+def test_the_directories_above_are_flushed_again_if_they_are_made_again(tmp_path: Path) -> None:
+    recording = Recording()
+    vault = Vault(str(tmp_path), recording)
+    for content in (b"1", b"2"):  # in two directories
+        vault.put_bytes(content)
+        vault.flush()
+    above = {str(tmp_path / "vault" / "objects"), str(tmp_path / "vault"), str(tmp_path)}
+    first, second = (set(directories) for _, directories in recording.asked)
+    assert (above <= first, second & above) == (True, {str(tmp_path / "vault" / "objects")})
+    shutil.rmtree(tmp_path / "vault")
+    vault.put_bytes(b"1")
+    vault.flush()
+    assert above <= set(recording.asked.pop()[1])
 
 
 def test_memory_is_bounded(tmp_path: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:

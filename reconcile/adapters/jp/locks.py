@@ -312,6 +312,11 @@ class Acquired:
         """Return the names of locks that are no longer held (`HeldLock.still_held`); empty if all are held."""
         return tuple(lock.name for lock in self.held if not lock.still_held())
 
+    @property
+    def are_lent(self) -> bool:
+        """Whether the caller of `LentLocks` holds all of them, also after the release."""
+        return bool(self.held) and all(isinstance(lock, _Lent) for lock in self.held)
+
     def release(self) -> None:
         """Release every lock; more than once does nothing."""
         for lock in reversed(self.held):

@@ -317,6 +317,16 @@ OBJECTS = st.dictionaries(TEXT, JSON, max_size=5).map(
 CONVERSATIONS = st.integers(min_value=0, max_value=GREATEST_ID_NUMBER).map(lambda number: f"jp-c{number}")
 
 
+PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0.5, -0.0, 1.0]) | st.text()
+
+
+@given(st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_the_bytes_are_those_of_indented_json(value: Any) -> None:
+    assert serialised([value]) == written([value])
+    with pytest.raises(ValueError, match="JSON is malformed"):
+        serialised([value, float("nan")])
+
+
 @given(OBJECTS, CONVERSATIONS, CONVERSATIONS)
 def test_a_parent_that_was_written_is_read_and_taken_out_again(value: dict[str, Any], one: str, two: str) -> None:
     content = serialised(value)
