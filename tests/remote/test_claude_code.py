@@ -90,6 +90,23 @@ def test_a_session_goes_on_elsewhere(machines: tuple[Coder, Coder]) -> None:
     quiet(one, other)
 
 
+def test_an_undo_of_a_sync_takes_lines_and_sessions_back_on_one_machine(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    before = other.contents
+    one.say(S, "more", 3)
+    one.say(T, "another", 4)
+    one.sync()
+    other.sync()
+    taken = other.contents
+    other.run("undo")
+    assert other.contents == before
+    quiet(one, other, equal=False)
+    assert (other.contents, one.contents) == (before, taken)
+    other.run("redo")
+    assert other.contents == taken
+    quiet(one, other)
+
+
 def test_a_session_counts_once_with_the_files_beside_it(machines: tuple[Coder, Coder]) -> None:
     one, _ = machines
     one.say(S, "more", 3)

@@ -116,6 +116,23 @@ def test_a_status_travels(machines: list[LeslieMachine]) -> None:
 
 
 @pytest.mark.long
+def test_an_undo_of_a_sync_takes_records_back_on_one_machine(machines: list[LeslieMachine]) -> None:
+    settle(machines)
+    first, second, _ = machines
+    before = second.contents
+    work(first, "done thread-b", 'spawn thread-c "More" parent thread-a')
+    first.sync_and_run()
+    second.sync()
+    taken = second.contents
+    second.run("undo")
+    assert second.contents == before
+    quiet(first, second, equal=False)
+    assert (second.contents, first.contents) == (before, taken)
+    second.run("redo")
+    settle(machines)
+
+
+@pytest.mark.long
 def test_files_of_a_thread_travel_and_go(machines: list[LeslieMachine]) -> None:
     first, second, third = machines
     (first.side / "threads/thread-b/notes.md").write_text("one")
