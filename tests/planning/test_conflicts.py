@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from msgspec.structs import replace
 
@@ -348,5 +350,14 @@ def test_beside_the_time_of_an_event_the_time_of_the_file_is_named(
         ("some day in the year 2026", "some day in the yea"),
     ],
 )
-def test_the_time_of_an_event_is_in_utc_as_that_of_a_file(written: str, shown: str) -> None:
-    assert event_time(written) == shown
+def test_the_time_of_an_event_is_in_utc_as_that_of_a_file(
+    written: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any time zone of the machine."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert event_time(written) == shown
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
