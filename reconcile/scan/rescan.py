@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reconcile.index.stat_table import StatList
     from reconcile.model.format import Format
     from reconcile.planning.incremental.side_index import SideIndex
+    from reconcile.scan.reader import ContentCache
 
 _TRIES = 3
 
@@ -67,10 +68,18 @@ def rescan(
 
 
 def rescan_locations(
-    known: SideIndex, conversations_dir: str, fmt: Format, index: Index, locations: Collection[CopyLocation]
+    known: SideIndex,
+    conversations_dir: str,
+    fmt: Format,
+    index: Index,
+    locations: Collection[CopyLocation],
+    cache: ContentCache,
 ) -> tuple[Copy, ...] | None:
-    """Rescan single copies of a side, without the copies inside them; None: only a full scan suffices."""
-    walk = Walk(known.side, fmt, index, frozenset(), time.time_ns())
+    """Rescan single copies of a side, without the copies inside them; None: only a full scan suffices.
+
+    ``cache`` holds parsed contents by digest, and is extended.
+    """
+    walk = Walk(known.side, fmt, index, frozenset(), time.time_ns(), cache)
     try:
         with walk.opened(conversations_dir) as root:
             for location in locations:
