@@ -269,12 +269,12 @@ class Stage(Struct, kw_only=True):
 
         Return the new versions, which must be recorded before the files are replaced.
         """
+        self.vault.flush()
         # A staged file is renamed from the run's own directory: the flush of its new directory is that of its name.
         own = {root.absolute(self.directory) for root in self.roots.values()}
         directories = sorted({os.path.dirname(path) for path in self.staged} - own)
         within = [self.roots[side].absolute(self.directory) for side in sorted(self.used)]
-        staged = partial(self.durability.flush_all, self.staged, directories, within)
-        self.durability.together(self.vault.flush, staged)
+        self.durability.flush_all(self.staged, directories, within)
         versions, self.staged, self.sources, self.versions = self.versions, [], {}, []
         return versions
 

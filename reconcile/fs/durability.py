@@ -10,7 +10,6 @@ import errno
 import functools
 import os
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -19,7 +18,7 @@ from reconcile.fs.paths import regular_descriptor
 from reconcile.fs.posix import O_CLOEXEC, O_NOFOLLOW, find_syncfs, sync_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable
 
 MAX_SINGLE_FLUSHES = 32
 """Up to this number, each file is flushed by itself. Beyond it, one syncfs is several times faster, although it also
@@ -74,14 +73,12 @@ def sync_filesystem(path: str) -> None:
     _sync_with(syncfs, path)
 
 
-def flush_all(
-    files: Collection[str], directories: Iterable[str], within: Collection[str] = (), *, at_once: bool = False
-) -> None:
+def flush_all(files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
     """Make the content of ``files`` and the names in ``directories`` durable.
 
-    Up to `MAX_SINGLE_FLUSHES` are flushed one by one, or all ``at_once``; for more, each file system is flushed once.
-    ``within`` are paths on all these file systems, if the caller knows them. Raises `OSError`: the caller must not
-    overwrite or remove anything then.
+    Up to `MAX_SINGLE_FLUSHES` are flushed one by one; for more, each file system is flushed once. ``within`` are paths
+    on all these file systems, if the caller knows them. Raises `OSError`: the caller must not overwrite or remove
+    anything then.
     """
     directories = dict.fromkeys(directories)
     if max(len(files), len(directories)) > MAX_SINGLE_FLUSHES and (syncfs := _find_syncfs()) is not None:
@@ -89,41 +86,10 @@ def flush_all(
         for path in by_device.values():
             _sync_with(syncfs, path)
         return
-    calls = [*(partial(fsync_file, path) for path in files), *(partial(fsync_directory, path) for path in directories)]
-    if at_once:
-        _call_at_once(calls)
-    else:
-        for call in calls:
-            call()
-
-
-def _call_at_once(calls: Sequence[Callable[[], None]]) -> None:
-    """Make all calls but the first in threads, and wait for them. Raise the error of one of those that failed."""
-    from threading import Thread  # here: for the library, which has threads anyway
-
-    errors: list[BaseException] = []
-
-    def attempt(call: Callable[[], None]) -> None:
-        try:
-            call()
-        except BaseException as error:  # noqa: BLE001 - it is raised below
-            errors.append(error)
-
-    threads = []
-    for call in calls[1:]:
-        thread = Thread(target=attempt, args=(call,), name="reconcile flush")
-        try:
-            thread.start()
-        except RuntimeError:  # the system allows no more threads
-            attempt(call)
-        else:
-            threads.append(thread)
-    for call in calls[:1]:
-        attempt(call)
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    for path in files:
+        fsync_file(path)
+    for path in directories:
+        fsync_directory(path)
 
 
 def _sync_with(syncfs: Callable[[int], None], path: str) -> None:
@@ -135,14 +101,9 @@ def _sync_with(syncfs: Callable[[int], None], path: str) -> None:
 
 
 class Durability(Struct, frozen=True):
-    """Flushing that can be switched off: tests that don't cut the power use ``enabled=False``.
-
-    ``at_once``: few flushes are made in threads. A file system's journal takes these together, which saves most of the
-    time. A process that also forks must have no threads.
-    """
+    """Flushing that can be switched off: tests that don't cut the power use ``enabled=False``."""
 
     enabled: bool = True
-    at_once: bool = False
 
     def fsync_file(self, file: str | int) -> None:
         """See `fsync_file`."""
@@ -162,12 +123,4 @@ class Durability(Struct, frozen=True):
     def flush_all(self, files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
         """See `flush_all`."""
         if self.enabled:
-            flush_all(files, directories, within, at_once=self.at_once)
-
-    def together(self, *flushes: Callable[[], None]) -> None:
-        """Make some flushes, none of which needs another one. Raises `OSError`."""
-        if self.at_once:
-            _call_at_once(flushes)
-        else:
-            for flush in flushes:
-                flush()
+            flush_all(files, directories, within)

@@ -22,7 +22,7 @@ from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import WHOLE, Partition, Side
 from reconcile.planning.decide import decide
 from reconcile.planning.incremental.scope import Part, SnapshotIndex
-from reconcile.scan.reader import ContentCache, CopyLocation
+from reconcile.scan.reader import CopyLocation
 from reconcile.state.database import State
 
 if TYPE_CHECKING:
@@ -228,10 +228,9 @@ class SharedIndex:
                 locations = {
                     side: [_location_of(known[side], path, conversation) for path in paths[side]] for side in Side
                 }
-            scanner, cache = self.session.scanner, ContentCache()  # both sides have the same contents, most often
+            scanner = self.session.scanner
             scanned = [
-                scanner.rescan_locations(known[side], locations[side], cache) if locations[side] else ()
-                for side in Side
+                scanner.rescan_locations(known[side], locations[side]) if locations[side] else () for side in Side
             ]
             copies = [copy for part in scanned if part is not None for copy in part]
             if None in scanned:

@@ -14,7 +14,6 @@ from reconcile.adapters.roots import LocateError, refuse_state_inside
 from reconcile.config import load_settings
 from reconcile.engine.session import Session
 from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
-from reconcile.fs.durability import Durability
 from reconcile.library import values
 from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut, Transaction
 from reconcile.library.disk import DiskStorage
@@ -363,8 +362,7 @@ def open_storage(
     settings = load_settings(os.environ, roots.workspace_id)
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
-    durability = Durability(at_once=True)
-    session = Session(roots, directory, readonly=backend is not None, ignore=settings.ignore, durability=durability)
+    session = Session(roots, directory, readonly=backend is not None, ignore=settings.ignore)
     policy = Policy(
         layout=settings.layout,
         stream=settings.stream,

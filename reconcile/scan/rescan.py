@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from reconcile.index.stat_table import StatList
     from reconcile.model.format import Format
     from reconcile.planning.incremental.side_index import SideIndex
-    from reconcile.scan.reader import ContentCache
 
 _TRIES = 3
 
@@ -68,18 +67,10 @@ def rescan(
 
 
 def rescan_locations(
-    known: SideIndex,
-    conversations_dir: str,
-    fmt: Format,
-    index: Index,
-    locations: Collection[CopyLocation],
-    cache: ContentCache,
+    known: SideIndex, conversations_dir: str, fmt: Format, index: Index, locations: Collection[CopyLocation]
 ) -> tuple[Copy, ...] | None:
-    """Rescan single copies of a side, without the copies inside them; None: only a full scan suffices.
-
-    ``cache`` holds parsed contents by digest, and is extended.
-    """
-    walk = Walk(known.side, fmt, index, frozenset(), time.time_ns(), cache)
+    """Rescan single copies of a side, without the copies inside them; None: only a full scan suffices."""
+    walk = Walk(known.side, fmt, index, frozenset(), time.time_ns())
     try:
         with walk.opened(conversations_dir) as root:
             for location in locations:

@@ -87,15 +87,9 @@ class Scanner:
             self._stats[side] = self._stats[side].patched([rescanned.stats], stale, rescanned.gone)
         return rescanned
 
-    def rescan_locations(
-        self, known: SideIndex, locations: Collection[CopyLocation], cache: ContentCache
-    ) -> tuple[Copy, ...] | None:
-        """Rescan single copies of a side, without the copies inside them; None: only a full scan suffices.
-
-        ``cache`` holds parsed contents by digest, and is extended.
-        """
-        index = self._indexes[known.side]
-        return rescan_locations(known, self._where[known.side], self._format, index, locations, cache)
+    def rescan_locations(self, known: SideIndex, locations: Collection[CopyLocation]) -> tuple[Copy, ...] | None:
+        """Rescan single copies of a side, without the copies inside them; None: only a full scan suffices."""
+        return rescan_locations(known, self._where[known.side], self._format, self._indexes[known.side], locations)
 
     def add_rows(self, rows: Mapping[Place, Row]) -> None:
         """Add rows for files that this run has written; the next scan uses those whose status is unchanged."""

@@ -375,54 +375,43 @@ class Vault:
         return [name for name in _names(directory) if not name.startswith(".")]
 
     def _put(self, chunks: Iterator[bytes]) -> VaultObject:
-        """Hash and write in one pass under a temporary name, then rename. Of few bytes, nothing is written twice."""
-        ahead = [next(chunks, b""), *itertools.islice(chunks, 1)]
-        if len(ahead) == 1 and self._has(kept := _object_of(ahead)):
-            return kept
+        """Hash and write in one pass under a temporary name, then rename."""
         if not os.path.isdir(self._objects):
             make_private_directory(self._objects)
             self._shards.clear()
         temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
+        strong, fast = hashlib.blake2b(digest_size=_DIGEST_BYTES), Hasher()
         fd = create_private_file(temporary)
-
-        def written() -> Iterator[bytes]:
-            for chunk in itertools.chain(iter(lambda: ahead.pop(0) if ahead else None, None), chunks):
-                try:
-                    write_all(fd, chunk)
-                except OSError as error:  # a full disk: the message needs the path
-                    error.filename = self._objects
-                    raise
-                yield chunk
-
         try:
             try:
-                kept = _object_of(written())
+                for chunk in chunks:
+                    strong.update(chunk)
+                    fast.update(chunk)
+                    try:
+                        write_all(fd, chunk)
+                    except OSError as error:  # a full disk: the message needs the path
+                        error.filename = self._objects
+                        raise
             finally:
                 os.close(fd)
-            if not self._has(kept):
-                path = self.path(kept.digest)
-                make_private_directory(os.path.dirname(path))
-                os.replace(temporary, path)
-                self._pending[path] = None
-                self._verified.add(path)
+            kept = VaultObject(strong.hexdigest(), fast.digest, fast.size)
+            self._rename(temporary, kept)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
         return kept
 
-    def _has(self, kept: VaultObject) -> bool:
-        """Tell whether an object exists whose content has the digest of its name; the next flush takes it, too.
-
-        The process that stored it may not have flushed it yet. Only one of the last flush is durable.
-        """
+    def _rename(self, temporary: str, kept: VaultObject) -> None:
+        """Rename new content to its digest. An existing object stays if its content has that digest."""
         path = self.path(kept.digest)
         if path in self._durable and self._durable[path] == _identity(path):
-            return True
-        if not (os.path.exists(path) if path in self._verified else self._is_intact(path, kept)):
-            return False
+            return
+        # An existing object is flushed, too: the process that stored it may not have flushed it yet.
         self._pending[path] = None
+        if not (os.path.exists(path) if path in self._verified else self._is_intact(path, kept)):
+            make_private_directory(os.path.dirname(path))
+            os.replace(temporary, path)
         self._verified.add(path)
-        return True
 
     def _is_intact(self, path: str, kept: VaultObject) -> bool:
         """Verify an existing object, once until the next flush: keeping a damaged one would lose these bytes."""
@@ -437,15 +426,6 @@ class Vault:
 
 
 _HINT = "restore the file from a backup of the state directory, if there is one"
-
-
-def _object_of(chunks: Iterable[bytes]) -> VaultObject:
-    """Return the name, the hash and the size of a content."""
-    strong, fast = hashlib.blake2b(digest_size=_DIGEST_BYTES), Hasher()
-    for chunk in chunks:
-        strong.update(chunk)
-        fast.update(chunk)
-    return VaultObject(strong.hexdigest(), fast.digest, fast.size)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -7,9 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +31,7 @@ def calls(tmp_path: Path, script: str) -> Counter[str]:
          sys.executable, "-c", f"from reconcile.fs.durability import *\nbase = {str(tmp_path)!r}\n{script}"],
         cwd=PROJECT, check=True,
     )  # fmt: skip
-    found = re.findall(r"(\w+)\(\d*<?([^>)]*)>?(?:\) = 0| <unfinished)", log.read_text())
+    found = re.findall(r"(\w+)\(\d*<?([^>)]*)>?\) = 0", log.read_text())
     return Counter(f"{call} {Path(path).name}" for call, path in found)
 
 
@@ -55,38 +53,6 @@ def test_few_files_one_by_one_and_many_at_once(tmp_path: Path, count: int, each:
     else:
         assert sum(found.values()) == 1
         assert next(iter(found)).startswith("syncfs ")
-
-
-@needs_strace
-def test_few_at_once_are_the_same(tmp_path: Path) -> None:
-    make(tmp_path, 3)
-    script = "d = Durability(at_once=True)\nd.flush_all([f'{base}/f{n}' for n in range(2)], [base])"
-    found = calls(
-        tmp_path, f"{script}\nd.together(lambda: d.fsync_file(f'{{base}}/f2'), lambda: d.fsync_directory(base))"
-    )
-    assert found == Counter({"fsync f0": 1, "fsync f1": 1, "fsync f2": 1, f"fsync {tmp_path.name}": 2})
-
-
-def test_one_of_those_at_once_that_fails_is_an_error_after_all_have_ended(tmp_path: Path) -> None:
-    make(tmp_path, 2)
-    gone, there = str(tmp_path / "gone"), str(tmp_path / "f0")
-    for files in ([gone, there], [there, gone], [gone]):
-        with pytest.raises(FileNotFoundError):
-            Durability(at_once=True).flush_all(files, [str(tmp_path)])
-        assert threading.active_count() == 1
-    Durability(at_once=True).flush_all([], [])
-
-
-def test_without_threads_those_at_once_are_flushed_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path, 2)
-    done: list[int] = []
-
-    def refused(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refused)
-    Durability(at_once=True).together(*(partial(done.append, number) for number in range(3)))
-    assert sorted(done) == [0, 1, 2]
 
 
 @needs_strace

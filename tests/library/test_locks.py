@@ -122,7 +122,7 @@ def test_nobody_waits_for_another_conversation(
     flush = Durability.flush_all
 
     def slow(durability: Durability, *args: Any) -> None:
-        time.sleep(0.08)
+        time.sleep(0.05)
         flush(durability, *args)
 
     def work(number: int) -> float:

@@ -26,7 +26,7 @@ from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Event, Fault, Metadata, ParentKind, ParentRef, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.model.format import EventSelection, StreamContent
 
@@ -57,8 +57,6 @@ _EVENTS_EXPECTED = "an array of events, each with timestamp and type"
 
 _UNLIKE_RUST = r"(?m)(?<= )-?(?:[0-9.]+e[-+][0-9]+|[0-9]{19,})(?=,?$)"  # not compiled here: such numbers are rare
 """A number that Rust writes differently; in indented JSON it ends a line and is not in quotes."""
-_MAY_BE_UNLIKE_RUST = r"[0-9]e[-+][0-9]|[0-9]{19}"
-"""Such a number, or a part of a string."""
 _LEAST_WITHOUT = -5
 
 _KNOWN_BASES, _KNOWN_SIZE = 64, 64 << 10
@@ -522,12 +520,31 @@ def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> byt
 
     Raises `ValueError` for a number that JP can't read.
     """
-    text = json.dumps(value, ensure_ascii=False)
-    if re.search(_MAY_BE_UNLIKE_RUST, text) is None:
+    if all(map(_has_same_form, _numbers(value))):
         # A quarter of the time: json indents in Python, and msgspec writes strings in another form.
+        text = json.dumps(value, ensure_ascii=False)
         return msgspec.json.format(text.encode(errors=errors), indent=2) + b"\n"
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return (re.sub(_UNLIKE_RUST, _as_rust_writes, text) + "\n").encode(errors=errors)
+
+
+def _numbers(value: Any) -> Iterator[int | float]:
+    left = [value]
+    while left:
+        element = left.pop()
+        if isinstance(element, dict):
+            left.extend(element.values())
+        elif isinstance(element, list | tuple):
+            left.extend(element)
+        elif isinstance(element, int | float):
+            yield element
+
+
+def _has_same_form(number: float) -> bool:
+    """Tell whether Python and Rust write a number in the same way."""
+    if isinstance(number, int):
+        return strict.fits(number)
+    return "e" not in float.__repr__(number)
 
 
 def _as_rust_writes(number: re.Match[str]) -> str:

@@ -19,7 +19,7 @@ CALLS = (
     "renameat", "renameat2", "rmdir", "unlink", "unlinkat", "utimensat", "write",
 )  # fmt: skip
 EFFECTS = {"killed": "signal=SIGKILL", "full": "error=ENOSPC"}
-_CALL = re.compile(r"(\d+) +(\w+)\((.*)")
+_CALL = re.compile(r"\d+ +(\w+)\((.*)")
 
 
 def unusable() -> str:
@@ -46,7 +46,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The ``number``-th call of this name in its thread; ``change`` counts those that change something in any."""
+    """The ``number``-th call of this name that the command makes; ``change`` counts those that change something."""
 
     name: str
     number: int
@@ -78,18 +78,18 @@ class Straced:
 
     def calls(self, root: Path) -> list[Call]:
         """Return the calls of the last run that were to change something below a directory."""
-        count: Counter[tuple[str, str]] = Counter()
+        count: Counter[str] = Counter()
         changes: Counter[str] = Counter()
         found = []
         for line in self.log.read_text(errors="replace").splitlines():
             match = _CALL.match(line)
             if match is None:
                 continue
-            thread, name, rest = match.groups()
-            count[thread, name] += 1  # as strace counts
+            name, rest = match.groups()
+            count[name] += 1
             if f"{root}/" in rest and _changes(name, rest):
                 changes[name] += 1
-                found.append(Call(name, count[thread, name], changes[name]))
+                found.append(Call(name, count[name], changes[name]))
         return found
 
     def was_hit(self) -> bool:
@@ -100,7 +100,7 @@ class Straced:
     def failed_to_read(self) -> bool:
         """Tell whether the fault befell a call that changes nothing, which no full disk makes fail."""
         failed = (line for line in self.log.read_text(errors="replace").splitlines() if "(INJECTED)" in line)
-        return any(match is not None and not _changes(*match.groups()[1:]) for match in map(_CALL.match, failed))
+        return any(match is not None and not _changes(*match.groups()) for match in map(_CALL.match, failed))
 
 
 def _changes(name: str, rest: str) -> bool:
