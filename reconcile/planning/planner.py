@@ -267,9 +267,11 @@ def _is_rooted(context: PlanningContext, view: View) -> bool:
     """Tell whether a conversation with a parent loses it deliberately: it becomes a root, or it is removed.
 
     In the second case an archived directory of it that stays has a parent of its own. If the removed one doesn't state
-    its parent, the parent stays known, because the directory may have to stay.
+    its parent, the parent stays known, because the directory may have to stay. While its parent is undecided, it loses
+    none.
     """
-    if context.parentage[view.id].parent is None:
+    parentage = context.parentage[view.id]
+    if parentage.parent is None and not parentage.frozen:
         return True
     return (
         view.id in context.edits.deleted

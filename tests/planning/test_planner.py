@@ -128,6 +128,15 @@ def test_what_a_run_over_a_part_is_not_about_loses_no_parent() -> None:
     assert plan_of(*sides, baseline, Policy(only=frozenset({"jp-c4"}))).rooted == ()
 
 
+def test_a_damaged_file_loses_no_parent() -> None:
+    agreed = agreed_on(ONE, TWO.replace("parent 1", "parent null"))
+    baseline = replace(agreed, parents={**agreed.parents, "jp-c2": "jp-c1"})
+    damaged = TWO.replace('metadata 09:00 title "B" parent 1', "")
+    sides = stored(ONE, damaged, '2-b/metadata.json 10:00 "{"'), here(ONE)
+    assert plan_of(*sides, baseline).rooted == ()
+    assert plan_of(stored(ONE, TWO.replace("parent 1", "parent null")), here(ONE), baseline).rooted == ("jp-c2",)
+
+
 def test_what_is_removed_keeps_a_parent_that_only_the_memory_knows() -> None:
     """It may have to stay, if somebody holds its lock."""
     baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
