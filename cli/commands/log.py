@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.engine.run_history import find_run, origin_of, undone_changes
+from reconcile.engine.run_history import find_run, origin_of, saved_conversations, undone_changes
 from reconcile.model.plan import counted_as
 from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import WHOLE, Side
@@ -94,9 +94,9 @@ def log(context: click.Context, run: str | None, last: int | None) -> None:
 
 
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
-    became, chains = undone_changes(session.state), _chains(session)
+    chains = _chains(session)
     projects = {each.id: _project_of(each) for each in session.state.checkouts(with_remotes=True)}
-    remotes = _remotes(session)
+    remotes, became = _remotes(session), _undone(session)
     columns = max((len(run.id) for run in runs), default=0)
     for run in runs:
         steps = session.state.journal.steps(run.id)
@@ -112,7 +112,8 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
             notes.append(f"in {where}")
         tail = f"  ({'; '.join(notes)})" if notes else ""
         start, command = f"{pad(run.id, columns)}  ", clean(run.command) + tail
-        text = f"{format_time(run.started_ns)}  {step_counts(session, steps, is_sync=run.checkout in remotes)}"
+        counts = step_counts(session, steps, is_sync=run.checkout in remotes and not times)
+        text = f"{format_time(run.started_ns)}  {counts}"
         if style.columns is None or width(f"{start}{text}  {command}") <= style.columns:
             lines = [f"{start}{text}  {command}"]
         else:
@@ -132,6 +133,16 @@ def _project_of(checkout: Checkout) -> str:
 def _remotes(session: Session) -> set[int | None]:
     """Return the checkouts that stand for remotes: their runs are those of syncs."""
     return {each.id for each in session.state.checkouts(with_remotes=True) if each.identity.startswith(REMOTE)}
+
+
+def _undone(session: Session) -> dict[str, dict[str, str | None]]:
+    """Return as `undone_changes`; of a sync, only what it has changed in the store: an undo leaves the rest alone."""
+    became, remotes = undone_changes(session.state), _remotes(session)
+    for run in session.state.journal.runs():
+        if run.checkout in remotes and (by := became.get(run.id)):
+            saved = saved_conversations(session.state, run)
+            became[run.id] = {key: undo for key, undo in by.items() if key in saved}
+    return became
 
 
 def _chains(session: Session) -> dict[str, tuple[str, int]]:
@@ -190,7 +201,7 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
     if ending := _ending(run):
         yield style(ending, _ENDING_COLOR)
     yield ""
-    is_sync = run.checkout in _remotes(session)
+    is_sync = run.checkout in _remotes(session) and run.undoes is None
     for step in session.state.journal.steps(run.id):
         color = {"done": None, "failed": "red"}.get(step.state.value, "yellow")
         yield from _step_lines(step, style, color, is_public=session.roots.is_in_project, is_sync=is_sync)

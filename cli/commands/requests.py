@@ -448,6 +448,7 @@ def undo(context: click.Context, run: str | None) -> None:
     from reconcile.engine.run_history import NoRunError
 
     options = options_of(context)
+    before: list[Run | None] = []
 
     def found(state: State, project: str) -> RunToUndo:
         if run is None:  # an empty text names none
@@ -469,12 +470,16 @@ def undo(context: click.Context, run: str | None) -> None:
         except NoRunError as error:
             raise (None if run is not None else _only_moved(session)) or error from error
         announce(session, to_undo)
+        before.append(run_history.run_before(session.state, session.project, to_undo.run))
         return replace(policy, request=UndoRequest(to_undo.run.id))
 
     # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
     question = partial(_question, "Undo")
     _undo_sync(context, found, announce, question)
-    _run(context, adjust, question if is_interactive(options) else None)
+    code = run_command(options, partial(command_line, context), adjust, question if is_interactive(options) else None)
+    if code == ExitCode.HELD and run is None and before[-1] is not None:
+        print_message(options, f"to undo the run before it all the same: reconcile undo {before[-1].id}")
+    context.exit(code)
 
 
 def _undo_sync(
@@ -569,9 +574,12 @@ def _question(verb: str, plan: Plan) -> str:
 
 
 def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> None:
+    from reconcile.engine.run_history import remote_of
+
     from .log import step_counts
 
-    steps = step_counts(session, session.state.journal.steps(run.id))
+    is_sync = remote_of(session.state, run) is not None and run.undoes is None
+    steps = step_counts(session, session.state.journal.steps(run.id), is_sync=is_sync)
     print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({steps})")
 
 

@@ -27,7 +27,7 @@ from ..command import Command, Several
 from ..context import find_roots, formats_here, open_session, policy_of, settings_of
 from ..options import options_of
 from ..output.errors import FAILURES, ExitCode, first_code, print_error, report_failure
-from ..output.interaction import print_warning
+from ..output.interaction import print_message, print_warning
 from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
@@ -156,6 +156,7 @@ def _syncing_one(options: Options) -> AbstractContextManager[None]:
 
     if not options.format and VARIABLE not in os.environ:
         shared_store(options).remote(None)
+    print_message(options, "syncing with the remote once a minute, too")
     return _syncing(options, lambda: {"": options.side_words})
 
 

@@ -245,8 +245,8 @@ def terminal_columns() -> int:
 
 
 def heading(roots: Roots, layout: str, style: Style) -> str:
-    """Return the two lines that name the workspace and the store, and the layout."""
-    how = f" ({layout})" if roots.inner else ""
+    """Return the two lines that name the workspace and the store, and the layout; empty: it doesn't matter."""
+    how = f" ({layout})" if roots.inner and layout else ""
     room = None if style.columns is None else style.columns - 10
     lines = (f"workspace {short_path(roots.workspace, room, how)}{how}", f"store     {short_path(roots.store, room)}")
     return style("\n".join(lines), dim=True)

@@ -126,10 +126,11 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         print_document(options, {**document, **rest})
         return
     style, lines = Style.choose(options.color), list[str]()
+    new = {entry.id for entry in report.forked} if options.is_dry else set[str]()
     listed = _by_session(report, shared)
     for name, done, planned in () if options.quiet else _HEADINGS:
         words = planned if options.is_dry else done
-        lines += [f"{words}  {title_and_id(entry.title, entry.id, style)}" for entry in listed[name]]
+        lines += [f"{words}  {title_and_id(entry.title, _shown_id(entry, new), style)}" for entry in listed[name]]
     for conflict in report.conflicts if options.quiet else ():
         if conflict.run is not None:
             name = f"{conflict.title} ({conflict.id})" if conflict.title else conflict.id
@@ -152,6 +153,11 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     show(lines)
 
 
+def _shown_id(entry: Entry, new: Collection[str]) -> str:
+    """Return the id; of a conversation that the sync would create, a dry run doesn't know it."""
+    return "(new)" if entry.id in new else entry.id
+
+
 def _next_command(options: Options, shared: Shared, taken: Sequence[Entry]) -> str:
     """Return the command that brings what was taken to the workspace, and how much of it; empty if there is none.
 
@@ -159,14 +165,14 @@ def _next_command(options: Options, shared: Shared, taken: Sequence[Entry]) -> s
     """
     ids = {entry.id for entry in taken}
     coming, there = _coming(options, shared, ids)
-    command, verb = "reconcile", "syncs"
+    command, verb = "reconcile", "compares"
     if not coming and not shared.roots.is_in_project:
         command, verb, coming = "reconcile recover --all", "restores", ids - there
     if not coming:
         return ""
     one = "it" if len(ids) == 1 else "them"
     which = one if len(coming) == len(ids) else f"{len(coming)} of {one}"
-    return f"; {command} {verb} {which} {'with' if verb == 'syncs' else 'in'} the project"
+    return f"; {command} {verb} {which} {'with' if verb == 'compares' else 'in'} the project"
 
 
 def _coming(options: Options, shared: Shared, ids: Collection[str]) -> tuple[set[str], set[str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from reconcile.engine.run_history import NoRunError, remote_of
 from reconcile.remote.engine import RemoteError
 from reconcile.state.database import State
@@ -64,14 +66,14 @@ def undo_sync(
             nonlocal is_shown
             if options.is_dry or not plan.actions or options.yes or not is_interactive(options):
                 return not options.is_dry
-            report(options, roots, session.notices, plan, None)
+            report(options, roots, session.notices, replace(plan, layout=""), None)
             is_shown = True
             confirm_or_exit(options, question(plan))
             return True
 
         plan, outcome = sync.undo(found.run.id, agrees)
         back = way_back(session, plan)
-        report(options, roots, session.notices, plan, outcome, is_shown=is_shown, back=back)
+        report(options, roots, session.notices, replace(plan, layout=""), outcome, is_shown=is_shown, back=back)
     if outcome is not None and plan.actions and back:
         print_message(options, f"{name} keeps what it has; syncs leave it alone until a machine changes it")
     return exit_code(plan, outcome, options)

@@ -110,6 +110,11 @@ def newest_run(state: State, project: str) -> RunToUndo:
     return RunToUndo(newest, last if times % 2 and newest.id < origin.id else None)
 
 
+def run_before(state: State, project: str, run: Run) -> Run | None:
+    """Return the newest run before another one that `newest_run` would return; None if there is none."""
+    return next((each for each in _effective_runs(state, project) if each.undoes is None and each.id < run.id), None)
+
+
 class UndoToRedo(NamedTuple):
     """The undo that `redo` reverts. ``after``: a text on the last run, if that is another one."""
 
@@ -165,7 +170,7 @@ def _effective_runs(state: State, project: str) -> list[Run]:
 
     def has_effect(run: Run) -> bool:
         undone = undone_by.get(run.id, {})
-        return None in map(undone.get, _saved(state, run) if run.checkout in syncs else undone)
+        return None in map(undone.get, saved_conversations(state, run) if run.checkout in syncs else undone)
 
     runs = state.journal.runs()
     return [run for run in runs if (projects.get(run.checkout) == project or run.checkout in syncs) and has_effect(run)]
@@ -299,10 +304,10 @@ def _shared(state: State, run: Run) -> set[str]:
         for change in state.journal.intent_changes(run.id)
         if any(intent is not None and intent.kind is IntentKind.LOCAL for intent in (change.before, change.after))
     }
-    return _saved(state, run) | decided
+    return saved_conversations(state, run) | decided
 
 
-def _saved(state: State, run: Run) -> set[str]:
+def saved_conversations(state: State, run: Run) -> set[str]:
     """Return the conversations whose files in the store a run has changed."""
     return {step.conversation for step in state.journal.steps(run.id) if _action(step).target.side is Side.STORE}
 

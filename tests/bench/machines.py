@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Found = dict[str, tuple[float, float, int]]
 """By tool, the median of the seconds, of the ratios in the rounds, and of the bytes that were sent."""
 REFERENCE = "rsync -a"
+_NEW = "a new machine"
 FEW, MANY = 1, 100
 """Edited conversations."""
 
@@ -65,7 +66,7 @@ class Machines:
             "nothing to do": self._asked(lambda _: None),
             "one conversation continued": self._asked(lambda number: self._change(number, FEW)),
             f"{MANY} continued": self._asked(lambda number: self._change(100 + number, MANY)),
-            "a new machine": self._fetched(),
+            _NEW: self._fetched(),
         }
 
     def _asked(self, change: Callable[[int], None], *, again: bool = False) -> Found:
@@ -212,7 +213,8 @@ def main() -> None:
         print(f"| Work | {' | '.join(labels)} |\n|{' --- |' * (len(labels) + 1)}")
         for question, by_tool in found.items():
             figures = [by_tool[label] for label in labels]
-            cells = [f"{seconds:.2f} s, {ratio:.2f}, {sent:,} B" for seconds, ratio, sent in figures]
+            told = "{:.2f} s, {:.2f}" if question == _NEW else "{:.2f} s, {:.2f}, {:,} B"
+            cells = [told.format(*each) for each in figures]
             print(f"| {question} | {' | '.join(cells)} |")
         few, many = (machines.bytes_of_rsync(900 + edits, edits) for edits in (FEW, MANY))
         print(f"rsync sends {few:,} B over a network for one conversation, and {many:,} B for {MANY}")

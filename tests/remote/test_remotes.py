@@ -410,8 +410,16 @@ def test_an_undo_of_a_sync_changes_this_machine_alone(laptop: Machine, desktop: 
     taken, tip = desktop.contents, git(bare, "rev-parse", REF)
     desktop.run("undo", "--dry-run")
     assert desktop.contents == taken
-    assert "origin keeps what it has" in desktop.run("undo").output
+    done = desktop.run("undo").output
+    assert "origin keeps what it has" in done
+    assert ": reconcile sync (2 taken)\n" in done
+    assert "(flat)" not in done
     assert desktop.contents == before
+    undone, of = desktop.run("log").output.splitlines()[:2]
+    assert "undid " in undone
+    assert "taken" not in undone
+    assert "undone by" in of
+    assert "in part" not in undone + of
     for _ in range(2):
         assert not any(desktop.sync()[name] for name in ("sent", "taken", "removed_here", "removed_there", "held"))
     assert desktop.contents == before
@@ -423,6 +431,15 @@ def test_an_undo_of_a_sync_changes_this_machine_alone(laptop: Machine, desktop: 
     laptop.sync()
     assert [each["id"] for each in desktop.sync()["taken"]] == [f"jp-c{new}"]
     assert desktop.events(A) == 3
+
+
+def test_a_dry_run_names_no_id_of_what_the_sync_would_create(laptop: Machine, desktop: Machine) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    desktop.append(A, 1, "c", LONG_AGO + 2 * SECOND)
+    laptop.sync()
+    told = desktop.run("sync", "--dry-run").output
+    assert "to be forked:  [diverged] talk  (new)\n" in told
+    assert "to send  [diverged] talk  (new)\n" in told
 
 
 def test_a_sync_is_redone(laptop: Machine, desktop: Machine) -> None:

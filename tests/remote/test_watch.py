@@ -158,12 +158,12 @@ def test_the_command_after_a_sync_is_named_if_it_brings_something(laptop: Machin
     for number in (A, B):
         laptop.append(number, 1, "c", LONG_AGO + 3 * SECOND)
     laptop.sync()
-    ending = "origin: 2 conversations taken; reconcile syncs 1 of them with the project."
+    ending = "origin: 2 conversations taken; reconcile compares 1 of them with the project."
     assert desktop.run("sync").output.splitlines()[-1] == ending
     desktop.run("project", str(B))
     laptop.append(A, 1, "d", LONG_AGO + 5 * SECOND)
     laptop.sync()
-    ending = "origin: 1 conversation taken; reconcile syncs it with the project."
+    ending = "origin: 1 conversation taken; reconcile compares it with the project."
     assert desktop.run("sync").output.splitlines()[-1] == ending
     desktop.run()
     assert "Nothing to do" in desktop.run().output

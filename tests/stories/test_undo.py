@@ -482,6 +482,15 @@ def test_a_second_undo_goes_further_back_only_after_a_yes(world: World) -> None:
     assert world.event_count(FIRST) == 3
 
 
+def test_an_undo_that_is_blocked_names_the_run_before_it(world: World) -> None:
+    second, first = two_edits(world)
+    append(world.store / f"{SECOND_ID}-it", 1, "z", LONG_AGO + 9 * SECOND)
+    blocked = world.reconcile("undo", code=4, settled=False)
+    assert f"undo of {second}" in blocked.stderr
+    assert f"to undo the run before it all the same: reconcile undo {first}" in blocked.stderr
+    assert "the run before it" not in world.reconcile("undo", second, code=4, settled=False).stderr, "it is named"
+
+
 def test_a_redo_that_goes_further_back_says_so(world: World) -> None:
     """Before it acts, and also after another run."""
     _, first = two_edits(world)
