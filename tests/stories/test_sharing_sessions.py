@@ -201,7 +201,9 @@ def test_a_listing_names_what_is_shared(ann: Person) -> None:
     assert {row["record"]: row["shared"] for row in rows} == {one.name: True, other.name: False}
     assert ann.run("ls").stdout.count("both, shared") == 1
     heads, *lines = ann.run("ls", "--format", "claude-shared").stdout.splitlines()
-    assert heads.split() == ["Title", "Id", "Where", "Last", "activity", "Size"], "no branch: an empty column is left out"
+    assert heads.split() == ["Title", "Id", "Where", "Last", "activity", "Size"], (
+        "no branch: an empty column is left out"
+    )
     places = {where: line for line in lines for where in ("both", "store") if f"  {where} " in line}
     assert one.stem[:8] in places["both"]
     assert other.stem[:8] in places["store"]
