@@ -474,10 +474,13 @@ def undo(context: click.Context, run: str | None) -> None:
         return replace(policy, request=UndoRequest(to_undo.run.id))
 
     # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
-    question = partial(_question, "Undo")
+    def question(plan: Plan) -> str:
+        before.clear()  # the person decides
+        return _question("Undo", plan)
+
     _undo_sync(context, found, announce, question)
     code = run_command(options, partial(command_line, context), adjust, question if is_interactive(options) else None)
-    if code == ExitCode.HELD and run is None and before[-1] is not None:
+    if code == ExitCode.HELD and run is None and before and before[-1] is not None:
         print_message(options, f"to undo the run before it all the same: reconcile undo {before[-1].id}")
     context.exit(code)
 

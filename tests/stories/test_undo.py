@@ -473,6 +473,7 @@ def test_a_second_undo_goes_further_back_only_after_a_yes(world: World) -> None:
     code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
     assert (code, listing(world.store)) == (4, before), shown
     shown = " ".join(shown.split())
+    assert "the run before it" not in shown
     assert "this undo reaches further back, to an older run" in shown
     assert f"is an undo of {second} (`reconcile redo` repeats that one)" in shown
     assert f"undo of {first}" in shown
