@@ -192,9 +192,8 @@ class Executor(Struct, frozen=True):
 
             for level in levels(part):
                 self._run_level(level, skip_lost, outcome)
-                outcome.unrecorded += (
-                    level  # the next level records it, or the end of the run if the lock is held so long
-                )
+                # The next level records it, or the end of the run if the lock is held that long.
+                outcome.unrecorded += level
             if not acquired.are_lent:
                 self.journal.ended(outcome)
 
