@@ -72,7 +72,11 @@ def update_baseline(
     are the ids of actions that were not carried out: their targets are still due, and not agreed on. ``whole`` is given
     if the scans and the baseline are those of a part.
     """
-    sides = (whole or whole_of(store, workspace, baseline, rules.format)).sides
+    removed = {conversation: digests for conversation, digests in plan.tombstones if digests}
+    if whole is None:  # a side from which a command has removed the last conversation was not emptied
+        known = replace(baseline, tombstones={**baseline.tombstones, **removed})
+        whole = whole_of(store, workspace, known, rules.format)
+    sides = whole.sides
     run = _run_of(plan, undone, baseline, rules, sides)
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     touched = {action.conversation for action in plan.actions} | baseline.tombstones.keys()
@@ -83,11 +87,10 @@ def update_baseline(
     if left:
         projected = _as_written(plan, Kind.PROJECT, undone, workspace, rules, left)
         run = replace(run, projected=projected, saved=_as_written(plan, Kind.COPY, undone, store, rules, left))
-    buried = {conversation for conversation, digests in plan.tombstones if digests}
     for view in views_of(store, workspace, baseline, rules, left | others, places=dict(plan.places)).values():
         if view.id in others:
             _record_other(view, run, changes)
-        elif _is_gone(view, buried):
+        elif _is_gone(view, removed):
             # A step that is still due may be due because this conversation is gone.
             if not undone and (_may_forget(view, plan, sides) or view.id in baseline.tombstones):
                 changes.agreed[view.id] = None

@@ -307,6 +307,15 @@ def test_what_is_remembered_of_a_lost_store(
     assert (changes.store_identity, changes.store_lost) == expected
 
 
+def test_a_store_from_which_a_command_has_removed_the_last_conversation_is_not_lost() -> None:
+    key = ("jp-c1", Verb.REMOVE)
+    known = replace(agreed_on(ONE), waiting={key: PendingRequest()})
+    changes = folded(EMPTY, here(), known, replace(PLAN, tombstones=(("jp-c1", ("digest",)),)))
+    assert (changes.store_identity, changes.store_lost, changes.waiting) == (None, False, {key: None})
+    restored = folded(EMPTY, here(), known, replace(PLAN, tombstones=(("jp-c1", ()),)))
+    assert (restored.store_identity, restored.store_lost) == (LOST, True)
+
+
 LEFT_OUT: dict[str, dict[str, Any]] = {
     "somebody is writing it": {"moving": frozenset({"jp-c1"})},
     "a saved plan lacks it": {"put_off": frozenset({"jp-c1"})},

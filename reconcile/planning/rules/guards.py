@@ -112,7 +112,7 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
     is_cleared = is_empty and fmt.places is not None and fmt.places.deletes_old
     workspace_links = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
-        store_emptied=bool(baseline.agreed) and has_lost_all(store, baseline, fmt),
+        store_emptied=not baseline.agreed.keys() <= baseline.tombstones.keys() and has_lost_all(store, baseline, fmt),
         store_replaced=known is not None and not is_same_directory(store.identity, known),
         workspace_emptied=is_empty and not is_cleared,
         workspace_cleared=is_cleared,

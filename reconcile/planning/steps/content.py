@@ -287,11 +287,12 @@ def _keeps_parent(view: View, verdict: Verdict | None, final: Metadata, parent: 
     """Tell whether the store stated an undecided parent, and the version that replaces it states none.
 
     A killed first run may have replaced it already: then both sides have the same metadata, and the known parent is the
-    only statement that is left. A version that differs and stays stays as it is.
+    only statement that is left. A version that differs and stays stays as it is, and so does one of another directory.
     """
     stored = view.store.metadata
     if final is stored:
-        replaced = verdict is None or verdict.outcome is Outcome.NOTHING
+        in_place = view.store.units[METADATA].copy is view.store.main
+        replaced = in_place and (verdict is None or verdict.outcome is Outcome.NOTHING)
         first = view.agreed is None or METADATA not in view.agreed.units
         stated = replaced and first and parent is not None and view.parent_is_known and view.known_parent == parent
     else:

@@ -114,6 +114,8 @@ ANEW: dict[str, tuple[list[str], list[str], list[str], bool]] = {
     "the only one, beside others": ([ONE], [], [THREE], False),
     "one of two": ([ONE, TWO], [], [TWO, THREE], False),
     "both, of which a run has removed one": ([ONE, TWO], ["jp-c1"], [THREE], False),
+    "the only one, which a run has removed": ([ONE], ["jp-c1"], [], False),
+    "the only one, which no run has removed": ([ONE], [], [], True),
     "one is in the trash": ([ONE, TWO], [], [f".trash/{ONE}", THREE], False),
 }
 
