@@ -12,8 +12,8 @@ from reconcile.errors import ReconcileError
 from reconcile.model.baseline import IntentKind
 from reconcile.model.past_run import LaterChanges, PastRun, SavedFile, changed_since, undone_runs
 from reconcile.model.plan import Action, Kind, Precondition, Write
-from reconcile.model.reasons import reason_of
-from reconcile.model.snapshot import Place, Side
+from reconcile.model.reasons import Reason, reason_of
+from reconcile.model.snapshot import WHOLE, Place, Side
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.journal import StepState
 from reconcile.state.schema import REMOTE
@@ -164,15 +164,17 @@ def find_undo(state: State, text: str) -> Run:
 def _effective_runs(state: State, project: str) -> list[Run]:
     """Return the runs in a project, and the syncs, of which some change was not undone, newest first.
 
-    Of a sync, the changes of the store count: what it has sent stays on the remote.
+    Of a sync, the changes of the store count: what it has sent stays on the remote. A run that has only noticed what is
+    gone has changed nothing that a person thinks of.
     """
     projects, syncs, undone_by = _projects(state), _syncs(state), undone_changes(state)
+    noting = state.journal.noting_runs()
 
     def has_effect(run: Run) -> bool:
         undone = undone_by.get(run.id, {})
         return None in map(undone.get, saved_conversations(state, run) if run.checkout in syncs else undone)
 
-    runs = state.journal.runs()
+    runs = [run for run in state.journal.runs() if run.id not in noting]
     return [run for run in runs if (projects.get(run.checkout) == project or run.checkout in syncs) and has_effect(run)]
 
 
@@ -288,6 +290,11 @@ def _since(state: State, run: str, project: str) -> LaterChanges:
             for other in later.values()
             if made_in[other.id] != project and not other.undoes
         },
+        {
+            other.id: _recovered(state, other)
+            for other in later.values()
+            if made_in[other.id] == project and not other.undoes
+        },
     )
     syncs = _syncs(state)
     gone = (run_id for run_id, path in made_in.items() if not _is_there(path) and later[run_id].checkout not in syncs)
@@ -305,6 +312,17 @@ def _shared(state: State, run: Run) -> set[str]:
         if any(intent is not None and intent.kind is IntentKind.LOCAL for intent in (change.before, change.after))
     }
     return saved_conversations(state, run) | decided
+
+
+def _recovered(state: State, run: Run) -> set[str]:
+    """Return the conversations of which a run restored the whole copy that was deleted here, and did nothing else."""
+    restored = set[str]()
+    others = {each.conversation for each in state.journal.intent_changes(run.id) if each.before is not None}
+    for step in state.journal.steps(run.id):
+        is_whole = (step.kind, step.unit, step.state) == (Kind.PROJECT, WHOLE, StepState.DONE)
+        is_recovery = is_whole and _action(step).reason is Reason.RECOVERED
+        (restored if is_recovery else others).add(step.conversation)
+    return restored - others
 
 
 def saved_conversations(state: State, run: Run) -> set[str]:

@@ -46,6 +46,11 @@ class Intent(Struct, frozen=True):
         return self.kind is IntentKind.PROJECTED and self.waits_for is None and self.place is None
 
     @property
+    def is_noticed(self) -> bool:
+        """Whether a run has concluded it from the workspace; a person decided the others."""
+        return not self.is_wish and self.kind is not IntentKind.LOCAL
+
+    @property
     def keeps_away(self) -> bool:
         """Whether its directory left, alone or with an ancestor's: single files that reappear decide nothing."""
         return self.kind is IntentKind.REMOVED or self.waits_for is not None

@@ -76,12 +76,14 @@ class Restorable(Struct, frozen=True):
 class LaterChanges(Struct, frozen=True):
     """Later changes of a run's conversations: the newest run that ``changed`` each, and those already ``undone``.
 
-    ``gone``: runs that can't be undone, because their checkout no longer exists.
+    ``gone``: runs that can't be undone, because their checkout no longer exists. ``recovered``: the recovery that had
+    restored a conversation here, and was undone.
     """
 
     changed: Mapping[str, str]
     undone: frozenset[str]
     gone: frozenset[str] = frozenset()
+    recovered: Mapping[str, str] = field(default_factory=dict)
 
 
 def undone_runs(
@@ -107,22 +109,29 @@ def changed_since(
     undoes: Mapping[str, str | None],
     unfinished: Mapping[str, Collection[str]],
     reach: Mapping[str, Collection[str]] = MappingProxyType({}),
+    recoveries: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> LaterChanges:
     """Return the changes of later runs for each conversation of a run.
 
     ``concerned`` has the later runs by conversation, oldest first. ``unfinished`` has the conversations for which a run
     was not completed. A run and its undo cancel each other out; until the undo is complete, the run counts. ``reach``:
     for runs of other checkouts, the conversations of which they changed shared data; changes in their own workspace
-    alone are no obstacle.
+    alone are no obstacle. ``recoveries``: for runs that restored what was deleted here, the conversations of which they
+    did nothing else; these are no obstacle either.
     """
     changed: dict[str, str] = {}
+    recovered: dict[str, str] = {}
     undone = set()
     for conversation, later in concerned.items():
         undone_by = undone_runs(later, undoes, {other for other in later if conversation in unfinished.get(other, ())})
         remaining = [other for other in later if other not in undone_by and undoes[other] not in (run, *later)]
         remaining = [other for other in remaining if conversation in reach.get(other, (conversation,))]
+        remaining = [other for other in remaining if conversation not in recoveries.get(other, ())]
+        away = [other for other in later if other in undone_by and conversation in recoveries.get(other, ())]
         if run in undone_by:
             undone.add(conversation)
         elif remaining:
             changed[conversation] = remaining[-1]
-    return LaterChanges(changed, frozenset(undone))
+        elif away:
+            recovered[conversation] = away[-1]
+    return LaterChanges(changed, frozenset(undone), recovered=recovered)

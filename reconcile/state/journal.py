@@ -297,6 +297,15 @@ class Journal:
             rows = select(self._connection, sql, (run,))
         return tuple(IntentChange(row[0], _intent_from_json(row[1]), _intent_from_json(row[2])) for row in rows)
 
+    def noting_runs(self) -> frozenset[str]:
+        """Return the runs without a step that only concluded intents from the workspace."""
+        sql = """SELECT run, after FROM intent_change
+            WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.run = intent_change.run)"""
+        with state_errors(self._path):
+            changes = [(run, _intent_from_json(after)) for run, after in select(self._connection, sql, ())]
+        deciding = {run for run, after in changes if after is None or not after.is_noticed}
+        return frozenset(run for run, _ in changes) - deciding
+
     def _runs(self, sql: str) -> tuple[Run, ...]:
         with state_errors(self._path):
             return tuple(Run(*row) for row in select(self._connection, sql))

@@ -150,11 +150,18 @@ def test_a_wish_is_a_projection_that_nothing_led_to() -> None:
         Intent(IntentKind.PROJECTED, place="1-a"),
     )
     assert not any(intent.is_wish for intent in others)
+    assert [intent.is_noticed for intent in (*others, Intent(IntentKind.PROJECTED))].count(False) == 2
 
 
 def test_the_newest_events_beside_an_earlier_configuration_are_old_where_the_newest_has_none() -> None:
     baseline = Baseline(history={("jp-c1", STREAM): ("b1+e1", "e2")})
     assert [baseline.superseded("jp-c1", STREAM, digest) for digest in ("b1+e2", "b9+e2", "e2")] == [True, False, False]
+
+
+def test_a_recovery_is_no_obstacle_and_is_named_while_it_is_undone() -> None:
+    later = {"jp-c1": ("r2",), "jp-c2": ("r2", "r3"), "jp-c3": ("r2",)}
+    found = changed_since("r1", later, {"r1": None, "r2": None, "r3": "r2"}, {}, {}, {"r2": ("jp-c1", "jp-c2")})
+    assert found == LaterChanges({"jp-c3": "r2"}, frozenset(), recovered={"jp-c2": "r2"})
 
 
 def test_a_later_run_of_another_checkout_counts_where_it_changed_shared_data() -> None:

@@ -577,7 +577,7 @@ def test_redo_refuses_what_was_changed_since(world: World) -> None:
     changer = runs(world)[0]["id"]
     result = world.reconcile("redo", "--yes", code=4, settled=False)
     assert f"run {changer} changed it since" in result.stdout
-    assert "changed since" in result.stdout
+    assert "since then: " in result.stdout
     assert [world.event_count(number) for number in (FIRST, SECOND_ID, THIRD)] == [3, 4, 4]
     again = world.reconcile("redo", "--yes", code=4, settled=False)
     assert "2 blocked" in again.stdout
@@ -611,7 +611,7 @@ def test_an_undo_of_a_part_is_asked_about_as_that(world: World) -> None:
     world.reconcile()
     append(world.store / f"{SECOND_ID}-it", 1, "b", LONG_AGO + SECOND)
     code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
-    assert (code, "changed since" in shown) == (4, True), shown
+    assert (code, "since then: " in shown) == (4, True), shown
     assert "Undo this run, except the 1 blocked conversation?" in shown
     assert len(runs(world)) == 1
 
@@ -826,3 +826,36 @@ def test_recover_names_what_decides_an_undone_conflict(world: World) -> None:
     assert f"choose a version: reconcile resolve jp-c{FIRST} --take store" in told
     assert "--behind" not in told
     assert "a run updates" not in told
+
+
+def test_an_older_run_can_be_undone_after_a_recovery(world: World) -> None:
+    three(world)
+    world.reconcile()
+    before = listing(world.workspace)
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    older = runs(world)[0]["id"]
+    shutil.rmtree(world.project / ".jp")
+    world.run("recover", "-w", world.project, "--yes")
+    recovery = runs(world)[0]["id"]
+    world.reconcile("undo", settled=False)
+    refused = world.reconcile("undo", older, code=4, settled=False).stdout
+    assert f"redo that recovery first: reconcile redo {recovery}, then undo this run" in " ".join(refused.split())
+    world.reconcile("redo", recovery)
+    world.reconcile("undo", older)
+    assert listing(world.workspace) == before
+
+
+def test_undo_passes_over_a_run_that_only_noted_an_absence(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    changed = runs(world)[0]["id"]
+    shutil.rmtree(world.workspace / f"{THIRD}-it")
+    world.reconcile(settled=False)
+    noted = runs(world)[0]["id"]
+    assert noted != changed
+    assert f"undo of {changed}" in world.reconcile("undo", settled=False).stderr
+    assert f"redo of {changed}" in world.reconcile("redo", settled=False).stderr
+    assert f"undo of {noted}" in world.reconcile("undo", noted, settled=False).stderr

@@ -103,7 +103,7 @@ class DirectoryIndex:
         """
         node = self.find(place)
         if node is None:
-            raise NotAsLeftError(f"{place}: deleted since")
+            raise _DeletedError(f"deleted from the {place.side} since then: {place.path}")
         return node
 
     def split_place(self, place: Place) -> tuple[Node | None, str, str]:
@@ -138,7 +138,11 @@ class _ChangedError(NotAsLeftError):
 
     def __init__(self, place: Place) -> None:
         """Say so of a place."""
-        super().__init__(f"{place}: changed since")
+        super().__init__(f"changed in the {place.side} since then: {place.path}")
+
+
+class _DeletedError(NotAsLeftError):
+    """A directory that the run has left is not there any more."""
 
 
 class _PrivateError(NotAsLeftError):
@@ -273,6 +277,9 @@ class _Undo:
             self.refused[conversation] = str(refused)
             if isinstance(refused, _ChangedError):
                 self._changed.add(conversation)
+            elif isinstance(refused, _DeletedError) and (recovery := self.past.since.recovered.get(conversation)):
+                first = f"redo that recovery first: reconcile redo {recovery}"
+                self.refused[conversation] += f"; {first}, then undo this run"
 
     def left_private(self) -> dict[str, str]:
         """Return the local conversations that only the store gets back; refuse the other local ones."""
@@ -358,7 +365,7 @@ class _Undo:
             return
         node = self.directories.there(action.target)
         if moved is not None:
-            raise NotAsLeftError(f"{action.source}: created again since")
+            raise NotAsLeftError(f"created again in the {action.source.side} since then: {action.source.path}")
         if (anchor := node.anchor()) is not None:
             raise NotAsLeftError(anchor)
         split_place = self.directories.split_place(action.source)
@@ -464,7 +471,7 @@ class _Undo:
         if existing is not None and existing.files == seen:
             return
         if existing is not None:
-            raise NotAsLeftError(f"{action.target}: created again since")
+            raise NotAsLeftError(f"created again in the {action.target.side} since then: {action.target.path}")
         split_place = self.directories.split_place(action.target)
         self._may_write(action, action.target.side, split_place[0])
         node = Node(action.target.side, *split_place)

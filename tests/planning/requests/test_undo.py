@@ -75,8 +75,18 @@ REMOVED = ran(stored(B), here(A, B), A, B)
 @pytest.mark.parametrize(
     ("past", "store", "workspace", "message"),
     [
-        (IMPORTED, stored(LONGER_A), here(A), "store:1-a: changed since; see what it is now: reconcile diff jp-c1"),
-        (IMPORTED, stored('1-other  metadata 09:00 title "A"  stream 09:00 [1]'), here(A), "store:1-a: deleted since"),
+        (
+            IMPORTED,
+            stored(LONGER_A),
+            here(A),
+            "changed in the store since then: 1-a; see what it is now: reconcile diff jp-c1",
+        ),
+        (
+            IMPORTED,
+            stored('1-other  metadata 09:00 title "A"  stream 09:00 [1]'),
+            here(A),
+            "deleted from the store since then: 1-a",
+        ),
         (
             IMPORTED,
             stored(A, '1-a/conversations/3-c  metadata 09:00 title "C"  stream 09:00 [1]'),
@@ -84,9 +94,19 @@ REMOVED = ran(stored(B), here(A, B), A, B)
             "store:1-a: contains another conversation now",
         ),
         (IMPORTED, stored(A), here(B), "store:1-a: the only copy now, since workspace:1-a was deleted"),
-        (EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A), "changed since"),
-        (EDITED, stored(), here(LONGER_A), "store:1-a: deleted since"),
-        (REMOVED, stored(B), here('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]', B), "created again since"),
+        (
+            EDITED,
+            stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'),
+            here(LONGER_A),
+            "changed in the store since then",
+        ),
+        (EDITED, stored(), here(LONGER_A), "deleted from the store since then: 1-a"),
+        (
+            REMOVED,
+            stored(B),
+            here('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]', B),
+            "created again in the workspace since then: 1-a",
+        ),
         (replace(REMOVED, kept={}), stored(B), here(B), "the vault has no saved version of it any more"),
         (
             replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset())),
@@ -117,7 +137,7 @@ def test_what_a_repository_lies_in_is_neither_removed_nor_moved_back() -> None:
 def test_what_a_refused_one_was_before_can_be_restored() -> None:
     held = undo(EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A)).held
     assert [item.resolve for item in held] == [("reconcile restore jp-c1@run",)]
-    assert held[0].message == "store:1-a/events.json: changed since"
+    assert held[0].message == "changed in the store since then: 1-a/events.json"
     assert [item.resolve for item in undo(IMPORTED, stored(LONGER_A), here(A)).held] == [()]
     later = replace(EDITED, since=LaterChanges({"jp-c1": "later"}, frozenset()))
     (item,) = undo(later, stored(LONGER_A), here(LONGER_A)).held
@@ -185,8 +205,8 @@ def test_a_note_that_a_run_has_removed_comes_back() -> None:
 
 def test_what_moved_on_is_refused() -> None:
     twice = here(A, NESTED_B, B)
-    assert "workspace:2-b: created again since" in refusals(undo(MOVED, stored(A, CHILD_B), twice))["jp-c2"]
-    assert "deleted since" in refusals(undo(MOVED, stored(A, CHILD_B), here(A)))["jp-c2"]
+    assert "created again in the workspace since then: 2-b" in refusals(undo(MOVED, stored(A, CHILD_B), twice))["jp-c2"]
+    assert "deleted from the" in refusals(undo(MOVED, stored(A, CHILD_B), here(A)))["jp-c2"]
 
 
 def test_what_builds_on_the_steps_of_a_refused_conversation_is_refused() -> None:
@@ -199,7 +219,7 @@ def test_what_builds_on_the_steps_of_a_refused_conversation_is_refused() -> None
     inside = "3-z/conversations/1-a"
     written_since = f'{inside}  metadata 11:00 title "A" parent 3 user="me"  stream 09:00 [1]'
     plan = undo(past, stored(top, moved, new), here(top, written_since, f"{inside}/conversations/{new}"))
-    assert "changed since" in refusals(plan)["jp-c1"]
+    assert "changed in the" in refusals(plan)["jp-c1"]
     assert "it is in the directory of another conversation" in refusals(plan)["jp-c2"]
     assert plan.actions == ()
 
@@ -210,14 +230,14 @@ def test_a_time_that_somebody_has_changed_since_is_refused() -> None:
     aged = here('1-a  metadata 09:00 title "A"  stream 09:59:58 [1]')
     assert [action.kind for action in undo(past, stored(LONGER_A), aged).actions] == ["age"]
     since = here('1-a  metadata 09:00 title "A"  stream 12:00 [1]')
-    assert "changed since" in refusals(undo(past, stored(LONGER_A), since))["jp-c1"]
+    assert "changed in the" in refusals(undo(past, stored(LONGER_A), since))["jp-c1"]
     already = here('1-a  metadata 09:00 title "A"  stream 11:00 [1]')
     plan = undo(past, stored(LONGER_A), already)
     assert (plan.actions, plan.held) == ((), ())
     other = here('1-a  metadata 09:00 title "A"  stream 09:59:58 [1x]')
-    assert "changed since" in refusals(undo(past, stored(LONGER_A), other))["jp-c1"]
+    assert "changed in the" in refusals(undo(past, stored(LONGER_A), other))["jp-c1"]
     gone = here('1-a  metadata 09:00 title "A"')
-    assert "changed since" in refusals(undo(past, stored(LONGER_A), gone))["jp-c1"]
+    assert "changed in the" in refusals(undo(past, stored(LONGER_A), gone))["jp-c1"]
 
 
 @pytest.mark.parametrize(
@@ -455,7 +475,7 @@ def test_what_lay_in_a_directory_that_does_not_come_back_is_refused() -> None:
     other = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
     past = ran(stored(other), here(A, NESTED_B, other), A, CHILD_B, other)
     plan = undo(replace(past, since=LaterChanges({"jp-c1": "later"}, frozenset())), stored(other), here(other))
-    assert refusals(plan)["jp-c2"] == "workspace:1-a: deleted since"
+    assert refusals(plan)["jp-c2"] == "deleted from the workspace since then: 1-a"
 
 
 def step(kind: Kind, source: str, target: str) -> PastRun:
@@ -468,7 +488,7 @@ def step(kind: Kind, source: str, target: str) -> PastRun:
 def test_a_directory_that_is_in_neither_place_is_refused() -> None:
     nested = "1-a/conversations/2-b"
     past = step(Kind.MOVE, "2-b", nested)
-    assert "deleted since" in refusals(undo(past, stored(A, CHILD_B), here(A)))["jp-c2"]
+    assert "deleted from the" in refusals(undo(past, stored(A, CHILD_B), here(A)))["jp-c2"]
     back = undo(past, stored(A, CHILD_B), here(B))
     assert (back.actions, back.held) == ((), ())
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import IntentKind, records_of
 from reconcile.model.past_run import PastRun, SavedFile, changed_since, undone_runs
 from reconcile.model.policy import UndoRequest
+from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.planning.simulate import simulate
 from tests.support.scenarios.line_reader import ScenarioError
@@ -35,6 +36,7 @@ class _Past:
     undoes: str | None
     shared: frozenset[str]
     """The conversations of which it changed what all checkouts share."""
+    only_notes: bool
 
 
 @dataclass(slots=True)
@@ -60,12 +62,13 @@ class PastRuns:
                 is_undo=undoes is not None,
                 repeats=undoes is not None and not self._is_undo(undoes),
             )
-            self.runs[run.id] = _Past(workspace, run, concerned, undoes, _shared(plan, baseline))
+            self.runs[run.id] = _Past(workspace, run, concerned, undoes, _shared(plan, baseline), _only_notes(plan))
 
     def of(self, workspace: str) -> list[str]:
         """Return the runs of a checkout that are no undo, and not taken back as a whole, the oldest first."""
         undoes = {name: past.undoes for name, past in self.runs.items()}
-        here = [name for name, past in self.runs.items() if past.workspace == workspace and past.undoes is None]
+        ours = {name: past for name, past in self.runs.items() if past.workspace == workspace}
+        here = [name for name, past in ours.items() if past.undoes is None and not past.only_notes]
         return [name for name in here if any(self._holds(name, each, undoes) for each in self.runs[name].concerned)]
 
     def resolved(self, workspace: str, text: str) -> str:
@@ -115,7 +118,16 @@ class PastRuns:
         reach = {
             each: past.shared for each, past in self.runs.items() if past.workspace != ours and past.undoes is None
         }
-        return replace(self.runs[name].run, since=changed_since(name, concerned, undoes, {}, reach))
+        recoveries = {
+            each: _recovered(past.run) for each, past in self.runs.items() if past.workspace == ours and not past.undoes
+        }
+        return replace(self.runs[name].run, since=changed_since(name, concerned, undoes, {}, reach, recoveries))
+
+
+def _recovered(run: PastRun) -> set[str]:
+    others = {step.conversation for step in run.steps if step.reason is not Reason.RECOVERED}
+    wished = {conversation for conversation, record in run.remembered.items() if record.intent is not None}
+    return {step.conversation for step in run.steps} - others - wished
 
 
 def _shared(plan: Plan, baseline: Baseline) -> frozenset[str]:
@@ -127,6 +139,11 @@ def _shared(plan: Plan, baseline: Baseline) -> frozenset[str]:
         if each is not None and each.kind is IntentKind.LOCAL
     }
     return frozenset(saved | local)
+
+
+def _only_notes(plan: Plan) -> bool:
+    intents = [intent for _, intent in plan.intents]
+    return bool(intents) and not plan.actions and all(each is not None and each.is_noticed for each in intents)
 
 
 def kept_of(plan: Plan, listing: Listing) -> dict[Place, tuple[SavedFile, ...]]:
