@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reconcile.model.units import Rules
     from reconcile.planning.incremental.scope import Part
 
-_IN_PLACE = (Kind.COPY, Kind.FORK, Kind.PROJECT, Kind.SET_PARENT, Kind.AGE)
+_IN_PLACE = (Kind.COPY, Kind.PROJECT, Kind.SET_PARENT, Kind.AGE)
 
 
 class ChangePlan(Struct, frozen=True):
@@ -50,8 +50,11 @@ class ChangePlan(Struct, frozen=True):
     history: Mapping[tuple[str, str], tuple[Digest, ...]]
 
 
-def has_moves(plan: Plan) -> bool:
-    """Return whether a plan moves or removes directories: their positions depend on more than one conversation."""
+def concerns_others(plan: Plan) -> bool:
+    """Return whether a plan moves, removes or forks a conversation: that depends on others.
+
+    Positions depend on those above and below, and a fork on a child that has the same stream already.
+    """
     return any(action.kind not in _IN_PLACE for action in plan.actions)
 
 

@@ -21,7 +21,7 @@ from reconcile.engine.dispatch import RequestError, plan_for_policy
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import Directory, read_files
 from reconcile.fs.paths import directory_identity
-from reconcile.library.change_plan import has_moves, plan_change, plan_conversation, stated_parent, store_copy
+from reconcile.library.change_plan import concerns_others, plan_change, plan_conversation, stated_parent, store_copy
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, children_error
 from reconcile.library.storage import FileSource
 from reconcile.model.policy import Children, RemoveRequest
@@ -142,7 +142,7 @@ class FileSystemBackend:
         for _ in range(_TRIES):
             self._refuse_overwriting(basis, change)
             plan = plan_change(self._session, basis, change, self._index.policy, self._session.now_ns())
-            if has_moves(plan.plan) and not basis.complete:
+            if concerns_others(plan.plan) and not basis.complete:
                 basis = self._index.full_basis(conversation, parent)
                 continue
             outcome = self._execute(plan.plan, basis, conversation, change.lease, plan.history)
@@ -205,7 +205,7 @@ class FileSystemBackend:
         """Execute a plan of one conversation under its lock."""
         if plan.quiet:
             return Outcome()
-        complete = basis.complete or has_moves(plan)
+        complete = basis.complete or concerns_others(plan)
 
         def rescan(_: Outcome) -> Part:
             return self._index.part_after(plan, basis.part, conversation, complete=complete)
@@ -316,7 +316,7 @@ def plan_alone(index: SharedIndex, basis: PlanningBasis, conversation: str) -> t
     """Plan a run for one conversation; return the plan, and the basis of which it was made: the full one for a move."""
     session = index.session
     plan = plan_conversation(session, basis.part, conversation, index.policy, session.now_ns())
-    if has_moves(plan) and not basis.complete:
+    if concerns_others(plan) and not basis.complete:
         basis = index.full_basis(conversation)
         plan = plan_conversation(session, basis.part, conversation, index.policy, session.now_ns())
     return plan, basis

@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -620,6 +621,19 @@ def test_an_edit_in_the_workspace_meanwhile_is_kept(world: World, workspace: Wor
     assert texts(directory(world.store, FIRST))[-1] == "hello"
     (fork,) = (path for path in world.store.iterdir() if "diverged" in path.name)
     assert len(texts(fork)) == 4
+    check(world)
+
+
+def test_an_edit_in_the_workspace_that_is_a_child_already_is_not_forked(world: World, workspace: Workspace) -> None:
+    with mutable(workspace) as mut:
+        say(mut, "hello")
+        append(directory(world.workspace, FIRST), 1, "h", LONG_AGO + SECOND)
+        child = world.store / f"{FIRST + 9}-child"
+        shutil.copytree(directory(world.workspace, FIRST), child, ignore=shutil.ignore_patterns("conversations"))
+        metadata = json.loads((child / "metadata.json").read_bytes())
+        (child / "metadata.json").write_text(json.dumps(metadata | {"parent_id": f"jp-c{FIRST}"}))
+    assert texts(directory(world.store, FIRST))[-1] == "hello"
+    assert not [path for path in world.store.iterdir() if "diverged" in path.name]
     check(world)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.library.change_plan import has_moves
+from reconcile.library.change_plan import concerns_others
 from reconcile.model.baseline import Baseline, IntentKind, WorldState, records_of
 from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.snapshot import Side, Stream
@@ -122,7 +122,7 @@ class PartLevel(PureLevel):
                 replace(policy, only=frozenset({conversation})),
             )
             mine = make_plan(world.store, world.workspace, world.baseline, alone, RULES, self.now_ns, part.whole)
-            if not has_moves(mine):
+            if not concerns_others(mine):
                 _compare(make_plan(look.store, look.workspace, look.baseline, alone, RULES, self.now_ns), mine, part)
                 self.counts["in place"] = self.counts.get("in place", 0) + bool(mine.actions)
 

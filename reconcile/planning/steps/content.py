@@ -164,11 +164,14 @@ def _write_merged(context: PlanningContext, view: View, verdict: Verdict) -> Non
     file = File(name, len(verdict.content), time, context.rules.digest(verdict.content))
     origin = context.node(unit.copy)
     others = [Put(origin.files[part.name], origin) for part in unit.files if part.name != name]
-    kept = {name, *(put.file.name for put in others)}
+    puts = [*others, Put(file, content=verdict.content)]
+    kept = {put.file.name for put in puts}
     gone = [part for part in _files_of(context, verdict.unit) if part in home.files and part not in kept]
+    if not gone and all(put.file.digest == _digest_of(home, put.file.name) for put in puts):
+        return  # with the decided parent, the merge is the store's version
     events = (_count(home), verdict.count) if verdict.unit == STREAM else None
     step = _step(view, Kind.COPY, verdict.reason, verdict.unit, verdict.case, events)
-    context.builder.write(step, home, [*others, Put(file, content=verdict.content)], removes=gone)
+    context.builder.write(step, home, puts, removes=gone)
 
 
 def _count(node: Node) -> int:
