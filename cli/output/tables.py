@@ -38,18 +38,22 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style: Style
     if style.columns is not None:
         _fit(columns, widths, shown, style.columns)
 
+    template = _GAP.join(f"{{{number}:{'>' if columns[number].right else '<'}{widths[number]}}}" for number in shown)
+    full = sum(widths[number] for number in shown) + len(_GAP) * (len(shown) - 1)
+
     def line(cells: Sequence[str]) -> str:
-        filled = [_filled(cells[number], widths[number], right=columns[number].right) for number in shown]
-        return _GAP.join(filled).rstrip()
+        text = template.format(*cells)
+        if len(text) > full or not text.isascii():  # a cell is too wide, or has characters of another width
+            filled = [_filled(cells[number], widths[number], right=columns[number].right) for number in shown]
+            text = _GAP.join(filled)
+        return text.rstrip()
 
     return [style(line([column.head for column in columns]), bold=True), *map(line, rows)]
 
 
 def _filled(cell: str, room: int, *, right: bool) -> str:
-    if not cell.isascii() or len(cell) > room:
-        cell = shorten(cell, room)
-        return " " * (room - width(cell)) + cell if right else pad(cell, room)
-    return cell.rjust(room) if right else cell.ljust(room)  # most cells, of thousands of lines
+    cell = shorten(cell, room)
+    return " " * (room - width(cell)) + cell if right else pad(cell, room)
 
 
 def natural_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
@@ -58,7 +62,8 @@ def natural_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> i
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(width, cells)) for cells in zip((column.head for column in columns), *rows, strict=True)]
+    heads = [column.head for column in columns]
+    return [max(map(len if "".join(cells).isascii() else width, cells)) for cells in zip(heads, *rows, strict=True)]
 
 
 def _fit(columns: Sequence[Column], widths: list[int], shown: list[int], most: int) -> None:

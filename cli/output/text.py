@@ -72,7 +72,8 @@ def local_event_time(text: str) -> str:
 
     try:
         time = datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone().isoformat(" ", "seconds")[:19]
+        seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+        return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")  # noqa: DTZ006 - the screen has local time
     except (ValueError, OverflowError, OSError):
         return clean(text[:19].replace("T", " "))
 
@@ -101,7 +102,8 @@ def _may_have_secret(text: str) -> bool:
         return True
     if longest < _SHORTEST_VALUE or not (":" in text or "=" in text or "," in text):
         return False
-    return "@" in text or any(len(word) >= _SHORTEST_VALUE and any(map(str.isdigit, word)) for word in words)
+    others = [word for word in words if len(word) >= _SHORTEST_VALUE and not word.isalpha()]
+    return "@" in text or any(map(str.isdigit, "".join(others)))
 
 
 def clean(text: str) -> str:
