@@ -122,9 +122,9 @@ def generation_of(directory: str | int) -> int | None:
     return _number_of(directory, _FS_IOC_GETVERSION)
 
 
-def inode_flags(path: str) -> int:
+def inode_flags(directory: str | int) -> int:
     """Return the flags of a directory's inode that ``lsattr`` shows, 0 if the system does not tell them."""
-    return _number_of(path, _FS_IOC_GETFLAGS) or 0
+    return _number_of(directory, _FS_IOC_GETFLAGS) or 0
 
 
 def _number_of(directory: str | int, request: int) -> int | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _IMMUTABLE, _APPEND_ONLY = 0x10, 0x20
 """Linux's inode flags that ``chattr +i`` and ``+a`` set (FS_IMMUTABLE_FL, FS_APPEND_FL)."""
+_USE = os.R_OK | os.W_OK | os.X_OK
 _IDS = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
 
 
@@ -62,7 +63,7 @@ def obstacles_of(session: Session) -> tuple[Obstacle, ...]:
 def obstacle_at(path: str) -> Obstacle | None:
     """Return what prevents reading or writing in an existing directory."""
     flags = inode_flags(path)
-    if not flags & (_IMMUTABLE | _APPEND_ONLY) and os.access(path, os.R_OK | os.W_OK | os.X_OK, **_IDS):
+    if not flags & (_IMMUTABLE | _APPEND_ONLY) and os.access(path, _USE, **_IDS):
         return None
     place = shlex.quote(path)
     if flags & _IMMUTABLE:
@@ -73,6 +74,24 @@ def obstacle_at(path: str) -> Obstacle | None:
     if is_readable and _is_on_readonly_disk(path):
         return Obstacle(path, "not writable (read-only file system)", ("remount the file system writable",))
     return Obstacle(path, "not writable" if is_readable else "not readable", (_permission(path, place),), is_readable)
+
+
+def usable_names(path: str) -> list[str] | None:
+    """Return the names in a directory in any order; None if something prevents reading or writing in it.
+
+    It opens the directory once: `doctor` asks this about every conversation.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:
+        return None
+    try:
+        is_fixed = inode_flags(fd) & (_IMMUTABLE | _APPEND_ONLY)
+        return os.listdir(fd) if not is_fixed and os.access(".", _USE, dir_fd=fd, **_IDS) else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 def _is_on_readonly_disk(path: str) -> bool:

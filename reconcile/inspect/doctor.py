@@ -22,7 +22,7 @@ from reconcile.engine.versions import lost_with_store
 from reconcile.fs.files import Directory, error_text, read_files
 from reconcile.fs.helper_process import HelperProcess
 from reconcile.fs.paths import names_in
-from reconcile.inspect.access import obstacle_at, obstacles_of
+from reconcile.inspect.access import obstacle_at, obstacles_of, usable_names
 from reconcile.model.baseline import IntentKind
 from reconcile.model.snapshot import METADATA, Fault, Metadata, Place, Side
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, by_kind, diagnose, misnamed, orphaned
@@ -100,11 +100,8 @@ def _unusual(engine: Engine) -> list[dict[str, str]]:
 
 
 def _is_unusual(directory: str) -> bool:
-    try:
-        names = names_in(directory)
-    except OSError:
-        return True
-    return any(name.endswith(_TEMPORARY) for name in names) or obstacle_at(directory) is not None
+    names = usable_names(directory)
+    return names is None or any(name.endswith(_TEMPORARY) for name in names)
 
 
 def _unwritable(session: Session) -> Iterator[Finding]:
