@@ -26,7 +26,7 @@ from reconcile.planning.rules.guards import compare_sides, holds_any
 from tests.support.scenarios.pure_level import RULES, PureLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from reconcile.model.past_run import PastRun
     from reconcile.model.plan import Item, Note, Plan
@@ -61,6 +61,8 @@ class Kept:
     policy: Policy
     due: frozenset[str] = frozenset()
     """What has changed since the last plain run, and what limited runs have touched."""
+    noteworthy: frozenset[str] = frozenset()
+    """What the last plain run spoke of: another preference may decide it."""
     stuck: bool = False
     """Something is held that concerns a side as a whole, so that other conversations may be due."""
 
@@ -167,7 +169,7 @@ class PartLevel(PureLevel):
         kept.due |= _take_in(kept, look)
         if not kept.known.suffices():
             return None
-        part = kept.known.part(kept.due.union(named), lambda ids: restricted(baseline, ids))
+        part = kept.known.part(kept.due.union(named, kept.noteworthy), lambda ids: restricted(baseline, ids))
         self.counts["parts"] = self.counts.get("parts", 0) + 1
         self.counts["smaller"] = self.counts.get("smaller", 0) + (
             len(part.world.store.copies) + len(part.world.workspace.copies) < len(store.copies) + len(workspace.copies)
@@ -199,6 +201,7 @@ class PartLevel(PureLevel):
             (*store.foreign, *workspace.foreign),
             (store.identity, workspace.identity),
             plan.policy,
+            noteworthy=frozenset(_spoken_of(plan)),
             stuck=any(item.conversation is None for item in plan.held) or not known.suffices(),
         )
         return changes
@@ -232,6 +235,11 @@ class PartLevel(PureLevel):
         assert mine == ours, f"of a part, something else is learned: {mine}\nnot {changes}"
         # A side that was empty and is not: were it emptied again, that would look as it did at the last full look.
         kept.stuck = kept.stuck or not known.suffices()
+
+
+def _spoken_of(plan: Plan) -> Iterator[str]:
+    items: tuple[Item | Note, ...] = (*plan.held, *plan.aside, *plan.notes)
+    return (item.conversation for item in items if item.conversation is not None)
 
 
 def _is_plain(policy: Policy) -> bool:

@@ -64,7 +64,7 @@ def save(context: PlanningContext, view: View) -> None:
             after += _fork_record(context, view, loser, view.format.places)
         elif loser is not None and not is_forked(context, view, loser.raw):
             after.append(_fork(context, view, loser))
-        if verdict.outcome is Outcome.TO_STORE:
+        if verdict.outcome is Outcome.TO_STORE and not _is_put_back(context, view, verdict):
             _copy(context, view, view.workspace.units[verdict.unit], verdict, after)
         elif verdict.outcome is Outcome.MERGED:
             _write_merged(context, view, verdict)
@@ -152,6 +152,15 @@ def _copy(context: PlanningContext, view: View, winner: Unit, verdict: Verdict, 
     events = (_count(home), winner.stream.count) if winner.name == STREAM else None
     step = _step(view, Kind.COPY, verdict.reason, winner.name, verdict.case, events)
     context.builder.write(step, home, puts, removes=gone, after=after)
+
+
+def _is_put_back(context: PlanningContext, view: View, verdict: Verdict) -> bool:
+    """Tell whether the workspace's metadata is the store's version once it states the decided parent."""
+    metadata = view.workspace.metadata
+    if verdict.unit != METADATA or metadata is None or context.parentage[view.id].frozen:
+        return False
+    content, name = stated_content(context, view, metadata), context.rules.format.metadata_file
+    return content is not None and context.rules.digest(content) == _digest_of(context.homes[view.id], name)
 
 
 def _write_merged(context: PlanningContext, view: View, verdict: Verdict) -> None:
@@ -344,6 +353,8 @@ def _edit(context: PlanningContext, view: View, node: Node, own: Metadata, conte
     kind = Kind.PROMOTE if promoted else Kind.SET_PARENT
     reason = Reason.PROMOTED if promoted else Reason.PARENT_STRIPPED if stripped else Reason.PARENT_CHANGED
     file = File(name, len(content), node.files[name].mtime_ns, context.rules.digest(content))
+    if file.digest == node.files[name].digest:
+        return  # the workspace's version was not written, because it differs in the parent alone
     context.builder.write(_step(view, kind, reason, METADATA), node, [Put(file, content=content)])
 
 
