@@ -50,7 +50,8 @@ def report_conversation(context: PlanningContext, view: View) -> None:
         _hold_unplaced(context, view)
     lacks = missing_side(view, context.policy)
     if presence.goal is Goal.HELD:
-        _invalid(context, view)
+        report = _two_shapes if view.has_two_shapes else _invalid
+        report(context, view)
     elif presence.goal is Goal.REMOVED_BEFORE:
         context.set_aside(
             view,
@@ -135,6 +136,12 @@ def _link_in_place(context: PlanningContext, view: View) -> str | None:
         f"{place}: a symbolic link replaced the {what}; links are never followed. "
         f"Put the {what} back, or remove the link"
     )
+
+
+def _two_shapes(context: PlanningContext, view: View) -> None:
+    here, there = ("file", "directory") if METADATA in view.store.own else ("directory", "file")
+    message = f"a {here} in the store, a {there} on the other side; rename the one in the store, and run again"
+    context.hold(view, WHOLE, Reason.OBSTRUCTED, message)
 
 
 def _invalid(context: PlanningContext, view: View) -> None:

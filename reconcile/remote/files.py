@@ -57,8 +57,11 @@ def make_equal(
     make_private_directory(side)
     wanted = paths_of(tree.records.values())
     there = _digests(side, known if known.identity == directory_identity(side) else Index(), only)
-    for path in there.keys() - wanted.keys():
+    gone = there.keys() - wanted.keys()
+    for path in gone:
         os.unlink(os.path.join(side, path))
+    if gone:  # a file may take the place of a directory
+        _remove_empty(side, only)
     missing = [path for path, (record, name) in wanted.items() if there.get(path) != record.files[name].digest]
     for paths in (missing[at : at + _AT_ONCE] for at in range(0, len(missing), _AT_ONCE)):
         slots = {path: slots_of(*wanted[path], fmt, tree.coding) for path in paths}

@@ -476,7 +476,7 @@ class Sync:
         known = {entry.id for entry in (*report.taken, *report.forked)}
         report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
         report.forked += [Entry(*item) for item in forked.items()]
-        report.held += [item.words for item in plan.held]
+        report.held += [f"{item.conversation}: {item.words}" if item.conversation else item.words for item in plan.held]
         if self.session.readonly:
             report.sent += [Entry(*item) for item in sent.items()]
             report.removed_there += [Entry(*item) for item in removed.items()]

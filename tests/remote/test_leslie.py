@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RELATIONS, PLAN = "thread_relations.json", "threads/thread-a/plan.md"
 PROGRAM = LeslieProgram()
+A_FILE, A_DIRECTORY = {"notes": b"a file"}, {"notes/one.md": b"in a directory", "notes/two.md": b"two"}
 
 
 def work(machine: LeslieMachine, *lines: str) -> None:
@@ -28,6 +29,12 @@ def work(machine: LeslieMachine, *lines: str) -> None:
     for line in lines:
         machine.side.mkdir(exist_ok=True)
         PROGRAM.command(machine.side, machine.home.name[0], Words(line))
+
+
+def put(side: Path, files: dict[str, bytes]) -> None:
+    for path, content in files.items():
+        (side / path).parent.mkdir(parents=True, exist_ok=True)
+        (side / path).write_bytes(content)
 
 
 def relations(machine: LeslieMachine) -> Any:
@@ -183,6 +190,70 @@ def test_a_record_that_was_a_file_and_becomes_a_directory(machines: list[LeslieM
     assert second.contents["notes"] == b"a file again"
 
 
+@pytest.mark.parametrize(("old", "new"), [(A_FILE, A_DIRECTORY), (A_DIRECTORY, A_FILE)], ids=["file", "directory"])
+def test_a_record_with_another_shape_waits_for_another_name(
+    machines: list[LeslieMachine], old: dict[str, bytes], new: dict[str, bytes]
+) -> None:
+    first, second, _ = machines
+    put(first.side, old)
+    settle(machines)
+    first.run("rm", "notes", "--yes")
+    put(first.side, new)
+    assert first.run().exit_code == 0
+    kinds = "a directory in the store, a file" if old is A_FILE else "a file in the store, a directory"
+    for _ in range(2):
+        found = first.sync(code=4)
+        assert found["held"] == [f"notes: {kinds} on the other side; rename the one in the store, and run again"]
+        assert not found["sent"]
+    (first.store / "notes").rename(first.store / "others")
+    settle(machines)
+    assert second.contents.items() >= {key.replace("notes", "others"): each for key, each in new.items()}.items()
+
+
+@pytest.mark.parametrize(("old", "new"), [(A_FILE, A_DIRECTORY), (A_DIRECTORY, A_FILE)], ids=["file", "directory"])
+def test_another_shape_on_another_machine_loses_nothing(
+    machines: list[LeslieMachine], old: dict[str, bytes], new: dict[str, bytes]
+) -> None:
+    first, second, third = machines
+    put(first.side, old)
+    settle(machines)
+    first.run("rm", "notes", "--yes")
+    first.sync()
+    put(first.side, new)
+    first.sync_and_run()
+    second.sync(code=4)
+    assert second.contents.items() >= old.items()
+    for machine in (second, third):
+        (machine.store / "notes").rename(machine.store / "others")
+    settle(machines)
+    both = new | {key.replace("notes", "others"): each for key, each in old.items()}
+    assert third.contents.items() >= both.items()
+
+
+@pytest.mark.parametrize(("old", "new"), [(A_FILE, A_DIRECTORY), (A_DIRECTORY, A_FILE)], ids=["file", "directory"])
+def test_another_shape_in_the_workspace_waits_for_another_name(
+    tmp_path: Path, run: Run, old: dict[str, bytes], new: dict[str, bytes]
+) -> None:
+    machine = make_leslie_machine(tmp_path / "laptop", run)
+    work(machine, 'spawn thread-a "Plan"')
+    put(machine.side, old)
+    machine.run()
+    for path in old:
+        (machine.side / path).unlink()
+    if old is A_DIRECTORY:
+        (machine.side / "notes").rmdir()
+    put(machine.side, new)
+    for args in ((), ("--dry-run",)):
+        (held,) = json.loads(machine.result(*args, "--json").stdout)["held"]
+        assert held["reason"] == "obstructed"
+    assert machine.contents.items() >= old.items()
+    (machine.store / "notes").rename(machine.store / "others")
+    machine.run()
+    both = new | {key.replace("notes", "others"): each for key, each in old.items()}
+    for found in (machine.contents, carried(machine.side)):
+        assert found.items() >= both.items()
+
+
 def test_a_lost_folder_is_filled_again(machines: list[LeslieMachine]) -> None:
     first = machines[0]
     before, store = carried(first.side), first.store
@@ -202,4 +273,5 @@ def test_two_contents_of_one_operation_need_a_person(machines: list[LeslieMachin
         (machine.side / RELATIONS).write_text(json.dumps(value, indent=2) + "\n")
         machine.run("resolve", RELATIONS, "--take", "workspace")
     machines[0].sync()
-    assert "both sides changed it" in machines[1].sync(code=4)["held"][0]
+    (held,) = machines[1].sync(code=4)["held"]
+    assert held.startswith(f"{RELATIONS}: both sides changed it")

@@ -68,6 +68,8 @@ def decide_presence(
     if view.format.places is not None and view.format.places.is_derived(view.id):
         return Presence(Goal.NOTHING, _case(view), "derived" if view.workspace.main is not None else "gone")
     if view.store.main is not None and view.workspace.main is not None:
+        if view.has_two_shapes:
+            return Presence(Goal.HELD, _case(view), "in-sync", Reason.OBSTRUCTED)
         return Presence(Goal.SYNC, _case(view), "local" if view.local else "in-sync")
     if view.workspace.main is not None:
         return _workspace_only(view, baseline, policy, sides)

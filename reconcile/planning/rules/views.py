@@ -171,6 +171,13 @@ class View(Struct, frozen=True, gc=False):
         return store is not None and workspace is not None and store.archived != workspace.archived
 
     @property
+    def has_two_shapes(self) -> bool:
+        """Tell whether a record that both sides have is a file on one of them and a directory on the other."""
+        if self.format.places is None or self.store.main is None or self.workspace.main is None:
+            return False
+        return (METADATA in self.store.own) is not (METADATA in self.workspace.own)
+
+    @property
     def split_record(self) -> AsideRecord:
         """Return the record that both sides keep their partitions."""
         assert self.workspace.main is not None  # noqa: S101 - it is on both sides
