@@ -409,6 +409,17 @@ def test_of_an_empty_workspace_whose_program_deletes_the_store_s_records_are_cou
     assert told == [f"no record is left in the workspace; {words}"]
 
 
+def test_of_a_workspace_that_has_records_none_is_counted() -> None:
+    rules = Rules(Deleting(), records.RULES.digest)
+    agreed = {name: BaselineEntry({METADATA: rules.digest(b"a")}, None, None, None, name) for name in ("a.md", "b.md")}
+    store, workspace = (
+        records.side(Side.STORE, {"a.md": b"a", "b.md": b"a"}),
+        records.side(Side.WORKSPACE, {"a.md": b"a"}),
+    )
+    notes = make_plan(store, workspace, Baseline(agreed=agreed), Policy(), rules, 0).notes
+    assert [note.conversation for note in notes] == ["b.md"]
+
+
 class DeletingForOthers(Deleting):
     """The same, with a workspace that colleagues share."""
 
