@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 SECONDS = float(os.environ.get("MACHINES_FOR", "600"))
 STEPS, ROUNDS = 40, 3
-KINDS = "wwwwwwwwfrrrrpdsssssskkkuvx"
-"""The steps: work, failure, run, another file, removal, kinds of syncs, and no network for a while."""
+KINDS = "wwwwwwwwfrrrrpqdsssssskkkuvx"
+"""The steps: work, failure, run, another file, another shape, removal, kinds of syncs, and no network for a while."""
 
 
 class Story:
@@ -54,6 +54,7 @@ class Story:
         self.removed: set[str] = set()
         self.cut_off: dict[int, int] = {}
         self.log: list[str] = []
+        self.renamed = 0
         for machine in self.machines if self.is_encrypted else ():
             machine.take_key()
 
@@ -77,6 +78,8 @@ class Story:
             self.save(machine)
         elif kind == "p":
             self.put(machine, f"file{self.chance.randrange(3)}", f"of {number}")
+        elif kind == "q":
+            self.reshape(machine, number)
         elif kind == "d":
             self.remove(machine)
         elif kind == "x":
@@ -116,6 +119,25 @@ class Story:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
+    def reshape(self, machine: RecordMachine, number: int) -> None:
+        """Write a record of the workspace as a file, or as a directory, whatever it was."""
+        path = machine.side / "other"
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        if self.chance.random() < 0.5:
+            path.mkdir(parents=True)
+            path /= "one"
+        machine.side.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"shape {number}")
+        self.log[-1] += f" {path.name}"
+
+    def rename(self, machine: RecordMachine) -> None:
+        """Do what a run tells if the two sides have the record in two shapes."""
+        self.renamed += 1
+        (machine.store / "other").rename(machine.store / f"other-{self.renamed}")
+
     def remove(self, machine: RecordMachine) -> None:
         there = sorted(name for name in machine.contents if not name.startswith(machine.never_removed))
         if there:
@@ -133,7 +155,9 @@ class Story:
             self.save(machine)
         for _ in range(ROUNDS):
             for machine in self.machines:
-                self.sync(machine)
+                if any("rename the one in the store" in each for each in self.sync(machine).held):
+                    self.rename(machine)
+                    self.sync(machine)
                 self.save(machine)
                 self.decide(machine)
                 self.save(machine, "recover", "--all", "--yes")
@@ -157,6 +181,9 @@ class Story:
         for held in self.save(machine, "--dry-run"):
             resolve = held["resolve"]
             assert isinstance(resolve, list)
+            if held["reason"] == "obstructed":
+                self.rename(machine)
+                self.save(machine)
             if held["reason"] == "invalid" and (lines := [line for line in resolve if line.endswith("--take store")]):
                 self.save(machine, *lines[0].split()[1:])
 
