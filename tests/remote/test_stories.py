@@ -1,6 +1,7 @@
 """Random stories of machines: edits, removals, privacy, archives, halves of syncs, kills at every operation.
 
-The clocks of the machines are up to a day wrong, and some can't reach the remote for a while.
+The clocks of the machines are up to a day wrong, and some can't reach the remote for a while. Machines with JP also
+work in a project, where nothing private may get.
 
 At the end all machines are equal after some quiet rounds, no line is lost, and no continuation was forked needlessly.
 `make machines` plays them for ``MACHINES_FOR`` seconds each.
@@ -43,8 +44,9 @@ ROUNDS = 4
 DAY = 24 * 3600 * SECOND
 
 
-KINDS = {"jp": "waaaaaatpddrhsssssskkkuvx", "plain": "waaaaaatpddrnnhsssssskkkuvx"}
-"""The steps: write, append, a key of metadata, another file, removal, archive, name, hide, and kinds of syncs."""
+KINDS = {"jp": "waaaabbbtoopddrhjjjggsssssskkkuvx", "plain": "waaaaaatpddrnnhsssssskkkuvx"}
+"""The steps: write, append, in the store and in the project, a key of metadata, a parent, another file, removal,
+archive, name, hide, a run of the project, publication, and kinds of syncs."""
 
 
 class Story(Struct):
@@ -85,6 +87,11 @@ class Story(Struct):
                 self.sync(machine, reaches=False)
         elif kind == "w":
             self.write(machine, 10 + number * 10 + at, name, mtime_ns)
+        elif kind == "b":
+            if streams := sorted((machine.project / ".jp").rglob("events.json")):
+                self.say(self.chance.choice(streams), name, mtime_ns)
+        elif kind == "j":
+            self.work(machine)
         elif kind in "skuv":
             half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
             with suppress(Killed, RemoteError):
@@ -99,6 +106,12 @@ class Story(Struct):
             self.say(stream, name, mtime_ns)
         elif kind == "t" and metadata.exists():
             write_json(metadata, json.loads(metadata.read_bytes()) | {name: 1}, mtime_ns)
+        elif kind == "o" and metadata.exists():
+            older = sorted(each for each in streams_of(machine) if each < conversation)
+            parent = {"parent_id": self.chance.choice(older)} if older else {}
+            write_json(metadata, json.loads(metadata.read_bytes()) | parent, mtime_ns)
+        elif kind == "g":
+            self.work(machine, "project", conversation)
         elif kind == "p":
             others = sorted(stream.parent.glob("*.txt"))
             if others and self.chance.random() < 0.4:
@@ -106,7 +119,8 @@ class Story(Struct):
             else:
                 (stream.parent / f"{name}.txt").write_text(name)
         elif kind == "d" and stream.parent.parent == machine.store:
-            lines = {line["content"] for line in json.loads(stream.read_bytes())}
+            here = self.project_of(machine, conversation)
+            lines = {line["content"] for path in (stream, here) if path for line in json.loads(path.read_bytes())}
             machine.run("rm", conversation, "--yes", "--promote")
             self.removed |= lines
         elif kind == "r" and stream.parent.parent == machine.store:
@@ -117,6 +131,21 @@ class Story(Struct):
         elif kind == "h" and stream.parent.parent == machine.store:
             machine.run("local", conversation)
             self.private.add(conversation)
+
+    def project_of(self, machine: Machine, conversation: str) -> Path | None:
+        """Return the events of a conversation in the project, if it is there."""
+        name = conversation.removeprefix("jp-c")
+        return next((machine.project / ".jp" / "conversations").rglob(f"{name}-*/events.json"), None)
+
+    def work(self, machine: Machine, *command: str) -> None:
+        """Run a command in the project: nothing private gets there."""
+        before = published(machine)
+        with machine.at_work():
+            result = machine.world.run(*machine.sides, *command)
+        assert result.exit_code in (0, 4), result.output
+        shown = json.loads(machine.run("ls", "--json").stdout)
+        private = {each["conversation"] for each in shown["conversations"] if each["state"] == "local"}
+        assert not private & (published(machine) - before), private
 
     def write(self, machine: Machine, number: int, name: str, mtime_ns: int) -> None:
         self.say(machine.write(FIRST + number, 0, name) / "events.json", name, mtime_ns)
@@ -130,13 +159,22 @@ class Story(Struct):
     def check(self) -> None:
         for _ in range(ROUNDS):
             for machine in self.machines:
+                if machine.format == "jp":
+                    self.work(machine)
                 self.sync(machine)
         first = self.machines[0]
         for machine in self.machines:
             found = self.sync(machine)
             assert found == Report(), "a quiet round has nothing to do"
+            if machine.format == "jp":
+                self.work(machine)
             assert machine.contents == first.contents
         assert self.said - self.removed <= {line for stream in streams_of(first).values() for line in stream}
+
+
+def published(machine: Machine) -> set[str]:
+    """Return the conversations of the project."""
+    return {machine.id_of(path.parent) for path in (machine.project / ".jp").rglob("events.json")}
 
 
 def streams_of(machine: Machine) -> dict[str, list[str]]:
@@ -168,6 +206,8 @@ def play(path: Path, run: Run, seed: int, make: Maker = make_machine) -> None:
             story.write(machines[0], -number, f"start{number}", LONG_AGO)
         for machine in machines:
             story.sync(machine)
+            if machine.format == "jp":
+                story.work(machine, "project", *streams_of(machine))
         for number in range(STEPS):
             story.step(number)
         story.check()
