@@ -93,9 +93,18 @@ def log(context: click.Context, run: str | None, last: int | None) -> None:
             show_paged(lines, style)
 
 
+def _where(session: Session, project: str | None) -> str:
+    """Return where a run of another record than that of this workspace was made."""
+    if project is None:
+        return "a checkout or remote that was removed"
+    return "an earlier workspace at this path" if project == session.project else short_path(project)
+
+
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
     chains = _chains(session)
-    projects = {each.id: _project_of(each) for each in session.state.checkouts(with_remotes=True)}
+    projects: dict[int | None, str] = {
+        each.id: _project_of(each) for each in session.state.checkouts(with_remotes=True)
+    }
     remotes, became = _remotes(session), _undone(session)
     columns = max((len(run.id) for run in runs), default=0)
     for run in runs:
@@ -108,8 +117,7 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
             part = " in part" if _is_partial(run, became) else ""
             notes.append(f"undid{part} {run.undoes}" if times % 2 else f"redid{part} {origin}")
         if run.checkout != session.checkout:
-            where = "a forgotten checkout" if run.checkout is None else short_path(projects.get(run.checkout, "?"))
-            notes.append(f"in {where}")
+            notes.append(f"in {_where(session, projects.get(run.checkout))}")
         tail = f"  ({'; '.join(notes)})" if notes else ""
         start, command = f"{pad(run.id, columns)}  ", clean(run.command) + tail
         counts = step_counts(session, steps, is_sync=run.checkout in remotes and not times)
