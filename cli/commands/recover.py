@@ -426,7 +426,7 @@ def _ask_by_group(
         question = (
             f"Restore {_counted(offer, planning, place) if plan.actions else _described(offer, planning, place)}?"
         )
-        if confirm(f"\n{wrapped_question(question)}"):
+        if confirm(options, f"\n{wrapped_question(question)}"):
             chosen = tuple(both)
     return chosen
 

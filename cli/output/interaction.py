@@ -77,28 +77,34 @@ def confirm_or_exit(options: Options, question: str) -> None:
             f"not a terminal, so {nothing_else(options, 'was done')}; this needs a yes: {question}",
             "--yes carries it out, --dry-run only shows it",
         )
-    if not confirm(f"\n{wrapped_question(question)}"):
+    if not confirm(options, f"\n{wrapped_question(question)}"):
         cancel(options)
 
 
-def confirm(question: str) -> bool:
-    """Ask a question that is answered with yes or no."""
+def confirm(options: Options, question: str) -> bool:
+    """Ask a question that is answered with yes or no. The end of the input ends the command."""
     import click  # here, as below: most runs ask nothing
 
-    with _at_question():
+    with _at_question(options):
         return click.confirm(question)
 
 
 @contextmanager
-def _at_question() -> Iterator[None]:
-    """Turn Ctrl-C into ``click.Abort``, which only a question raises, and end the line."""
+def _at_question(options: Options) -> Iterator[None]:
+    """End the line and the command without an answer: after Ctrl-C by ``click.Abort``, which only a question raises.
+
+    At the end of the input (Ctrl-D), the answer is no to this question and to all that follow.
+    """
     import click
 
     try:
         yield
-    except (Interrupt, click.Abort):
+    except Interrupt:
         click.echo()
         raise click.Abort from None
+    except click.Abort:
+        click.echo()
+        cancel(options)
 
 
 def cancel(options: Options) -> NoReturn:
@@ -124,7 +130,7 @@ def ask_for_key(
     words = {word: key for key, word in keys.items()}
     lines = "\n".join(wrap(question.strip(), terminal_columns() - len(" [n]: skip"), "  "))
     while True:
-        with _at_question():
+        with _at_question(options):
             typed = click.prompt(lines, default=default).strip()
         key = typed if typed in keys else words.get(typed.lower(), typed.lower())
         if key == QUIT:
@@ -158,10 +164,10 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
     with_secrets = dict(policy.allow_secrets)
     for item in filter(is_question, held):
         if item.reason is Reason.BULK:
-            accept = confirm(f"\n{wrapped_question(item.message)}.\n  Remove them? The vault keeps what is removed.")
+            accept = confirm(options, f"\n{wrapped_question(item.message)}.\n  Remove them? The vault keeps what is removed.")
         elif item.reason is Reason.SECRET and item.conversation is not None:
             click.echo(_about(item, options))
-            if confirm("  Publish it all the same, and allow these secrets from now on?"):
+            if confirm(options, "  Publish it all the same, and allow these secrets from now on?"):
                 with_secrets[item.conversation] = frozenset(item.secrets)
         elif item.reason is Reason.ANCESTORS_ABSENT:
             private.append(visible(item.title or str(item.conversation)))
@@ -177,7 +183,7 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
 
     if private and isinstance(request, ProjectRequest):
         names = ", ".join(private)
-        ancestors = confirm(f"\n{names}:\n  Publish the parents that are named above, too?")
+        ancestors = confirm(options, f"\n{names}:\n  Publish the parents that are named above, too?")
         request = replace(request, ancestors=ancestors)
     return replace(policy, decisions=decisions, accept_bulk=accept, request=request, allow_secrets=with_secrets)
 
