@@ -151,7 +151,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
             *_shared_lines(session.roots, shared, style),
-            *_next_lines(counts, plan, lost, more, style, options.sides, session.roots.format, options.idle),
+            *_next_lines(counts, plan, lost, more, style, options.sides, session.roots, options.idle),
             *_remote_lines(engine),
         ]
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
@@ -331,14 +331,14 @@ def _next_lines(
     there: Sequence[tuple[str, str]],
     style: Style,
     sides: str,
-    format_name: str,
+    roots: Roots,
     idle: str,
 ) -> list[str]:
     """Return the commands that come next, as git does, or ``idle`` if there are none.
 
     ``there`` are those about the folder for shared sessions.
     """
-    ways = [*decisions(plan), *further(plan, lost, counts.get("empty", 0), format_name, counts.get("removed", 0))]
+    ways = [*decisions(plan), *further(plan, roots, lost, counts.get("empty", 0), counts.get("removed", 0))]
     ways += there
     changing = {action.conversation for action in plan.actions}
     forks = {action.conversation for action in plan.actions if action.kind is Kind.FORK}  # parts of another's change

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from reconcile.model.reasons import Reason
@@ -12,6 +14,7 @@ from .text import shorten, visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from reconcile.adapters.roots import Roots
     from reconcile.engine.versions import Lost
     from reconcile.model.plan import Item, Plan
 
@@ -48,14 +51,12 @@ def decisions(plan: Plan) -> Iterator[Way]:
         yield "reconcile --dry-run", f"shows the commands of the others ({rest})"
 
 
-def further(
-    plan: Plan, lost: Iterable[Lost] = (), empty: int = 0, format_name: str = "", removed: int = 0
-) -> Iterator[Way]:
+def further(plan: Plan, roots: Roots, lost: Iterable[Lost] = (), empty: int = 0, removed: int = 0) -> Iterator[Way]:
     """Yield the commands beside a run and the decisions.
 
-    ``lost``: what was lost with a store. ``empty``: the number of conversations with an empty directory.
-    ``format_name``: of sessions that colleagues share, one of them may have withdrawn what went. ``removed``: the
-    number that was removed here before; the plan has those that it notices.
+    ``lost``: what was lost with a store. ``empty``: the number of conversations with an empty directory. ``removed``:
+    the number that was removed here before; the plan has those that it notices. Of sessions that colleagues share, one
+    of them may have withdrawn what went.
     """
     if count := _count(item.conversation for item in plan.held if item.reason is Reason.INVALID):
         yield "reconcile doctor", f"shows how to repair or remove invalid files ({count})"
@@ -65,7 +66,7 @@ def further(
     if count := _count((*diverged, *(conflict.conversation for conflict in plan.conflicts))):
         yield "reconcile diff ID", f"shows both versions of a conflict ({count})"
     count = max(removed, _count(note.conversation for note in plan.notes if note.reason is Reason.REMOVED_HERE))
-    if count and format_name == "claude-shared":
+    if count and roots.format == "claude-shared":
         yield "reconcile local ID", f"keeps private here, too, what was withdrawn ({count})"
         yield "reconcile project ID", "or shares it again"
     elif count:
@@ -74,15 +75,29 @@ def further(
     yield from ((command, f"restores {shorten(visible(name), 40)}") for command, name in restorable[:NAMED])
     if empty:
         yield "reconcile doctor", f"shows what to do about empty directories ({empty})"
-    yield from after_undo(plan)
+    yield from after_undo(plan, roots)
 
 
-def after_undo(plan: Plan) -> Iterator[Way]:
+def after_undo(plan: Plan, roots: Roots) -> Iterator[Way]:
     """Yield the commands that end what an undo has left alone, for all of it at once."""
     if count := _count(item.conversation for item in plan.aside if item.reason is Reason.UNDONE):
-        yield "reconcile redo", f"repeats the run that was undone last ({count})"
+        yield _redo(roots), f"repeats the run that was undone last ({count})"
     if way := _way_for_all(plan):
         yield way, f"or takes the {way.rpartition(' ')[2]}'s version of all of them"
+
+
+def _redo(roots: Roots) -> str:
+    """Return the command that repeats the run that was undone last; with its id if another run has followed."""
+    from reconcile.engine.run_history import NoRunError, newest_undo  # here, as below: few reports name it
+    from reconcile.state.database import State
+    from reconcile.state.directory import state_directory
+
+    with State.open(state_directory(roots.key, os.environ, sys.platform), readonly=True) as state:
+        try:
+            undone = newest_undo(state, os.path.realpath(roots.project))
+        except NoRunError:  # it was undone in another checkout
+            return "reconcile redo"
+    return f"reconcile redo {undone.run.id}" if undone.after else "reconcile redo"
 
 
 def _way_for_all(plan: Plan) -> str:

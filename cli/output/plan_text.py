@@ -542,11 +542,11 @@ def _next(
     if options.is_dry:
         from .next_commands import further  # here: a run does what it names
 
-        return [] if plan.policy.request is not None else list(further(plan, lost, empty, roots.format))
+        return [] if plan.policy.request is not None else list(further(plan, roots, lost, empty))
     if plan.aside and plan.policy.request is None:
         from .next_commands import after_undo  # here: most runs leave nothing alone
 
-        return list(after_undo(plan))
+        return list(after_undo(plan, roots))
     saved = _saved_alone(plan, outcome) if outcome is not None and roots.format == "jp" else None
     return [] if saved is None else [(f"reconcile project {saved}", "publishes it: it is in the store only")]
 

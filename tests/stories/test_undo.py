@@ -199,6 +199,7 @@ def test_what_was_done_in_a_forgotten_checkout_can_still_be_restored(world: Worl
     other.run("checkouts", "--forget", world.project, "-w", other.project)
     refused = other.run("undo", newest, "-w", other.project).stderr
     assert f"run {newest} belongs to another checkout: a forgotten checkout" in refused
+    assert "in a checkout or remote that was removed" in other.run("log", "-w", other.project).stdout
     assert f"reconcile restore ID@{newest}" in refused
     restored = other.run("restore", f"{FIRST}@{newest}", "-w", other.project)
     assert restored.exit_code == 0
@@ -524,6 +525,16 @@ def test_the_newest_runs_are_listed_as_git_does(world: World) -> None:
     assert "--dry-run can't be used here" in world.reconcile("log", "--dry-run", code=2, settled=False).stderr
 
 
+def test_the_redo_that_is_named_next_works_without_a_terminal(world: World) -> None:
+    two_edits(world)
+    world.reconcile("undo", settled=False)
+    assert "  reconcile redo --" in world.reconcile("status", settled=False).stdout
+    append(world.workspace / f"{THIRD}-it", 1, "b", LONG_AGO + SECOND)
+    for standing in (world.reconcile(settled=False).stdout, world.reconcile("status", settled=False).stdout):
+        (undone,) = [line.split()[2] for line in standing.splitlines() if line.startswith("  reconcile redo")]
+    assert "1 updated in the store" in world.reconcile("redo", undone).stdout
+
+
 def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     three(world)
     world.reconcile()
@@ -635,6 +646,8 @@ def test_at_a_terminal_undo_asks(world: World) -> None:
     world.reconcile("local", str(FIRST))
     code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
     assert (code, "Undo this run?" in shown, listing(world.workspace) == before) == (4, True, False), shown
+    code, shown = at_terminal("-w", world.project, "undo", answers="\x04")
+    assert (code, "Cancelled, nothing changed." in shown) == (4, True), "the end of the input is a no"
     code, shown = at_terminal("-w", world.project, "undo", answers="y\n")
     assert (code, listing(world.workspace) == before) == (0, True), shown
 
