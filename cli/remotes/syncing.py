@@ -223,12 +223,15 @@ def _conflict_json(conflict: DecidedConflict) -> dict[str, object]:
 
 
 def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
-    """Return the lists of a report, with one entry for a session and the files beside it, as `status` counts them."""
+    """Return the lists of a report, with one entry for a session and the files beside it, as `status` counts them.
+
+    A record without a title is called by its path.
+    """
     places = get_format(shared.roots.format).places
     listed = {"forked": report.forked}
     for name, removed in (("sent", "removed_there"), ("taken", "removed_here")):
         first, second = getattr(report, name), getattr(report, removed)
-        titles = {entry.id: entry.title for entry in (*first, *second)}
+        titles = {entry.id: entry.title or (entry.id if places else None) for entry in (*first, *second)}
         beside = {counted_as(key, places): title for key, title in titles.items()}
         both = tops([entry.id for entry in first], [entry.id for entry in second], places)
         listed[name], listed[removed] = ([Entry(key, titles.get(key, beside[key])) for key in keys] for keys in both)

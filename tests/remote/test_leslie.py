@@ -78,6 +78,14 @@ def test_new_machines_get_the_records(machines: list[LeslieMachine]) -> None:
     assert list(relations(second)["threads"]) == ["thread-a", "thread-b"]
 
 
+def test_a_record_is_called_by_its_path(machines: list[LeslieMachine]) -> None:
+    first, second, _ = machines
+    work(first, "done thread-b")
+    first.run()
+    assert first.run("sync").stdout.splitlines()[0] == f"sent  {RELATIONS}"
+    assert {"id": RELATIONS, "title": RELATIONS} in second.sync()["taken"]
+
+
 def test_no_file_of_the_program_alone_is_sent(machines: list[LeslieMachine], bare: Path) -> None:
     settle(machines)
     first = machines[0]
