@@ -407,14 +407,11 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
 
     Where a run could go on from the last one, this is no new one. A project in the user's home may have been moved.
     """
-    is_gone = not os.path.lexists(engine.session.project)
-    if options.quiet or policy.request is not None or engine.full_scan is None or is_gone:
+    if options.quiet or policy.request is not None or engine.full_scan is None or _is_gone(engine):
         return
-    if count := engine.session.lost(engine.full_scan, policy):
-        which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
-        what = "this .jp" if engine.session.roots.is_in_project else "this workspace"
+    if lost := had_before(engine, policy):
         options.idle = IDLE
-        engine.session.messages.append(f"{what} is new; {which} in the previous one can be restored: reconcile recover")
+        engine.session.messages.append(f"{lost} can be restored: reconcile recover")
     elif not engine.session.roots.is_in_project and not engine.full_scan.baseline.agreed:
         from reconcile.adapters.claude_code.directories import find_orphans  # here: a first run looks for them
 
@@ -424,6 +421,21 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
             which = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
             options.idle = IDLE
             engine.session.messages.append(f"{which}; if this project was there: reconcile recover")
+
+
+def had_before(engine: Engine, policy: Policy) -> str:
+    """Return what the previous ``.jp`` had and a new one lacks, in words; empty if there is nothing."""
+    count = 0
+    if engine.full_scan is not None and not _is_gone(engine):
+        count = engine.session.lost(engine.full_scan, policy)
+    if not count:
+        return ""
+    what = "previous .jp" if engine.session.roots.is_in_project else "previous workspace"
+    return f"{count} conversation{'' if count == 1 else 's'} of the {what}"
+
+
+def _is_gone(engine: Engine) -> bool:
+    return not os.path.lexists(engine.session.project)
 
 
 def announce_new_store(options: Options, roots: Roots, how: str) -> None:

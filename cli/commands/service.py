@@ -18,7 +18,7 @@ from ..misuse import Misuse
 from ..options import options_of
 from ..output.documents import print_document
 from ..output.screen import wrap
-from ..output.text import Style, clean, format_time, short_path, show
+from ..output.text import Style, clean, format_time, short_path, show, visible
 from ..service.files import Service, variables_of
 from ..service.managers import ServiceError, manager_of
 
@@ -75,10 +75,20 @@ def _new(*, sync: bool) -> Service:
 
 
 def _report_dry(options: Options, manager: Manager, new: Service | None) -> None:
-    """Print what would be written and started, or stopped and removed. Raises `ServiceError` as an installation."""
-    there, file = manager.read(), short_path(manager.file)
+    """Print what would be written and started, or stopped and removed.
+
+    Raises:
+        ServiceError: an installation would raise it. The file that it would write is printed first.
+    """
+    there, file, content = manager.read(), short_path(manager.file), ""
     if new is not None:
-        manager.check(new)
+        content = "" if there == new else manager.text(new)
+        try:
+            manager.check(new)
+        except ServiceError:
+            if content and not options.json:
+                show([f"the file would be {file}:", *_indented(content)])
+            raise
         verb = "write" if there is None else "leave" if there == new else "replace"
         text = f"would {verb} {file}, and start {short_path(new.program)} {' '.join(new.arguments)} with {manager.name}"
     elif there is None:
@@ -87,9 +97,14 @@ def _report_dry(options: Options, manager: Manager, new: Service | None) -> None
         text = f"would stop the service, and remove {file}"
     if options.json:
         document = {"format": "reconcile.service/1", "dry_run": True, "file": manager.file, "would": text}
-        print_document(options, document)
+        print_document(options, document | ({"content": content} if content else {}))
     else:
-        show(wrap(text, Style.choose(options.color).columns))
+        colon = ":" if content else ""
+        show([*wrap(f"{text}{colon}", Style.choose(options.color).columns), *_indented(content)])
+
+
+def _indented(content: str) -> list[str]:
+    return [f"  {visible(line)}".rstrip() for line in content.splitlines()]
 
 
 def _program() -> str:

@@ -46,7 +46,7 @@ from ..output.text import (
     with_local_times,
 )
 from ..output.words import intent_words, state_counts, state_word
-from ..run import opened, selection, warn_of_new_workspace
+from ..run import had_before, opened, selection, warn_of_new_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -107,7 +107,9 @@ def status(context: click.Context, conversation: str | None) -> None:
         also = ids if ids or not policy.is_unlimited else {*busy, *noticed, *engine.noteworthy}
         found = engine.plan(policy, also=also)
         board, plan = engine.decide(found, policy), engine.completed(found)
-        warn_of_new_workspace(options, engine, policy)
+        before = "" if options.json or options.heading or options.quiet else had_before(engine, policy)
+        if not before:  # the command is listed with the others
+            warn_of_new_workspace(options, engine, policy)
         for message in session.notices if not options.heading else ():
             print_message(options, message)
         noted = notices(decided, board.views)
@@ -147,7 +149,8 @@ def status(context: click.Context, conversation: str | None) -> None:
             show(_line_of_all(options.heading, counts, session.roots, len(sides), style))
             return
         lines = [line for item in sides for line in _side_lines(item, style)]
-        more = [*_ways_to_gone(engine), *_ways_in_folder(session.roots, blocked_there)]
+        more = [("reconcile recover", f"restores {before}")] if before else []
+        more += [*_ways_to_gone(engine), *_ways_in_folder(session.roots, blocked_there)]
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
             *_shared_lines(session.roots, shared, style),

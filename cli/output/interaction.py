@@ -164,7 +164,9 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
     with_secrets = dict(policy.allow_secrets)
     for item in filter(is_question, held):
         if item.reason is Reason.BULK:
-            accept = confirm(options, f"\n{wrapped_question(item.message)}.\n  Remove them? The vault keeps what is removed.")
+            accept = confirm(
+                options, f"\n{wrapped_question(item.message)}.\n  Remove them? The vault keeps what is removed."
+            )
         elif item.reason is Reason.SECRET and item.conversation is not None:
             click.echo(_about(item, options))
             if confirm(options, "  Publish it all the same, and allow these secrets from now on?"):

@@ -418,7 +418,7 @@ def _events(action: Action) -> str:
     if change == 0:
         if action.reason is Reason.DIVERGED:
             return "different events"
-        return f"still {_plural(after)}" if after else "no events"
+        return f"no new events ({after})" if after else "no events"
     return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 

@@ -58,6 +58,9 @@ class Manager(Protocol):
     def read(self) -> Service | None:
         """Return what the file says; None without one. Raises `ServiceError` if another program has written it."""
 
+    def text(self, service: Service) -> str:
+        """Return the content of the file."""
+
     def check(self, service: Service) -> None:
         """Raise `ServiceError` if `install` would fail before it writes: without a manager, or for such a program."""
 
@@ -140,6 +143,10 @@ class Systemd:
         """See `Manager`."""
         return _read(self.file, read_unit)
 
+    def text(self, service: Service) -> str:
+        """See `Manager`."""
+        return unit_of(service)
+
     def check(self, service: Service) -> None:
         """See `Manager`."""
         if not is_startable(service.program):
@@ -159,7 +166,7 @@ class Systemd:
         before = self.read()
         self.check(service)
         os.makedirs(self._directory, exist_ok=True)
-        replace_private_file(self.file, unit_of(service).encode("utf-8", "surrogateescape"))
+        replace_private_file(self.file, self.text(service).encode("utf-8", "surrogateescape"))
         for words in (("daemon-reload",), ("enable", _UNIT), ("restart", _UNIT)):
             answer, trouble = _answer("systemctl", "--user", *words)
             if answer is None:
@@ -207,6 +214,10 @@ class Launchd:
         """See `Manager`."""
         return _read(self.file, read_property_list)
 
+    def text(self, service: Service) -> str:
+        """See `Manager`."""
+        return property_list_of(service)
+
     def check(self, service: Service) -> None:
         """See `Manager`."""
         if shutil.which("launchctl") is None:
@@ -222,7 +233,7 @@ class Launchd:
         before = self.read()
         self.check(service)
         os.makedirs(os.path.dirname(self.file), exist_ok=True)
-        replace_private_file(self.file, property_list_of(service).encode("utf-8", "surrogateescape"))
+        replace_private_file(self.file, self.text(service).encode("utf-8", "surrogateescape"))
         _answer("launchctl", "bootout", self._target)
         _answer("launchctl", "enable", self._target)
         trouble = ""

@@ -62,9 +62,10 @@ def _near_expiry(home: str, roots: Roots, now_ns: int) -> Iterator[SessionFindin
     for place, words in unread.items():
         matters = "Claude Code pauses its sweep while it can't read a setting."
         yield SessionFinding("settings", "warning", place, words, matters, "repair the file")
-    words = f"Claude Code deletes sessions after {days} days ({source})"
-    keep = "keep them: reconcile watch"
-    yield SessionFinding("expiry", "note", roots.workspace, words, "The store keeps them.", keep)
+    words = f"Claude Code deletes a session {days} days after its last change ({source})"
+    matters = "The store keeps what a run has copied, also after that."
+    keep = "copy the sessions of all projects, all the time: reconcile service install"
+    yield SessionFinding("expiry", "note", roots.workspace, words, matters, keep)
     for name, status in _sessions(roots.workspace):
         age = (now_ns - status.st_mtime_ns) / _DAY_NS
         if age >= days * _NEAR and _size(os.path.join(roots.store, name)) != status.st_size:

@@ -149,7 +149,7 @@ def test_where_a_directory_goes(source: str, target: Place, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("events", "words"),
-    [((1, 3), "+2 events"), ((3, 2), "-1 event"), ((2, 2), "still 2 events"), ((0, 0), "no events"), (None, "")],
+    [((1, 3), "+2 events"), ((3, 2), "-1 event"), ((2, 2), "no new events (2)"), ((0, 0), "no events"), (None, "")],
 )
 def test_the_change_in_the_number_of_events(events: tuple[int, int] | None, words: str) -> None:
     plan = replace(plan_with(1), actions=(replace(action(1), events=events),))

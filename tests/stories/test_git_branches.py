@@ -102,7 +102,7 @@ def test_a_worktree_that_is_made_again_is_another_one_even_with_the_same_inode(s
         pytest.skip("the file system has chosen another inode")
     for _ in range(2):
         shown = tree.reconcile("status", settled=False).output
-        assert "1 conversation that was in the previous one can be restored: reconcile recover" in shown
+        assert "restores 1 conversation of the previous .jp" in shown
         assert "removed here" not in shown
     listed = story.run("checkouts", "-w", story.project, "--json").stdout
     assert [each["state"] for each in json.loads(listed)["checkouts"]].count("replaced") == 1

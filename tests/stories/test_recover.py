@@ -76,12 +76,15 @@ def test_a_new_workspace_in_the_place_of_another_is_told_of_recover_until_someth
     marker.rename(known.project / "away")
     known.workspace.mkdir(parents=True)
     (marker / ".id").write_text(ID_FILE)
-    hint = "2 conversations that were in the previous one can be restored: reconcile recover"
-    for args in (["--dry-run"], [], [], ["status"]):
+    hint = "2 conversations of the previous .jp can be restored: reconcile recover"
+    for args in (["--dry-run"], [], []):
         result = known.run(*args)
         assert (result.exit_code, result.stderr.count(hint)) == (0, 1)
         assert "Nothing to sync." in result.stdout, "something is to be done: `recover`"
         assert "Nothing to do." not in result.stdout
+    standing = known.run("status")
+    following = "  reconcile recover\n      restores 2 conversations of the previous .jp\n"
+    assert (standing.stderr, standing.stdout.partition("Next:\n")[2]) == ("", following)
     assert "reconcile recover" not in known.run("ls").stderr
     assert not known.run("--quiet").stderr
     recover(known, "--yes")
