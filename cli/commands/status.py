@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.engine.versions import Lost
     from reconcile.model.plan import Conflict, Item, Plan
+    from reconcile.model.policy import Policy
 
     from ..arguments import Options
 
@@ -107,9 +108,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         also = ids if ids or not policy.is_unlimited else {*busy, *noticed, *engine.noteworthy}
         found = engine.plan(policy, also=also)
         board, plan = engine.decide(found, policy), engine.completed(found)
-        before = "" if options.json or options.heading or options.quiet else had_before(engine, policy)
-        if not before:  # the command is listed with the others
-            warn_of_new_workspace(options, engine, policy)
+        before = _ways_to_previous(options, engine, policy)
         for message in session.notices if not options.heading else ():
             print_message(options, message)
         noted = notices(decided, board.views)
@@ -149,8 +148,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             show(_line_of_all(options.heading, counts, session.roots, len(sides), style))
             return
         lines = [line for item in sides for line in _side_lines(item, style)]
-        more = [("reconcile recover", f"restores {before}")] if before else []
-        more += [*_ways_to_gone(engine), *_ways_in_folder(session.roots, blocked_there)]
+        more = [*before, *_ways_to_gone(engine), *_ways_in_folder(session.roots, blocked_there)]
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
             *_shared_lines(session.roots, shared, style),
@@ -202,6 +200,15 @@ def _ways_in_folder(roots: Roots, blocked: int) -> list[tuple[str, str]]:
     if not blocked:
         return []
     return [("reconcile status --format claude-shared", f"shows what is blocked in {_folder(roots)} ({blocked})")]
+
+
+def _ways_to_previous(options: Options, engine: Engine, policy: Policy) -> list[tuple[str, str]]:
+    """Return the command that restores what a previous ``.jp`` had; where no commands are listed, print it instead."""
+    before = "" if options.json or options.heading or options.quiet else had_before(engine, policy)
+    if before:
+        return [("reconcile recover", f"restores {before}")]
+    warn_of_new_workspace(options, engine, policy)
+    return []
 
 
 def _ways_to_gone(engine: Engine) -> Iterator[tuple[str, str]]:
