@@ -70,6 +70,10 @@ if TYPE_CHECKING:
     _Entry = TypeVar("_Entry", Action, Item, Note)
 
 
+_NAMED = 5
+"""Forks that a command lists."""
+
+
 class _Recover(Command):
     """`recover`: the only command that asks git for the store of a project that was moved."""
 
@@ -500,10 +504,12 @@ def _name_forks(options: Options, session: Session, planning: PlanningContext, p
         forks = [id_ for id_ in missing if id_ in made]
         if not forks or project not in (None, gone):
             continue
-        count, which = ("1 fork", "it") if len(forks) == 1 else (f"{len(forks)} forks", "one")
+        options.idle = "Nothing restored."
+        count, which = ("1 fork", "it") if len(forks) == 1 else (f"{len(forks)} forks", "them")
+        which, ids = (which, " ".join(forks)) if len(forks) <= _NAMED else ("one", "ID")
         command = _way_back(planning)
         verb = "publish" if command == "project" else "restore"
-        way = f"reconcile {command} {forks[0] if len(forks) == 1 else 'ID'}{options.sides}"
+        way = f"reconcile {command} {ids}{options.sides}"
         words = f"the store alone has {count} of its conversations: {planning.names(forks)}; {verb} {which}: {way}"
         print_message(options, f"the workspace of {short_path(gone)} is gone; {words}")
 

@@ -148,7 +148,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             show(_line_of_all(options.heading, counts, session.roots, len(sides), style))
             return
         lines = [line for item in sides for line in _side_lines(item, style)]
-        more = [*before, *_ways_to_gone(engine), *_ways_in_folder(session.roots, blocked_there)]
+        more = [*(before or _ways_to_gone(engine)), *_ways_in_folder(session.roots, blocked_there)]
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
             *_shared_lines(session.roots, shared, style),

@@ -235,6 +235,8 @@ class PlanText:
         style, columns = self._style, self._style.columns
         name = visible(title) if title else "(no title)"
         shown_id = "" if title == conversation else clean(self._short.get(conversation, conversation))
+        if not shown_id:
+            name = clean(self._short[conversation]) if conversation in self._short else name
         if conversation in self._without_id:
             shown_id = NEW
         room = MAX_TITLE if columns is None else columns - len(before)
@@ -532,7 +534,8 @@ def _short_ids(roots: Roots, *plans: Plan) -> Mapping[str, str]:
         return {}
     from reconcile.inspect.short_ids import short_ids_at  # here: a run with nothing to do names none
 
-    return short_ids_at(roots)
+    # What a run has removed is on no side any more.
+    return short_ids_at(roots, {action.conversation for plan in plans for action in plan.actions})
 
 
 def _next(

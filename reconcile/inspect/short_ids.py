@@ -22,8 +22,8 @@ _SHORTEST = 8
 """Characters of an id that are shown at least."""
 
 
-def short_ids_at(roots: Roots) -> Mapping[str, str]:
-    """Return the short ids of the sessions on both sides; none if a directory can't be listed.
+def short_ids_at(roots: Roots, also: Collection[str] = ()) -> Mapping[str, str]:
+    """Return the short ids of the sessions on both sides, and of ``also``; none if a directory can't be listed.
 
     None in another format, whose ids are short, or are names of files that a repository shares.
     """
@@ -33,7 +33,7 @@ def short_ids_at(roots: Roots) -> Mapping[str, str]:
 
     places, sides = ClaudeCodeFormat(()), (roots.store_conversations, roots.workspace_conversations)
     with suppress(OSError):
-        return short_ids({record for side in sides for record, _ in records_of(side, places)})
+        return short_ids({record for side in sides for record, _ in records_of(side, places)} | {*also})
     return {}
 
 

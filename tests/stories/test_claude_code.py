@@ -635,11 +635,13 @@ def test_removing_a_session_takes_the_files_beside_it(whole: Sides) -> None:
     planned = whole.dry("rm", session.stem)
     assert len(planned) == 2 * len(beside)
     assert {each.rpartition(":")[2] for each in planned} == beside
-    whole.reconcile("rm", session.stem, "--yes")
+    removed = whole.reconcile("rm", session.stem, "--yes").stdout
+    assert (f"  {session.stem[:8]}\n" in removed, session.name in removed) == (True, False), removed
     assert carried(whole.live) == carried(whole.store)
     assert carried(whole.live) == {path: content for path, content in before.items() if path not in beside}
     assert not any(side.joinpath(session.stem).exists() for side in (whole.live, whole.store))
-    whole.reconcile("undo")
+    back = whole.reconcile("undo").stdout
+    assert (f"  {session.stem[:8]}\n" in back, session.name in back) == (True, False), back
     assert carried(whole.live) == carried(whole.store) == before
 
 

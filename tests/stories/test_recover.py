@@ -433,3 +433,24 @@ def test_status_and_dry_run_name_the_same_commands(known: World) -> None:
     status, dry = (known.run(*words).stdout for words in (("status",), ("--dry-run",)))
     for shown in (status, dry):
         assert "reconcile doctor\n      shows how to repair or remove invalid files (1)" in shown.split("Next:")[1]
+
+
+def test_one_command_publishes_all_forks_of_a_worktree_that_is_gone(known: World, tmp_path: Path, run: Run) -> None:
+    tree = make_project(tmp_path / "tree", run)
+    (tree.project / ".jp" / ".id").write_text(ID_FILE)
+    shutil.rmtree(tree.workspace)
+    shutil.copytree(known.workspace, tree.workspace)
+    tree.reconcile()
+    for world, event, at in ((known, "b", 5), (tree, "c", 9)):
+        for path in world.workspace.rglob("*-it"):
+            append(path, 2, event, LONG_AGO + at * SECOND)
+        world.reconcile()
+    assert len(list(known.store.glob("*--diverged--it"))) == 2
+    forks = sorted(f"jp-c{path.name.partition('-')[0]}" for path in known.store.glob("*--diverged--it"))
+    shutil.rmtree(tree.project)
+    known.reconcile()
+    told = recover(known, "--dry-run")
+    words = told.stderr.partition("publish them: reconcile project ")[2].splitlines()[0].split()
+    assert sorted(words) == forks
+    assert "Nothing restored." in told.stdout
+    assert "2 published" in known.reconcile("project", *forks).stdout
