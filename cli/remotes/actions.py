@@ -29,7 +29,7 @@ from ..context import find_roots
 from ..output.documents import print_document
 from ..output.interaction import confirm_or_exit, print_message
 from ..output.tables import Column, table
-from ..output.text import Style, clean, format_time, short_path, show, size
+from ..output.text import Style, format_time, message_text, short_path, show, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,7 +229,7 @@ def list_remotes(options: Options, shared: Shared) -> None:
         print_message(options, "no remote is known for this store: reconcile remote add URL")
         return
     cells = [
-        (place.name, clean(place.shown), "yes" if _is_known_encrypted(place, known) else "no", _contact(place))
+        (place.name, message_text(place.shown), "yes" if _is_known_encrypted(place, known) else "no", _contact(place))
         for place, known in found
     ]
     columns = (Column("Remote"), Column("Address", shrinks=True), Column("Encrypted"), Column("Last contact"))

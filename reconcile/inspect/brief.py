@@ -40,7 +40,7 @@ def find_vault(start: str) -> str:
     vault = place_of("claudesidian", os.path.abspath(start))
     if vault is None:
         raise VaultError(
-            f"no vault in {start} or above it (no {', '.join(MARKS['claudesidian'])})",
+            f"Claudesidian has no vault of notes in {start} or above it (no {', '.join(MARKS['claudesidian'])})",
             "change to the vault, or name it with --workspace",
         )
     return vault
