@@ -164,7 +164,8 @@ def test_one_clear_line(run: Run, tmp_path: Path, args: list[str], error: str, h
 def test_outside_of_a_vault(run: Run, tmp_path: Path) -> None:
     result = run("brief", "x", "-w", tmp_path)
     assert result.exit_code == 2
-    assert f"Claudesidian has no vault of notes in {tmp_path} or above it (no .workspaces/, .conversations/, .nexus/)" in result.stderr
+    words = f"no vault of notes in {tmp_path} or above it (no .workspaces/, .conversations/, .nexus/)"
+    assert words in result.stderr
 
 
 @needs_corpus
