@@ -164,7 +164,7 @@ def restore_lost(
         if source is None and not chosen:
             _name_gone_checkouts(options, session, planning)
         if not everything:
-            _name_forks(options, session, planning, None if source is None else records[0].project)
+            _name_forks(options, session, planning, offered.groups if is_offer else (), source and records[0].project)
         _name_older_versions(options, planning, lambda: plan_for_policy(session, world, policy_of(options, settings)))
         plan = planned(chosen := _without_other_homes(options, session, chosen))
         if walked is not None and chosen:
@@ -494,12 +494,16 @@ def _name_gone_checkouts(options: Options, session: Session, planning: PlanningC
         print_message(options, message)
 
 
-def _name_forks(options: Options, session: Session, planning: PlanningContext, project: str | None) -> None:
+def _name_forks(
+    options: Options, session: Session, planning: PlanningContext, told: Sequence[Offer], project: str | None
+) -> None:
     """Print the forks of a checkout that is gone, which only the store has; ``project``: of this one alone.
+
+    Without those of the groups that were ``told`` already.
 
     A continuation that lost is such a fork. Its events may be of this checkout.
     """
-    missing = absent(planning)
+    missing = [id_ for id_ in absent(planning) if not any(id_ in group.conversations for group in told)]
     for gone, made in session.forks_of_gone().items():
         forks = [id_ for id_ in missing if id_ in made]
         if not forks or project not in (None, gone):
@@ -510,7 +514,8 @@ def _name_forks(options: Options, session: Session, planning: PlanningContext, p
         command = _way_back(planning)
         verb = "publish" if command == "project" else "restore"
         way = f"reconcile {command} {ids}{options.sides}"
-        words = f"the store alone has {count} of its conversations: {planning.names(forks)}; {verb} {which}: {way}"
+        words = f"the store alone has {count} of its {session.roots.noun}s: {planning.names(forks)}"
+        words = f"{words}; {verb} {which}: {way}"
         print_message(options, f"the workspace of {short_path(gone)} is gone; {words}")
 
 

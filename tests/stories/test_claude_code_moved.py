@@ -185,6 +185,20 @@ def test_the_command_for_one_session_restores_it_here(saved: Sides) -> None:
     assert "reconcile project" not in told
 
 
+def test_a_fork_of_a_project_that_is_gone_is_named_once(saved: Sides, tmp_path: Path) -> None:
+    """It is one of those of the store that recover doesn't restore unasked."""
+    saved.reconcile("fork", min(path.stem for path in saved.live.glob("*.jsonl")))
+    for path in saved.live.glob("*.jsonl"):
+        path.unlink()
+    saved.reconcile()
+    saved.reconcile("recover", "--yes")
+    saved.reconcile("undo")
+    shutil.rmtree(saved.live)
+    here = moved(saved, tmp_path / "renamed")
+    told = here.run("recover", "--dry-run", "-w", here.project).output
+    assert ("not restored: 3 sessions" in told, "the store alone has" in told) == (True, False), told
+
+
 def test_the_files_of_one_session_are_one_removal(saved: Sides) -> None:
     """The guard against many removals counts sessions."""
     before = carried(saved.live)
