@@ -495,15 +495,15 @@ def _name_gone_checkouts(options: Options, session: Session, planning: PlanningC
 
 
 def _name_forks(
-    options: Options, session: Session, planning: PlanningContext, told: Sequence[Offer], project: str | None
+    options: Options, session: Session, planning: PlanningContext, offered: Sequence[Offer], project: str | None
 ) -> None:
     """Print the forks of a checkout that is gone, which only the store has; ``project``: of this one alone.
 
-    Without those of the groups that were ``told`` already.
+    Without those that are ``offered`` already.
 
     A continuation that lost is such a fork. Its events may be of this checkout.
     """
-    missing = [id_ for id_ in absent(planning) if not any(id_ in group.conversations for group in told)]
+    missing = [id_ for id_ in absent(planning) if not any(id_ in group.conversations for group in offered)]
     for gone, made in session.forks_of_gone().items():
         forks = [id_ for id_ in missing if id_ in made]
         if not forks or project not in (None, gone):
