@@ -24,7 +24,7 @@ from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
 from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
-from reconcile.model.snapshot import ARCHIVE, STREAM, WHOLE, Metadata, Partition, Side, joined
+from reconcile.model.snapshot import ARCHIVE, METADATA, STREAM, WHOLE, Metadata, Partition, Side, joined
 from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
@@ -60,6 +60,7 @@ from reconcile.remote.tree import (
     read_format,
     read_tree,
     record_of,
+    seen_in,
     slots_of,
     tombstone_of,
 )
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
     from reconcile.model.baseline import Baseline, WorldState
+    from reconcile.model.format import Format
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
@@ -436,6 +438,8 @@ class Sync:
             plan = replace(plan, quiet=False)
         last = replace(pass_, plan=plan)
         outcome = self._apply(engine, last)
+        if outcome is not None:
+            self._learn(tree, before, known, engine)
         self._describe(plan, outcome, report)
         told = {(each.id, each.unit) for each in report.conflicts}  # by an attempt that has lost the race
         found = _conflicts(plan, pass_.world, outcome)
@@ -543,6 +547,24 @@ class Sync:
         staying = {places.owner(key) for key in by_conversation(side.copies()) if key not in going}
         return [key for key in going if key not in staying]
 
+    def _learn(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> None:
+        """Remember the earlier versions that other machines know: a clone may have them, or what was removed."""
+        fmt, stored = self.session.format, engine.known.sides[Side.STORE]
+        older = {
+            (key, unit): tuple(digests)
+            for key, record in tree.records.items()
+            if key not in before.records or before.records[key].seen != record.seen
+            for unit, digests in record.seen.items()
+        }
+        removed = {
+            key: (*_unit_digests(stone.files, fmt), *stone.seen)
+            for key, stone in tree.tombstones.items()
+            if key not in tree.records and key not in known.kept and before.tombstones.get(key) != stone
+            if not stored.of(key)
+        }
+        if older or removed:
+            self.session.state.add_older(older, removed)
+
     # The commit
 
     def _edits(self, end: _End, kept: Collection[str], report: Report) -> tuple[dict[str, bytes], list[str]]:
@@ -560,7 +582,8 @@ class Sync:
             old, was = tree.records.get(key), before.records.get(key)
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
             local = _local_now(old, was, here=_is_private(baseline, key))
-            new = record_of(copy, times, old, self.session.format, local=local)
+            seen = _versions(baseline, key)
+            new = record_of(copy, times, old, self.session.format, local=local, seen=seen)
             if new is None or new.is_same(old) or key in kept or tree.coding.key(key) in tree.refused:
                 continue
             self._write(tree, new, copy, edits, removes)
@@ -571,7 +594,8 @@ class Sync:
             if key not in present and (end.concerned is None or key in end.concerned):
                 removes.append(directory_of(key, tree.coding))
                 digests = {name: file.digest for name, file in old.files.items()}
-                stone = Tombstone(key, digests, self.session.now_ns())
+                known = [each for unit in seen_in(old, _versions(baseline, key)).values() for each in unit]
+                stone = Tombstone(key, digests, self.session.now_ns(), known)
                 edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(stone))
                 report.removed_there.append(Entry(key, old.name))
         return edits, removes
@@ -667,6 +691,19 @@ def _some(side: SideIndex, conversations: Collection[str]) -> Iterator[Copy]:
 def _is_private(baseline: Baseline, conversation: str) -> bool:
     intent = baseline.intents.get(conversation)
     return intent is not None and intent.kind is IntentKind.LOCAL
+
+
+def _versions(baseline: Baseline, conversation: str) -> dict[str, tuple[str, ...]]:
+    """Return the versions of a conversation's units that this machine knows, oldest first."""
+    versions = {unit: baseline.history.get((conversation, unit), ()) for unit in (METADATA, STREAM)}
+    return {unit: digests for unit, digests in versions.items() if digests}
+
+
+def _unit_digests(files: Mapping[str, str], fmt: Format) -> Iterator[str]:
+    """Yield the digests of the units of a removed conversation."""
+    stream = [files[name] for name in fmt.stream_files if name in files]
+    yield from ([files[fmt.metadata_file]] if fmt.metadata_file in files else [])
+    yield from (["+".join(stream)] if stream else [])
 
 
 def _digests(copy: Copy) -> dict[str, str | None]:

@@ -58,10 +58,15 @@ class FileRecord(Struct, frozen=True):
     mtime_ns: int
 
 
+MOST_SEEN = 64
+"""Earlier versions of a unit that a record has."""
+
+
 class Record(Struct, frozen=True, omit_defaults=True):
     """One conversation: ``name`` is that of its directory, or the path of a record with a fixed place.
 
-    ``gone`` are the digests of other files that were removed from it.
+    ``gone`` are the digests of other files that were removed from it. ``seen`` are by unit the versions that machines
+    know, oldest first, at most `MOST_SEEN`. By these, a new machine knows what is older in its clone.
     """
 
     id: str
@@ -70,6 +75,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
     archived: bool = False
     local: bool = False
     gone: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -82,17 +88,21 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
     @property
     def content(self) -> tuple[object, ...]:
-        """Everything but the times."""
+        """Everything but the times and earlier versions."""
         digests = {name: file.digest for name, file in self.files.items()}
         return self.name, self.archived, self.local, digests
 
 
 class Tombstone(Struct, frozen=True):
-    """A conversation that was removed, with the digests of the files that it had."""
+    """A conversation that was removed, with the digests of the files that it had.
+
+    ``seen`` are those of all units that are known of it, in any order.
+    """
 
     id: str
     files: dict[str, str]
     removed_ns: int
+    seen: list[str] = field(default_factory=list)
 
 
 class Tree(Struct, frozen=True):
@@ -163,11 +173,18 @@ def slots_of(record: Record, name: str, fmt: Format, coding: Coding) -> list[str
 
 
 def record_of(
-    copy: Copy, times: Mapping[str, tuple[Digest | None, int]], old: Record | None, fmt: Format, *, local: bool
+    copy: Copy,
+    times: Mapping[str, tuple[Digest | None, int]],
+    old: Record | None,
+    fmt: Format,
+    *,
+    local: bool,
+    seen: Mapping[str, Sequence[Digest]] = MappingProxyType({}),
 ) -> Record | None:
     """Return the record of a copy; None if it has a file that could not be read. ``times`` are those of the store.
 
-    ``old`` is the record before. It names the other files that were removed since, and those that still are.
+    ``old`` is the record before. It names the other files that were removed since, and those that still are. ``seen``
+    are the versions that this machine knows, by unit.
     """
     files = {}
     for file in copy.files:
@@ -179,7 +196,16 @@ def record_of(
     before = {} if old is None else {**old.gone, **{each: file.digest for each, file in old.files.items()}}
     others = {each for each in before if each not in files and (fmt.unit_of(each) or "").startswith(EXTRA)}
     gone = {each: before[each] for each in sorted(others)}
-    return Record(copy.conversation, name, files, copy.archived, local, gone)
+    return Record(copy.conversation, name, files, copy.archived, local, gone, seen_in(old, seen))
+
+
+def seen_in(old: Record | None, seen: Mapping[str, Sequence[Digest]]) -> dict[str, list[Digest]]:
+    """Return the versions of a record's units that another machine or this one knows, the newest of them."""
+    others = {} if old is None else old.seen
+    return {
+        unit: list(dict.fromkeys((*others.get(unit, ()), *seen.get(unit, ()))))[-MOST_SEEN:]
+        for unit in sorted({*others, *seen})
+    }
 
 
 def encoded(value: Struct) -> bytes:

@@ -410,6 +410,36 @@ def _prune_contents(connection: sqlite3.Connection, conversations: Iterable[str]
         )
 
 
+def add_older(
+    connection: sqlite3.Connection,
+    history: Mapping[tuple[str, str], Sequence[Digest]],
+    tombstones: Mapping[str, Sequence[Digest]],
+) -> None:
+    """Add versions before the oldest one of each unit, oldest first, and tombstones, in the caller's transaction.
+
+    A known version stays at its place. A unit without a known version gets none: they are older than nothing.
+    """
+    before = connection.total_changes
+    known: dict[tuple[str, str], dict[Digest, int]] = {}
+    sql = "SELECT conversation, unit, seq, digest FROM history WHERE 1"
+    for batch in _batches(dict.fromkeys(conversation for conversation, _ in history)):
+        for conversation, unit, seq, digest in _select_for(connection, batch, sql):
+            known.setdefault((conversation, unit), {})[digest] = seq
+    rows: list[tuple[str, str, int, Digest]] = []
+    for (conversation, unit), there in known.items():
+        new = [digest for digest in history.get((conversation, unit), ()) if digest not in there]
+        first = min(there.values()) - len(new)
+        rows += [(conversation, unit, first + place, digest) for place, digest in enumerate(new)]
+    write_rows(connection, "INSERT INTO history VALUES (?, ?, ?, ?)", rows)
+    write_rows(
+        connection,
+        "INSERT INTO tombstone VALUES (?, ?, NULL) ON CONFLICT DO NOTHING",
+        ((key, digest) for key, digests in tombstones.items() for digest in digests),
+    )
+    if connection.total_changes > before:
+        note_changed(connection, {*(conversation for conversation, *_ in rows), *tombstones})
+
+
 def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, str], tuple[Digest, ...]]) -> None:
     new: list[tuple[str, str, int, Digest]] = []
     moved: list[tuple[str, str, Digest]] = []

@@ -30,7 +30,7 @@ from reconcile.state.vault import Versions
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
 
@@ -189,6 +189,13 @@ class State:
         """Replace the baseline of a remote's record by that of another one; ``only``: of these conversations."""
         with transaction(self._connection, self._path):
             baseline_table.copy(self._connection, source, target, only)
+
+    def add_older(
+        self, history: Mapping[tuple[str, str], Sequence[Digest]], tombstones: Mapping[str, Sequence[Digest]]
+    ) -> None:
+        """Add versions that are older than all known ones, and the digests of conversations that were removed."""
+        with transaction(self._connection, self._path):
+            baseline_table.add_older(self._connection, history, tombstones)
 
     def forget_checkout(self, checkout: int) -> None:
         """Remove the record of a checkout with its baseline and intents; history and journal stay."""

@@ -12,6 +12,7 @@ from reconcile.remote.coding import PLAIN
 from reconcile.remote.sealing import Keys
 from reconcile.remote.tree import (
     FORMAT,
+    MOST_SEEN,
     FileRecord,
     Record,
     checked_record,
@@ -19,6 +20,7 @@ from reconcile.remote.tree import (
     encoded,
     format_file,
     read_tree,
+    seen_in,
 )
 from tests.support.projects.machines import git, make_bare, make_machine
 from tests.support.projects.memory_engine import Host, MemoryEngine
@@ -162,6 +164,13 @@ def test_a_record_below_another_record_is_left_out() -> None:
     tree = read_tree(engine, commit, get_format("claudesidian"), "claudesidian-x", keys)
     assert set(tree.records) == {top, ".nexus/ab"}
     assert len(tree.refused) == 2
+
+
+def test_a_record_has_the_newest_of_all_known_versions() -> None:
+    old = Record("jp-c1", "1-a", {}, seen={"stream": ["a", "b"]})
+    assert seen_in(old, {"stream": ("b", "c"), "metadata": ("m",)}) == {"metadata": ["m"], "stream": ["a", "b", "c"]}
+    many = tuple(map(str, range(MOST_SEEN)))
+    assert seen_in(old, {"stream": many})["stream"] == list(many)
 
 
 def test_as_belongs_to_add(tmp_path: Path, run: Run, bare: Path) -> None:

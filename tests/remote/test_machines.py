@@ -352,6 +352,51 @@ def test_a_new_machine_keeps_another_file_that_was_removed(
     quiet(laptop, other)
 
 
+def old_clone(laptop: Machine, path: Path, run: Run) -> Machine:
+    """Return a new machine, with a clone in which A, B and C are as they are in the laptop's store now."""
+    laptop.run("project", *map(str, (A, B, C)), "--yes")
+    clone = make_machine(path, run)
+    shutil.copytree(laptop.project / ".jp", clone.project / ".jp", dirs_exist_ok=True)
+    for file in (clone.project / ".jp").rglob("*.json"):
+        os.utime(file)  # git gives files the time of the checkout
+    return clone
+
+
+def test_a_new_machine_leaves_older_versions_of_its_clone_alone(
+    laptop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    clone = old_clone(laptop, tmp_path / "clone", run)
+    for title in ("second", "third"):
+        set_key(laptop.directory(A), "title", title, LONG_AGO + SECOND)
+        laptop.append(B, 1, "b", LONG_AGO + SECOND)
+        laptop.run()
+        laptop.sync()
+    clone.sync(str(bare))
+    clone.run()
+    assert json.loads((clone.directory(A) / "metadata.json").read_bytes())["title"] == "third"
+    assert clone.events(B) == 5
+    quiet(laptop, clone)
+
+
+def test_a_new_machine_does_not_bring_back_what_was_removed(
+    laptop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    laptop.sync()
+    clone = old_clone(laptop, tmp_path / "clone", run)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.run()
+    laptop.sync()
+    laptop.run("rm", str(A), str(B), "--yes")
+    laptop.sync()
+    set_key(next((clone.project / ".jp" / "conversations").glob(f"{B}*")), "title", "mine", LONG_AGO + SECOND)
+    clone.sync(str(bare))
+    clone.run()
+    assert not list(clone.store.glob(f"{A}*"))
+    assert "removed" in clone.run("status", str(A)).output
+    assert clone.directory(B).name == f"{B}-mine"  # an edit wins
+    quiet(clone, laptop)
+
+
 def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:
     assert "remote origin: 3 conversations to send, never synced" in new_laptop.run("status").output
     new_laptop.run("local", str(C))

@@ -669,6 +669,20 @@ def test_history_has_each_digest_once_the_newest_last(
     assert state.load(here).history == {("1", "stream"): expected, ("1", "metadata"): ("z",)}
 
 
+def test_versions_that_other_machines_know_are_older_than_all_that_is_known(state: State, here: int) -> None:
+    state.save_update(here, BaselineUpdate(history={("1", "stream"): ("c", "d")}, tombstones={"7": ["x"]}))
+    number = state.newest_change()
+    state.add_older({("1", "stream"): ("a", "d", "b"), ("2", "stream"): ("z",)}, {"7": ["x"], "8": ["y", "z"]})
+    found = state.load(here)
+    assert found.history == {("1", "stream"): ("a", "b", "c", "d")}, "of the other, no version is known"
+    assert found.tombstones == {"7": {"x"}, "8": {"y", "z"}}
+    assert state.newest_change() == number + 1
+    state.add_older({("1", "stream"): ("b",)}, {"8": ["y"]})
+    assert (state.load(here), state.newest_change()) == (found, number + 1)
+    state.save_update(here, BaselineUpdate(history={("1", "stream"): ("a",)}))
+    assert state.load(here).history == {("1", "stream"): ("b", "c", "d", "a")}
+
+
 def test_a_store_that_was_lost_is_lost_for_every_checkout_that_has_agreed_on_what_was_in_it(
     state: State, here: int
 ) -> None:
