@@ -437,9 +437,9 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
 def undo(context: click.Context, run: str | None) -> None:
     """Undo a run.
 
-    RUN is an id that `reconcile log` lists; without RUN, the latest run that is not undone yet. Prints the run, and
-    asks at a terminal. A second undo in a row goes back to an older run, and without a terminal it needs --yes.
-    Skips each conversation that has changed since the run.
+    RUN is an id that `reconcile log` lists; without RUN, the latest run that has changed something and is not undone
+    yet. Prints the run, and asks at a terminal. A second undo in a row goes back to an older run, and without a
+    terminal it needs --yes. Skips each conversation that has changed since the run.
 
     An undo is a run too, and can be undone. A later run does not repeat an undone change, until a side
     changes or you resolve it.
