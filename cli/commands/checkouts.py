@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..arguments import Options
 
-_REPLACED = "replaced (an earlier directory here)"
+_REPLACED = "replaced by a new directory"
 """The state of a record whose path has another directory now, which may be a record of its own."""
 
 

@@ -153,7 +153,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
             *_shared_lines(session.roots, shared, style),
             *_next_lines(counts, plan, lost, more, style, options.sides, session.roots, options.idle),
-            *_remote_lines(engine),
+            *_remote_lines(engine, style),
         ]
         show_paged([heading(session.roots, policy.layout.value, style), "", *lines], style)
 
@@ -236,7 +236,7 @@ def _folder(roots: Roots) -> str:
     return clean(os.path.relpath(roots.folder, roots.project))
 
 
-def _remote_lines(engine: Engine) -> Iterator[str]:
+def _remote_lines(engine: Engine, style: Style) -> Iterator[str]:
     """Yield a line for each remote: how much a sync would send and take, as known without the network."""
     state = engine.session.directory
     if not os.path.isdir(os.path.join(state, REMOTES)):
@@ -255,7 +255,7 @@ def _remote_lines(engine: Engine) -> Iterator[str]:
         if known_of(engine.session.state, place.name).commit is None and to_send and to_take:
             parts = ["not compared yet"]  # both may have the same
         parts += [f"last contact {age_text(engine.session.now_ns() - contact)}" if contact else "never synced"]
-        yield from ("", f"remote {place.name}: {', '.join(parts)}")
+        yield from ("", *wrap(f"remote {place.name}: {', '.join(parts)}", style.columns, "", "  "))
 
 
 def _lost(each: Lost) -> StatusLine:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
+from tests.support.projects.terminal import at_terminal
 from tests.support.projects.world import LONG_AGO, SECOND
 
 if TYPE_CHECKING:
@@ -151,3 +152,11 @@ def test_an_accepted_remote_that_was_encrypted_stays_so(tmp_path: Path, run: Run
 @pytest.mark.parametrize("words", [("accept", "a", "b"), ("share",), ("ls", "x"), ("forget", "--history", "a", "b")])
 def test_wrong_words(laptop: Machine, words: tuple[str, ...]) -> None:
     assert "reconcile remote" in laptop.run("remote", *words, code=2).output
+
+
+def test_the_line_of_a_remote_fits_the_terminal(laptop: Machine) -> None:
+    laptop.sync()
+    with laptop.at_work():
+        _, shown = at_terminal(*laptop.sides, "status", columns=40)
+    assert "\nremote origin: 0 conversations to send" in shown
+    assert max(map(len, shown.partition("remote origin: ")[2].splitlines())) <= 40

@@ -106,7 +106,7 @@ def test_a_worktree_that_is_made_again_is_another_one_even_with_the_same_inode(s
         assert "removed here" not in shown
     listed = story.run("checkouts", "-w", story.project, "--json").stdout
     assert [each["state"] for each in json.loads(listed)["checkouts"]].count("replaced") == 1
-    assert "replaced (an earlier directory here)" in story.run("checkouts", "-w", story.project).stdout
+    assert "replaced by a new directory" in story.run("checkouts", "-w", story.project).stdout
     tree.reconcile("recover", "--yes", settled=False)
     assert place(tree, PRIVATE).exists()
 
