@@ -335,7 +335,19 @@ def _known(view: View, name: str, case: int, baseline: Baseline) -> Verdict | bo
         return Verdict(name, case, outcome, record=remembered)
     if case != 13 and baseline.superseded(view.id, name, view.workspace.digest(name)):
         return _behind(name, case, view.workspace.raw(name))
+    if case == 5 and name == METADATA and _is_before_edit(view, baseline):
+        return _behind(name, case, view.workspace.raw(name))
     return case == 13 and _is_newest(baseline, view.id, name, view.store.digest(name))
+
+
+def _is_before_edit(view: View, baseline: Baseline) -> bool:
+    """Tell whether the workspace, new to this checkout, has the last known metadata, and the store an unknown version.
+
+    git gives a new worktree the last version that a run of another checkout knows: the store was edited since.
+    """
+    known = baseline.history.get((view.id, METADATA), ())
+    is_edited = not baseline.is_of_remote and view.store.digest(METADATA) not in known
+    return is_edited and known[-1:] == (view.workspace.digest(METADATA),)
 
 
 def doubtful_case(view: View, name: str, baseline: Baseline) -> int | None:
