@@ -231,10 +231,10 @@ def _is_there(project: str | None) -> bool:
     return project is not None and os.path.isdir(project)
 
 
-def _named(project: str | None) -> str:
+def _owner(project: str | None) -> str:
     if project is None:
-        return "a forgotten checkout"
-    return project if _is_there(project) else f"{project}, which does not exist any more"
+        return "a checkout or remote that was removed"
+    return f"another checkout: {project}{'' if _is_there(project) else ', which does not exist any more'}"
 
 
 def _way_on(run: Run, project: str | None) -> str:
@@ -258,7 +258,7 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
     if made_in != project:
         if name is not None:
             raise NoRunError(f"run {run.id} is a sync with the remote {name}", f"undo it: reconcile undo {run.id}")
-        raise NoRunError(f"run {run.id} belongs to another checkout: {_named(made_in)}", _way_on(run, made_in))
+        raise NoRunError(f"run {run.id} belongs to {_owner(made_in)}", _way_on(run, made_in))
     steps = tuple(_action(step) for step in state.journal.steps(run.id) if step.state is StepState.DONE)
     remembered = state.journal.records_of(run.id)
     if name is not None:

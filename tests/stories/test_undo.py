@@ -198,7 +198,7 @@ def test_what_was_done_in_a_forgotten_checkout_can_still_be_restored(world: Worl
     (other.project / ".jp" / ".id").write_text(ID_FILE)
     other.run("checkouts", "--forget", world.project, "-w", other.project)
     refused = other.run("undo", newest, "-w", other.project).stderr
-    assert f"run {newest} belongs to another checkout: a forgotten checkout" in refused
+    assert f"run {newest} belongs to a checkout or remote that was removed" in refused
     assert "in a checkout or remote that was removed" in other.run("log", "-w", other.project).stdout
     assert f"reconcile restore ID@{newest}" in refused
     restored = other.run("restore", f"{FIRST}@{newest}", "-w", other.project)
