@@ -440,7 +440,7 @@ class Sync:
         outcome = self._apply(engine, last)
         if outcome is not None:
             self._learn(tree, before, known, engine)
-        self._describe(plan, outcome, report)
+        self._describe(plan, outcome, report, pass_.world)
         told = {(each.id, each.unit) for each in report.conflicts}  # by an attempt that has lost the race
         found = _conflicts(plan, pass_.world, outcome)
         report.conflicts += [each for each in found if (each.id, each.unit) not in told]
@@ -464,7 +464,7 @@ class Sync:
         """Apply a pass; None for a dry run."""
         return None if self.session.readonly else engine.apply(pass_, self.lock.command, is_saved=True)
 
-    def _describe(self, plan: Plan, outcome: Outcome | None, report: Report) -> None:
+    def _describe(self, plan: Plan, outcome: Outcome | None, report: Report, world: WorldState) -> None:
         results = {} if outcome is None else outcome.results
         undone = {key for key, result in results.items() if result.result is not Result.DONE}
         taken, forked, sent = dict[str, str | None](), dict[str, str | None](), dict[str, str | None]()
@@ -477,6 +477,9 @@ class Sync:
             if into is sent and action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
                 into = removed
             into.setdefault(action.conversation, action.title)
+        for copy in world.workspace.copies:
+            if copy.conversation in taken:  # a step has the title that the store had
+                taken[copy.conversation] = getattr(copy.metadata, "title", None) or taken[copy.conversation]
         known = {entry.id for entry in (*report.taken, *report.forked)}
         report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
         report.forked += [Entry(*item) for item in forked.items()]

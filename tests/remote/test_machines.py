@@ -160,6 +160,12 @@ def test_a_new_title_and_an_archived_conversation_travel(laptop: Machine, deskto
     quiet(laptop, desktop)
 
 
+def test_what_is_taken_has_its_new_title(laptop: Machine, desktop: Machine) -> None:
+    set_key(desktop.directory(A), "title", "new", LONG_AGO + SECOND)
+    assert desktop.sync()["sent"] == laptop.sync("--dry-run")["taken"] == [{"id": f"jp-c{A}", "title": "new"}]
+    assert laptop.sync()["taken"] == [{"id": f"jp-c{A}", "title": "new"}]
+
+
 def test_other_files_of_a_conversation_travel(new_laptop: Machine, tmp_path: Path, run: Run, bare: Path) -> None:
     (new_laptop.directory(A) / "notes.txt").write_text("one")
     new_laptop.sync()
