@@ -78,7 +78,7 @@ def _fit(columns: Sequence[Column], widths: list[int], shown: list[int], most: i
     for number in reversed(range(len(columns))):
         if excess() <= spare():
             break
-        if columns[number].drops:
+        if columns[number].drops and number in shown:
             shown.remove(number)
     while (over := excess()) > 0 and spare() > 0:
         number = max((number for number in shown if columns[number].shrinks), key=lambda number: widths[number])

@@ -150,6 +150,8 @@ def test_a_column_without_a_cell_is_left_out_if_it_may_be() -> None:
     style = text.Style(colored=False)
     assert tables.table(head, [("A", "", ""), ("B", "", "")], style)[0] == "Title  State"
     assert tables.table(head, [("A", "", ""), ("B", "", "1")], style)[0] == "Title  State  Root"
+    narrow = text.Style(colored=False, columns=8)
+    assert tables.table(head, [("A", "", ""), ("B", "in sync", "")], narrow)[0] == "Title  State", "no room for either"
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
