@@ -47,6 +47,7 @@ _NO_BRANCH = "HEAD"
 @click.command(
     "ls",
     cls=Command,
+    extra_hint="to search titles and events: reconcile find WORD",
     names={"root": "ids"},
     of_first=("html",),
     of_one=("root", "html"),

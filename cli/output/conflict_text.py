@@ -14,7 +14,7 @@ from .screen import command_lines, wrap
 from .text import MAX_COLUMNS, clean, shorten, shorten_value, visible, width, with_local_times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from reconcile.apply.executor import Outcome
     from reconcile.model.plan import Action, Conflict, Plan
@@ -85,7 +85,7 @@ def _decided(conflict: Conflict, child: str) -> str:
 def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterator[str]:
     """Yield a line for each key of metadata that differs, with the values of both sides, cut to the width.
 
-    If the cut leaves no difference, each value has a line of its own.
+    If the cut hides where they differ, each value has a line of its own, if need be without its beginning.
     """
     found, most = differences(conflict), MAX_COLUMNS if columns is None else columns
     for key, *values in found[:SHOWN]:
@@ -94,14 +94,29 @@ def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterato
         whole = [visible(value) for value in values]
         store = shorten_value(whole[0], max(room // 2, room - width(whole[1])))
         workspace = shorten_value(whole[1], room - width(store))
-        if store != workspace:
+        if _shows_difference(whole, (store, workspace)):
             yield f"{indent}{name}: {store} (store) / {workspace} (workspace)"
             continue
-        for side, value in zip(Side, whole, strict=True):
-            start = f"{indent}{name} ({side}): "
-            yield start + shorten_value(value, max(most - width(start), LEAST_VALUE))
+        starts = [f"{indent}{name} ({side}): " for side in Side]
+        rooms = [max(most - width(start), LEAST_VALUE) for start in starts]
+        if not _shows_difference(whole, [shorten_value(*each) for each in zip(whole, rooms, strict=True)]):
+            common = _in_common(*whole)
+            whole = [f"…{value[max(common - LEAST_VALUE, 1) :]}" for value in whole]
+        yield from (start + shorten_value(value, room) for start, value, room in zip(starts, whole, rooms, strict=True))
     if len(found) > SHOWN:
         yield f"{indent}... and {len(found) - SHOWN} more keys"
+
+
+def _shows_difference(whole: Sequence[str], cut: Sequence[str]) -> bool:
+    """Tell whether the parts of two values that are left have the first place where these differ."""
+    common, end = _in_common(*whole), len('…"')
+    return all(part == value or common < len(part) - end for value, part in zip(whole, cut, strict=True))
+
+
+def _in_common(one: str, other: str) -> int:
+    """Return how many characters at the beginning of two texts are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def chosen_lines(plan: Plan, outcome: Outcome, heading: Heading, style: Style, sides: str) -> Iterator[str]:

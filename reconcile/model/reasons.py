@@ -114,7 +114,7 @@ class Reason(Enum):
     QUARANTINED = "quarantined", "unreadable, to the trash"
     TAKEN_BACK = "taken-back", "undo of a run"
     REPEATED = "repeated", "redo of a run"
-    RESTORED = "restored", "restored from the vault"
+    RESTORED = "restored", "restored from a saved version"
 
     # why something is blocked
     INVALID = "invalid", "a file has invalid content"
@@ -147,7 +147,7 @@ class Reason(Enum):
     UNDONE = "undone", "you undid its last change, so that no run repeats it"
 
     # why something is noted
-    CONFLICT = "conflict", "both sides changed; the vault has the version that lost"
+    CONFLICT = "conflict", "both sides changed; the version that lost is saved"
     BASE_REPLACED = "base-replaced", "same events, different base configuration"
     PARENT_ABSENT = "parent-absent", "its parent is not in this workspace"
     PARENT_UNREADABLE = "parent-unreadable", "its parent_id is not a valid id"

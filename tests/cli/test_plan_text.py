@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan
+from reconcile.model.plan import Action, Conflict, Heading, Item, Kind, Note, Plan, Rival
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Place, Side
+from reconcile.model.snapshot import METADATA, Place, Side
 from tests.cli.modules import module
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
@@ -231,6 +231,29 @@ def test_a_summary_counts_the_conflicts_above_it() -> None:
     assert summed(twice).endswith("; 2 conflicts.")
     held = replace(plan, conflicts=(replace(plan.conflicts[0], takes=None),))
     assert "conflict" not in summed(held)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize(
+    "start", ["jp init: the XDG directory issue on Linux ", "", "设计一个非常长的标题并且继续写下去 " * 2]
+)
+def test_the_values_of_a_conflict_show_where_they_differ(columns: int, start: str) -> None:
+    ends = ("again and again", "and on other systems")
+    store, workspace = (Rival(1, values=(f'"{start}{end}"',)) for end in ends)
+    conflict = Conflict(
+        conversation="jp-c1",
+        title="A",
+        unit=METADATA,
+        case=15,
+        store=store,
+        workspace=workspace,
+        keys=("title",),
+        takes=Side.STORE,
+        reason=Reason.NEWER_STORE,
+    )
+    lines = list(module("output.conflict_text").value_lines(conflict, columns, "  "))
+    assert [line for line in lines if style.width(line) > columns] == []
+    assert ("ag" in lines[0], "an" in lines[-1]) == (True, True), lines
 
 
 def test_two_conflicts_are_counted_in_the_plural() -> None:
