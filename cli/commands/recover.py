@@ -106,8 +106,8 @@ def recover(context: click.Context, ids: tuple[str, ...], everything: bool, sour
     """Restore conversations that the workspace has lost.
 
     For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. At a terminal, shows the plan
-    and asks once for each run that noticed missing conversations. Without a terminal, --yes restores those of the
-    last run.
+    and asks. If conversations were lost at several times, it asks about each time. Without a terminal, --yes restores
+    those that were lost last.
     Local ones are not restored, except named sessions of Claude Code. Also restores .jp/.id. With ID, restores only
     these.
     """

@@ -189,8 +189,8 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
 def project(context: click.Context, ids: tuple[str, ...], everything: bool, behind: bool, with_ancestors: bool) -> None:
     """Publish conversations to the workspace.
 
-    The workspace is committed to git. Children that were hidden with them are published too. Also moves a directory
-    back to its place.
+    The workspace is committed to git. Children that `local` removed with them are published too. A directory in
+    another place is moved to its own.
     """
     if bool(ids) + everything + behind != 1:
         raise Misuse(
@@ -226,7 +226,9 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     ),
 )
 @click.argument("ids", nargs=-1, metavar="ID...", shell_complete=IDS)
-@click.option("--all", "everything", is_flag=True, help="Every conversation that is blocked or left alone.")
+@click.option(
+    "--all", "everything", is_flag=True, help="All conflicts, and every conversation that is blocked or left alone."
+)
 @click.option(
     "--take",
     type=click.Choice(["store", "workspace", "both"]),
@@ -240,7 +242,7 @@ def resolve(
 ) -> None:
     """Settle conflicts and blocked conversations.
 
-    Puts the chosen version on both sides. The vault keeps the other version. With --allow-secrets, the secrets that
+    Puts the chosen version on both sides. The other version is saved. With --allow-secrets, the secrets that
     block a conversation are allowed from now on in this store.
     """
     if bool(ids) == everything:
@@ -258,7 +260,8 @@ def resolve(
         chosen = _chosen(context, engine, "ids", ids)
         if everything:
             plan = engine.completed(engine.plan(policy))
-            chosen = tuple(item.conversation for item in (*plan.held, *plan.aside) if item.conversation)
+            open_ones = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
+            chosen = tuple(dict.fromkeys([*(each.conversation for each in plan.conflicts), *open_ones]))
             if not chosen:
                 nothing, session = Plan(layout=policy.layout.value, policy=policy), engine.session
                 report(options_of(context), session.roots, session.notices, nothing, None)

@@ -55,6 +55,13 @@ def said(world: World, *words: str | Path) -> str:
     return world.reconcile(*words, settled=False).stdout
 
 
+@pytest.mark.parametrize("side", ["store", "workspace"])
+def test_resolve_all_settles_the_conflicts_that_no_run_has_decided(world: World, side: str) -> None:
+    retitled(world)
+    world.reconcile("resolve", "--all", "--take", side)
+    assert title(world, "store") == title(world, "workspace") == side
+
+
 def test_before_a_run_it_is_a_conflict_with_both_times_and_what_differs(world: World) -> None:
     retitled(world)
     text = "metadata (title): store 2020-09-13 12:26:42; workspace 2020-09-13 12:26:41"
