@@ -420,6 +420,25 @@ def test_of_a_workspace_that_has_records_none_is_counted() -> None:
     assert [note.conversation for note in notes] == ["b.md"]
 
 
+@pytest.mark.parametrize(
+    ("store", "workspace", "words"),
+    [
+        ({"a.md": b"a"}, {"a.md/x": b"a"}, "a file in the store, a directory on the other side"),
+        ({"a.md/x": b"a"}, {"a.md": b"a"}, "a directory in the store, a file on the other side"),
+    ],
+)
+def test_a_record_that_is_a_file_on_one_side_and_a_directory_on_the_other_waits(
+    store: dict[str, bytes], workspace: dict[str, bytes], words: str
+) -> None:
+    rules = records.RULES
+    sides = records.side(Side.STORE, store), records.side(Side.WORKSPACE, workspace)
+    found = make_plan(*sides, Baseline(), Policy(), rules, 0)
+    assert [action for action in found.actions if action.conversation == "a.md"] == []
+    (held,) = found.held
+    assert (held.conversation, held.reason) == ("a.md", Reason.OBSTRUCTED)
+    assert held.message.startswith(words)
+
+
 class DeletingForOthers(Deleting):
     """The same, with a workspace that colleagues share."""
 
