@@ -12,8 +12,8 @@ from reconcile.signals import Interrupt, Uninterrupted
 from reconcile.version import __version__
 
 from .arguments import NAMES
-from .command import did_you_mean, help_all, nearest, report_usage, with_one_dash, write_examples
-from .misuse import Misuse
+from .command import help_all, nearest, report_usage, with_one_dash, write_examples
+from .misuse import Misuse, did_you_mean
 from .options import options_of, shared_options
 from .output.errors import FAILURES, ExitCode, report_failure, report_nothing_changed
 

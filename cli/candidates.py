@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from click.shell_completion import CompletionItem
 
+from reconcile.adapters.locate import locate_lost
 from reconcile.adapters.roots import LocateError
 from reconcile.formats import get_format
 from reconcile.formats.jp.files import METADATA_FILE
@@ -39,12 +40,13 @@ _READ = 100
 
 
 def candidates(kind: str, options: Options, incomplete: str) -> list[CompletionItem]:
-    """Return the candidates of a kind: ids, runs, versions, sources, formats, a ``file`` or a ``dir``."""
+    """Return the candidates of a kind: ids, runs, versions, sources, checkouts, formats, a ``file`` or a ``dir``."""
     kinds: dict[str, Callable[[Options, str], Iterable[CompletionItem]]] = {
         "ids": _ids,
         "runs": _runs,
         "versions": _versions,
         "sources": _sources,
+        "checkouts": _checkouts,
         "formats": lambda _, text: map(CompletionItem, (name for name in _FORMATS if name.startswith(text))),
         "file": lambda _, text: [CompletionItem(text, type="file")],
         "dir": lambda _, text: [CompletionItem(text, type="dir")],
@@ -56,10 +58,17 @@ _FORMATS = ("jp", "plain", "leslie", "claudesidian", "claude-code", "claude-shar
 
 
 def _roots(options: Options) -> Iterator[Roots]:
-    """Yield the two sides of each format of the project; of one that can't be located, nothing is known."""
+    """Yield the two sides of each format of the project, also of one whose ``.jp`` is gone.
+
+    Of one that can't be located, nothing is known.
+    """
     for chosen in [options.in_format(name) for name in formats_here(options)] or [options]:
-        with suppress(LocateError):
+        try:
             yield find_roots(chosen)
+        except LocateError:
+            if chosen.format in (None, "jp"):
+                with suppress(LocateError):
+                    yield locate_lost(chosen.workspace, chosen.store, None, os.getcwd(), os.environ, sys.platform)
 
 
 def _ids(options: Options, text: str) -> Iterator[CompletionItem]:
@@ -164,6 +173,25 @@ def _sources(options: Options, text: str) -> Iterator[CompletionItem]:
         for checkout in session.state.checkouts():
             if checkout.id != session.checkout and checkout.project.startswith(place):
                 yield CompletionItem(f"{name}@{checkout.project}", help="another checkout")
+
+
+def _checkouts(options: Options, text: str) -> Iterator[CompletionItem]:
+    """Yield the paths of the store's checkouts, each with its state, the last seen first; or else any directory.
+
+    A path is relative if the text begins as that one does.
+    """
+    states: dict[str, str] = {}
+    for session in _sessions(options):
+        for checkout in sorted(session.state.checkouts(), key=lambda seen: seen.last_seen, reverse=True):
+            states.setdefault(checkout.project, session.state_of(checkout))
+    found = False
+    for project, state in states.items():
+        paths = (project, os.path.relpath(project))
+        if path := next((each for each in paths if each.startswith(os.path.expanduser(text))), ""):
+            found = True
+            yield CompletionItem(path, help=state)
+    if not found:
+        yield CompletionItem(text, type="dir")
 
 
 def _sessions(options: Options) -> Iterator[Session]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .misuse import Misuse
+from .misuse import Misuse, did_you_mean
 from .options import EVERYWHERE, options_of, shared_options, spelling
 from .output.errors import ExitCode, print_error
 
@@ -312,11 +312,6 @@ def _spellings(context: click.Context | None) -> list[str]:
         return []
     parameters = [each for each in context.command.get_params(context) if isinstance(each, click.Option)]
     return [name for each in parameters if not each.hidden for name in each.opts if name.startswith("--")]
-
-
-def did_you_mean(names: Iterable[str]) -> str:
-    """Return a hint that names what may have been meant."""
-    return f"did you mean {' or '.join(names)}?"
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import FOLDERS, MARKS, format_at, formats_at, locate, lost_project, unmarked_format
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from .arguments import Options
 
-_CANDIDATES = 10
+CANDIDATES = 4
 """The most conversations that the hint for an ambiguous text lists."""
 _EVERYTHING: Mapping[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
 
@@ -177,12 +178,30 @@ def _find_id(engine: Engine, text: str) -> str:
     if not matches:
         words = "id" if _is_id(engine, text) else "id or title"
         least = f"a part of a title has at least {_SHORTEST_PART} letters; " if len(text) < _SHORTEST_PART else ""
-        raise Misuse(f"no {noun} has the {words} {text!r}", f"{least}`reconcile ls` lists the {noun}s")
+        near = near_hint(engine, text) or f"`reconcile ls` lists the {noun}s"
+        raise Misuse(f"no {noun} has the {words} {text!r}", f"{least}{near}")
     titles = dict(_titles(engine))
-    shown = [f"{id_}  {titles.get(id_, '')}".rstrip() for id_ in matches[:_CANDIDATES]]
-    if len(matches) > _CANDIDATES:
-        shown.append(f"and {len(matches) - _CANDIDATES} more")
+    shown = [f"{id_}  {titles.get(id_, '')}".rstrip() for id_ in matches[:CANDIDATES]]
+    if len(matches) > CANDIDATES:
+        shown.append(f"and {len(matches) - CANDIDATES} more: reconcile ls")
     raise Misuse(f"{text!r} is ambiguous: it fits {len(matches)} {noun}s", "\n".join(shown))
+
+
+def near_hint(engine: Engine, text: str) -> str | None:
+    """Return the hint that names the conversations which a mistyped text may stand for; None if none is similar."""
+    from .misuse import did_you_mean  # here, as in `_find_id`
+    from .nearest import nearest
+    from .output.text import shorten, visible
+
+    titles, places = dict(_titles(engine)), engine.session.format.places
+    listed = _names_of_ids(engine).items()
+    owners = {id_: (places.owner(id_) if places is not None else None) or id_ for id_, _ in listed}
+    names = ((owners[id_], name) for id_, known in listed for name in known)
+    folded = ((id_, _folded(title)) for id_, title in titles.items())
+    typed = {_folded(text), text, engine.session.format.parse_id(text) or ""}
+    near = nearest(typed, chain(names, folded))
+    named = [f"{id_} ({shorten(visible(titles[id_]), 40)})" if titles.get(id_) else id_ for id_ in near]
+    return did_you_mean(named) if named else None
 
 
 def parts_of_titles(engine: Engine, texts: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -211,23 +230,24 @@ def ids_that_begin(engine: Engine, text: str) -> list[str]:
 
     Without those that belong to one of these: an id of a session stands for the session, not for a file beside it.
     """
-    known, fmt = engine.known, engine.session.format
+    fmt = engine.session.format
     if not text or fmt.is_whole(text):
         return []
-    names: dict[str, str] = {}
-    for side in known.sides.values():
-        for path, conversation in side.paths.items():
-            names[conversation] = path if fmt.places is not None else path.rpartition("/")[2]
-    matches = {
-        id_ for id_ in known.conversations() if any(name.startswith(text) for name in _names(id_, names.get(id_, "")))
-    }
+    names = _names_of_ids(engine)
+    matches = {id_ for id_, known in names.items() if any(name.startswith(text) for name in known)}
     tops = matches if fmt.places is None else {id_ for id_ in matches if fmt.places.owner(id_) not in matches}
     return sorted(tops, key=fmt.order)
 
 
-def _names(conversation: str, dirname: str) -> tuple[str, ...]:
-    """Return the names of a conversation that a prefix may match: its id, its path, the last part of its path."""
-    return conversation, dirname, dirname.rpartition("/")[2]
+def _names_of_ids(engine: Engine) -> dict[str, tuple[str, ...]]:
+    """Return the names of each conversation that a prefix may match: its id, its path, the last part of its path."""
+    known, places = engine.known, engine.session.format.places
+    paths: dict[str, str] = {}
+    for side in known.sides.values():
+        for path, conversation in side.paths.items():
+            paths[conversation] = path if places is not None else path.rpartition("/")[2]
+    names = ((id_, paths.get(id_, "")) for id_ in known.conversations())
+    return {id_: (id_, path, path.rpartition("/")[2]) for id_, path in names}
 
 
 def find_titles(engine: Engine, text: str) -> list[str]:

@@ -20,6 +20,11 @@ class Misuse(click.UsageError):
         self.hint = hint
 
 
+def did_you_mean(names: Iterable[str]) -> str:
+    """Return a hint that names what may have been meant."""
+    return f"did you mean {' or '.join(names)}?"
+
+
 def unknown_checkout(path: str, known: Iterable[str], option: str) -> Misuse:
     """Return the error for a path that is no known checkout; the hint names the known one that was probably meant."""
     import shlex  # here, as the rest: each start loads this module
@@ -31,5 +36,5 @@ def unknown_checkout(path: str, known: Iterable[str], option: str) -> Misuse:
     near = nearest_path(os.path.realpath(path), known)
     return Misuse(
         f"{option}: no checkout is known at {clean(path)}",
-        f"did you mean {option} {shlex.quote(near)}?" if near else "list them: reconcile checkouts",
+        did_you_mean([f"{option} {shlex.quote(near)}"]) if near else "list them: reconcile checkouts",
     )

@@ -63,6 +63,8 @@ IDS, RUNS, VERSIONS = completed_by("ids"), completed_by("runs"), completed_by("v
 """Completers of ids, of runs, and of saved versions."""
 SOURCES = completed_by("sources")
 """A completer of versions to read: `reconcile.inspect.sources`."""
+CHECKOUTS = completed_by("checkouts")
+"""A completer of the store's checkouts, also those that are gone."""
 FILES, _DIR, _FORMATS = completed_by("file"), completed_by("dir"), completed_by("formats")
 
 

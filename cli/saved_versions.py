@@ -13,7 +13,7 @@ from reconcile.model.units import unit_spelling
 from reconcile.state.directory import REMOTES
 from reconcile.state.vault import VaultError, VersionKind
 
-from .context import find_ids, find_titles, ids_that_begin, titles_like
+from .context import CANDIDATES, find_ids, find_titles, ids_that_begin, near_hint, titles_like
 from .misuse import Misuse
 from .output.text import format_time
 
@@ -76,10 +76,10 @@ def _hash_or_list(engine: Engine, text: str, sides: str) -> str:
     try:
         if find_versions(session.state, text, session.format):
             return text
-    except NoVersionError:
+    except NoVersionError as error:
         matches = _conversations(engine, text)
         if not matches:
-            raise
+            raise NoVersionError(error.message, near_hint(engine, text) or error.hint) from error
     raise _choice(session, _only(session, text, matches), sides)
 
 
@@ -119,8 +119,8 @@ def _only(session: Session, text: str, matches: list[str]) -> str:
     if not matches:
         raise NoVersionError(f"the vault has no version of {text!r}", "list the saved versions: reconcile vault -v")
     titles = dict(_titles(session, (each for id_ in matches for each in session.state.versions.of_conversation(id_))))
-    shown = [f"{id_}  {titles.get(id_, '')}".rstrip() for id_ in matches[:LISTED]]
-    more = [f"and {len(matches) - LISTED} more"] if len(matches) > LISTED else []
+    shown = [f"{id_}  {titles.get(id_, '')}".rstrip() for id_ in matches[:CANDIDATES]]
+    more = [f"and {len(matches) - CANDIDATES} more: reconcile vault -v"] if len(matches) > CANDIDATES else []
     raise Misuse(f"{text!r} is ambiguous: it fits {len(matches)} conversations", "\n".join([*shown, *more]))
 
 

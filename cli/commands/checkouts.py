@@ -10,7 +10,7 @@ import click
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..misuse import unknown_checkout
-from ..options import command_line, options_of
+from ..options import CHECKOUTS, command_line, options_of
 from ..output.documents import print_document
 from ..output.interaction import waiting_callback
 from ..output.screen import show_paged, wrap
@@ -39,7 +39,9 @@ _REPLACED = "replaced by a new directory"
     ),
     extra_hint="to forget a checkout: reconcile checkouts --forget DIR",
 )
-@click.option("--forget", metavar="DIR", help="Forget this checkout (recover can no longer use it).")
+@click.option(
+    "--forget", metavar="DIR", shell_complete=CHECKOUTS, help="Forget this checkout (recover can no longer use it)."
+)
 @click.pass_context
 def checkouts(context: click.Context, forget: str | None) -> None:
     """List the checkouts that share this store, or forget one.

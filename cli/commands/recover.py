@@ -37,7 +37,7 @@ from ..context import (
     with_owned,
 )
 from ..misuse import Misuse, unknown_checkout
-from ..options import IDS, command_line, options_of
+from ..options import CHECKOUTS, IDS, command_line, options_of
 from ..output.interaction import (
     confirm,
     confirm_or_exit,
@@ -100,7 +100,13 @@ class _Recover(Command):
     is_flag=True,
     help="Restore all of this project that is not local, also what was never published.",
 )
-@click.option("--from", "source", metavar="DIR", help="Restore what another checkout had, which may be gone.")
+@click.option(
+    "--from",
+    "source",
+    metavar="DIR",
+    shell_complete=CHECKOUTS,
+    help="Restore what another checkout had, which may be gone.",
+)
 @click.pass_context
 def recover(context: click.Context, ids: tuple[str, ...], everything: bool, source: str | None) -> None:
     """Restore conversations that the workspace has lost.

@@ -20,7 +20,7 @@ from reconcile.adapters.claude_code.places import FORMAT, SHARED
 from reconcile.adapters.roots import LocateError
 from reconcile.model.format import EventSelection
 from reconcile.model.options import Take
-from reconcile.model.plan import Plan
+from reconcile.model.plan import Plan, counted_as
 from reconcile.model.policy import (
     Children,
     ForkRequest,
@@ -44,7 +44,7 @@ from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
 from ..output.interaction import confirm_or_exit, is_interactive, may_reach_back, print_message
 from ..output.plan_text import report
-from ..output.text import format_time
+from ..output.text import format_time, visible
 from ..run import run as run_command
 
 if TYPE_CHECKING:
@@ -266,6 +266,8 @@ def resolve(
                 nothing, session = Plan(layout=policy.layout.value, policy=policy), engine.session
                 report(options_of(context), session.roots, session.notices, nothing, None)
                 raise click.exceptions.Exit(ExitCode.DONE)
+        else:
+            _name_undisputed(options_of(context), engine, chosen, policy)
         if decision is None:
             waiting = with_owned(engine, chosen)  # without a secret of their own
             return replace(policy, allow_secrets=dict.fromkeys(chosen), only=policy.only | frozenset(waiting))
@@ -288,6 +290,29 @@ def _refuse_both(engine: Engine, conversations: Collection[str], policy: Policy)
                 f"resolve: only events can be kept in both versions, and the conflict of {id_} is in its {named}",
                 f"choose one: reconcile resolve {id_} --take store\nor: reconcile resolve {id_} --take workspace",
             )
+
+
+def _name_undisputed(options: Options, engine: Engine, conversations: Collection[str], policy: Policy) -> None:
+    """Print which of these conversations have nothing to decide or to sync, and the commands for those with conflicts.
+
+    A side can be chosen of a conversation that only one side has changed.
+    """
+    plan = engine.completed(engine.plan(policy, also=conversations))
+    ids = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation is not None]
+    ids += [*(each.conversation for each in plan.conflicts), *(action.conversation for action in plan.actions)]
+    places = engine.session.format.places
+    open_ones = {counted_as(id_, places) for id_ in ids}
+    settled = [id_ for id_ in conversations if counted_as(id_, places) not in open_ones]
+    for id_ in settled:
+        print_message(options, f"{id_} has no conflict, and is not blocked")
+    if not settled:
+        return
+    named = list(dict.fromkeys((each.conversation, each.title) for each in plan.conflicts))
+    for id_, title in named[:_NAMED]:
+        about = f"{id_} ({visible(title)})" if title else id_
+        print_message(options, f"{about} has a conflict: reconcile resolve {id_} --take SIDE{options.sides}")
+    if (more := len(named) - _NAMED) > 0:
+        print_message(options, f"{more} more have a conflict: reconcile status{options.sides}")
 
 
 def _name_decided(
@@ -591,7 +616,7 @@ def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NAMED = 5
-"""Number of conversations that a message about git names."""
+"""Number of conversations that messages name."""
 
 
 def _chosen(context: click.Context, engine: Engine, name: str, texts: str | tuple[str, ...]) -> tuple[str, ...]:

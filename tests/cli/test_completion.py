@@ -135,6 +135,29 @@ def test_runs_and_versions(project: Path, run: Run, complete: Callable[[str], di
     assert f"{RELEASE}@{newest}" in complete("restore ")
 
 
+def test_checkouts(
+    project: Path, run: Run, complete: Callable[[str], dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that are gone, and where `.jp` is: that is when `recover` is wanted."""
+    here = Path.cwd()
+    other = here.parent / "other tree"
+    shutil.copytree(here, other)
+    monkeypatch.chdir(other)
+    run()
+    monkeypatch.chdir(here)
+    run()
+    shutil.rmtree(other)
+    for command in ("recover --from ", "checkouts --forget "):
+        assert complete(command) == {str(other): "gone", str(here): "here"}
+        assert complete(f"{command}{other.parent}/oth") == {str(other): "gone"}
+        assert complete(f"{command}../o") == {"../other tree": "gone"}
+        assert complete(f"{command}/nothing") == {":dir": ""}
+    shutil.rmtree(".jp")
+    assert complete("recover --from ../o") == {"../other tree": "gone"}
+    assert complete("recover jp-c177803") == {RELEASE: "Release notes"}
+    assert in_bash("recover --from ../o") == ["'../other tree'"]
+
+
 def test_it_reads_only_and_fails_in_silence(
     project: Path, run: Run, complete: Callable[[str], dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,50 @@ def test_one_letter_or_two_are_no_part_of_a_title(text: str, run: Run, project: 
     assert files(project) == before
 
 
+LETTER = "jp-c17780500000 (Letter to my landlord)"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("jp-c17780500001", LETTER),
+        ("1778o50", LETTER),
+        ("1778050000", LETTER),
+        ("Leter to my landlord", LETTER),
+        ("langlord", LETTER),
+        ("my landlard", LETTER),
+        ("macsO", "jp-c17780400000 (CI on macOS)"),
+        ("ci", "jp-c17780400000 (CI on macOS)"),
+    ],
+)
+def test_a_mistyped_id_or_title_gets_a_suggestion(text: str, meant: str, run: Run, project: Path) -> None:
+    for command in ("status", "show", "diff", "local"):
+        result = run(command, text)
+        assert result.exit_code == 2
+        assert "error: no conversation has the id" in result.stderr
+        assert result.stderr.endswith(f"did you mean {meant}?\n"), result.stderr
+    assert run("restore", text).stderr.endswith(f"did you mean {meant}?\n")
+
+
+@pytest.mark.parametrize("text", ["jp-c99999999999", "jp-c2", "poem", "12"])
+def test_without_a_similar_one_nothing_is_suggested(text: str, run: Run, project: Path) -> None:
+    assert "did you mean" not in run("status", text).stderr
+    assert run("status", text).stderr.endswith("`reconcile ls` lists the conversations\n")
+
+
+def test_several_that_are_equally_near_are_suggested_together(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    for number in range(3):
+        write_conversation(world.workspace / f"1752883200{number}-it", f"Plan {number}", events(1))
+    hint = " or ".join(f"jp-c1752883200{number} (Plan {number})" for number in range(3))
+    assert run("status", "plan 7").stderr.endswith(f"hint: did you mean {hint}?\n")
+    write_conversation(world.workspace / "17528832003-it", "Plan 3", events(1))
+    assert "did you mean" not in run("status", "plan 7").stderr, "too many to choose from"
+
+
 def test_without_a_question_a_part_of_a_title_removes_nothing(run: Run, project: Path) -> None:
     before = files(project)
     result = run("rm", "177804", "lette", "--promote", "-y")
@@ -125,8 +169,8 @@ def test_many_candidates_are_counted(run: Run, tmp_path: Path, monkeypatch: pyte
     assert result.exit_code == 2
     listed = [line.split("hint: ")[1] for line in result.stderr.splitlines() if "hint: " in line]
     assert listed[0] == "jp-c17528832000  Plan number 0"
-    assert len(listed) == 11
-    assert listed[-1] == "and 3 more"
+    assert len(listed) == 5
+    assert listed[-1] == "and 9 more: reconcile ls"
     assert json.loads(run("status", "plan number 1", "--json").stdout)["title"] == "Plan number 1", "exact wins"
 
 

@@ -111,6 +111,15 @@ def test_a_session_counts_once_with_the_files_beside_it(sides: Sides, version: s
     assert "no session has the id or title 'nothing'" in sides.read("show", "nothing", code=2)
 
 
+def test_a_mistyped_id_of_a_session_gets_a_suggestion(sides: Sides, version: str) -> None:
+    """Of the session, not of the files beside it."""
+    sides.play(version, "continued").play(version, "subagent").reconcile()
+    id_ = next(path.stem for path in sides.live.glob("*.jsonl") if path.with_suffix("").exists())
+    for length in (8, 36):
+        mistyped = id_[:3] + ("0" if id_[3] != "0" else "1") + id_[4:length]
+        assert f"did you mean {id_}" in sides.read("show", mistyped, code=2)
+
+
 def test_a_turn_is_appended(sides: Sides, version: str) -> None:
     sides.play(version, "plain").reconcile()
     path = first(sides.play(version, "continued"))

@@ -420,6 +420,23 @@ def test_the_version_that_a_person_did_not_choose_can_be_brought_back(world: Wor
     assert (title(world, "store"), title(world, "workspace")) == ("store", "store")
 
 
+@pytest.mark.parametrize("choice", [("--take", "store"), ("--take", "both"), ("--keep",), ("--allow-secrets",)])
+def test_resolve_says_that_a_conversation_has_no_conflict(world: World, choice: tuple[str, ...]) -> None:
+    retitled(world)
+    before = newest(world)
+    for words in ((), ("-n",)):
+        said = world.reconcile("resolve", f"jp-c{SECOND_ID}", *choice, *words, settled=False).stderr
+        assert said.splitlines() == [
+            f"jp-c{SECOND_ID} has no conflict, and is not blocked",
+            f"{ID} (store) has a conflict: reconcile resolve {ID} --take SIDE --workspace {world.project}",
+        ]
+    assert newest(world) == before
+    if choice[0] == "--take" and choice[1] == "store":
+        assert "has no conflict" not in world.reconcile("resolve", str(FIRST), *choice, settled=False).stderr
+        said = world.reconcile("resolve", str(FIRST), *choice, settled=False).stderr
+        assert said == f"{ID} has no conflict, and is not blocked\n", "no conversation has one"
+
+
 def test_a_title_has_one_value_although_both_were_chosen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(monkeypatch)
     retitled(world)
