@@ -52,7 +52,7 @@ GROUPS = {
     "Organise": {
         "project": Entry("requests", "Publish conversations to the workspace."),
         "local": Entry("requests", "Remove conversations from the workspace, keep them local."),
-        "fork": Entry("requests", "Create a child conversation from all or some events."),
+        "fork": Entry("requests", "Create a fork of a conversation, with all or some events."),
         "set-parent": Entry("requests", "Move a conversation below another, or make it a root."),
         "rm": Entry("requests", "Remove conversations from both sides."),
     },

@@ -70,10 +70,10 @@ _F = TypeVar("_F", "RunToUndo", "UndoToRedo")
     names={"conversation": "ids"},
     accepts=PLANS,
     examples=(
-        ("reconcile fork jp-c17780300000 --last 1", "Create a child with the last turn of a conversation."),
+        ("reconcile fork jp-c17780300000 --last 1", "Create a fork with the last turn of a conversation."),
         (
             'reconcile fork jp-c17780300000 --until 2026-05-14 --title "Second try"',
-            "Create a child with the events up to this day.",
+            "Create a fork with the events up to this day.",
         ),
     ),
 )
@@ -93,10 +93,10 @@ def fork(
     title: str | None,
     local: bool,
 ) -> None:
-    """Create a child conversation from all or some events.
+    """Create a fork of a conversation, with all or some events.
 
-    The child of ID gets a new id. It is published below its parent if the workspace has the parent. A fork of a
-    session of Claude Code is a new session, which begins with the lines of ID.
+    A fork is a conversation of its own, with a new id. It is a child of ID, and is published below it if the workspace
+    has ID. A fork of a session of Claude Code is a session, which begins with the lines of ID.
     """
     if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
         raise click.UsageError("--title: the title is not UTF-8")

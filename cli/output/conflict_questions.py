@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconcile.model.options import Diverged, Prefer, Take
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM, Side
-from reconcile.planning.conflicts import choices, described, newer_side, taken
+from reconcile.planning.conflicts import choices, described, newer_side
 
 from .conflict_text import value_lines
 from .interaction import SKIP, ask_for_key
@@ -66,7 +66,7 @@ def _ask(options: Options, left: Sequence[Conflict], policy: Policy, differences
     conflict = left[0]
     columns, style = terminal_columns(), Style.choose(options.color)
     about = [*wrap(with_local_times(described(conflict)), columns, "  "), *value_lines(conflict, columns, "    ")]
-    about += wrap(f"{taken(conflict)}; {_other_version(conflict, policy)}", columns, "  ")
+    about += wrap(f"{_about(conflict)}; {_other_version(conflict, policy)}", columns, "  ")
     for line in ("", title_and_id(conflict.title, conflict.conversation, style), *about):
         click.echo(line)
     keys = _keys_of(left[:1])
@@ -113,25 +113,35 @@ def _marked(side: Side) -> str:
 
 def _meanings(conflict: Conflict) -> dict[str, str]:
     """Return what each answer to a conflict does, by key."""
-    other = "becomes a child" if conflict.forks else "is saved, and can be restored"
+    other = "becomes a fork" if conflict.forks else "is saved, and can be restored"
     sides = {side.value[0]: f"take the {side}'s version; the {side.other}'s {other}" for side in Side}
     return {
         **sides,
-        "b": "take the newer version; the older one becomes a child conversation",
+        "b": "take the newer version; the older one becomes a fork",
         SKIP: "leave it, and decide later",
     }
+
+
+def _about(conflict: Conflict) -> str:
+    """Return which side has the newer version: nothing is decided before the answer."""
+    which = "file" if conflict.store.last or conflict.workspace.last else "version"  # which of two times decides
+    newer = f"the {newer_side(conflict)}'s {which} is newer"
+    if conflict.store.mtime_ns == conflict.workspace.mtime_ns:
+        newer = "both have the same time"
+    waits = "" if conflict.takes else "blocked until you choose; "
+    return f"{waits}{newer}{'; other keys are merged' if conflict.merges else ''}"
 
 
 def _other_version(conflict: Conflict, policy: Policy) -> str:
     """Return what becomes of the version that isn't taken."""
     if conflict.forks:
-        return "both are kept, whichever you take"
+        return "both are kept, whichever you take: the other one becomes a fork"
     saved = "the version that is not taken is saved"
     if conflict.unit != STREAM:
         return f"{saved}, and can be restored"
     if policy.diverged is Diverged.NEWEST:
-        return f"{saved}; [b]oth makes it a child conversation"
-    return f"{saved}; it becomes a child if both sides have new events, or with [b]oth"
+        return f"{saved}; [b]oth makes it a fork"
+    return f"{saved}; it becomes a fork if both sides have new events, or with [b]oth"
 
 
 def is_undecided(conflict: Conflict, policy: Policy) -> bool:

@@ -70,7 +70,7 @@ def decided_words(conflict: Conflict, plan: Plan, run: str, sides: str) -> str:
 
 
 def _child_of(conversation: str, actions: Collection[Action]) -> str:
-    """Return the child that a plan makes of the continuation that it replaces; empty if there is none."""
+    """Return the fork that a plan makes of the continuation that it replaces; empty if there is none."""
     replaced = {each.target for each in actions if (each.conversation, each.unit) == (conversation, STREAM)}
     return next((each.conversation for each in actions if each.kind is Kind.FORK and each.source in replaced), "")
 
@@ -139,7 +139,7 @@ def chosen_lines(plan: Plan, outcome: Outcome, heading: Heading, style: Style, s
         is_both = _answer(policy, action) is Take.BOTH
         chosen = "only one can stay, and the {}'s is taken" if is_both else "the {}'s is taken, as chosen"
         child = _child_of(action.conversation, plan.actions) if action.unit == STREAM else ""
-        kept = f"; the {other}'s is now the child {child}" if child else ""
+        kept = f"; the {other}'s is now the fork {child}" if child else ""
         words = f"{unit_text(action.unit)}: {chosen.format(other.other)}{kept}; to bring the {other}'s back:"
         yield from wrap(clean(words), style.columns, "    ")
         command = restore_of(action.conversation, outcome.run or "", action.unit)

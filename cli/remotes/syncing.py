@@ -207,7 +207,7 @@ def _conflict_words(conflict: DecidedConflict) -> str:
     winner, loser = (here, there) if conflict.is_here else (there, here)
     if conflict.run is None:
         return f"{unit_text(conflict.unit)}: both machines changed it; {winner} would be taken"
-    other = f"{loser} is now the child {conflict.child}; to take it" if conflict.child else f"to take {loser}"
+    other = f"{loser} is now the fork {conflict.child}; to take it" if conflict.child else f"to take {loser}"
     return f"{unit_text(conflict.unit)}: both machines changed it; {winner} is taken; {other} instead:"
 
 

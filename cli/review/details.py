@@ -184,19 +184,19 @@ class _Details:
         if choice is Choice.BOTH:
             newer = self._subject.newer(STREAM)
             older = Side(newer.value).other if newer is not None else None
-            return "keep both", f"; the older one becomes {self._child(older, reading)}"
+            return "keep both", f"; the older one becomes {self._fork(older, reading)}"
         side = Side.STORE if choice in (Choice.STORE, Choice.STORE_ALONE) else Side.WORKSPACE
         if choice in (Choice.STORE_ALONE, Choice.WORKSPACE_ALONE):
-            return f"take only the {side}'s", f": no child; `restore` can bring the {side.other}'s back"
+            return f"take only the {side}'s", f": no fork; `restore` can bring the {side.other}'s back"
         if any(each.forks for each in self._conflicts):
-            return f"take the {side}'s", f"; the {side.other}'s becomes {self._child(side.other, reading)}"
+            return f"take the {side}'s", f"; the {side.other}'s becomes {self._fork(side.other, reading)}"
         return f"take the {side}'s", f"; the {side.other}'s is saved"
 
-    def _child(self, side: Side | None, reading: Reading) -> str:
+    def _fork(self, side: Side | None, reading: Reading) -> str:
         """Return what a version becomes that is not taken, with the title that the fork gets."""
         version = None if side is None else reading.side(side)
         title = (version.title if version is not None else None) or self._subject.title
-        return f'the child "[diverged]{f" {title}" if title else ""}", in the store only'
+        return f'the fork "[diverged]{f" {title}" if title else ""}", in the store only'
 
     def _steps(self) -> Iterator[Line]:
         """Yield the steps that a run makes of what needs no decision, or that it makes without one."""

@@ -31,8 +31,8 @@ Read     PgDn, PgUp     next, previous page of the text (or space, -)
          e              both versions in $EDITOR (copies)
          t              both versions in git's difftool
 Decide   s, w           take the store's, the workspace's version
-         b              keep both: the older one becomes a child
-         S, W           take only that side's: no child
+         b              keep both: the older one becomes a fork
+         S, W           take only that side's: no fork
          k or x         skip: not in this run
          h              hold: leave both sides alone until one changes
          u, Backspace   take the last decision back

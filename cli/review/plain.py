@@ -32,9 +32,9 @@ _OF_ALL = (Choice.STORE_ALONE, Choice.WORKSPACE_ALONE, Choice.HOLD)
 _HELP: Mapping[str, str] = {
     "s": "take the store's version",
     "w": "take the workspace's version",
-    "b": "keep both: the older one becomes a child",
-    "S": "take only the store's, of all of the conversation: no child",
-    "W": "take only the workspace's, of all of the conversation: no child",
+    "b": "keep both: the older one becomes a fork",
+    "S": "take only the store's, of all of the conversation: no fork",
+    "W": "take only the workspace's, of all of the conversation: no fork",
     "k": "skip: not in this run",
     "h": "hold all of the conversation: leave both sides alone until one changes",
     NEXT: "next question; this one stays undecided, or as decided",

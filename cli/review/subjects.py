@@ -39,7 +39,7 @@ class Choice(StrEnum):
     WORKSPACE = "workspace"
     BOTH = "both"
     STORE_ALONE = "store alone"
-    """The store's version of everything, and no child for the events that only the workspace has."""
+    """The store's version of everything, and no fork of the events that only the workspace has."""
     WORKSPACE_ALONE = "workspace alone"
     SKIP = "skip"
     HOLD = "hold"

@@ -343,7 +343,7 @@ class Decided(Struct, frozen=True):
         """The notice: what was decided, and the command that brings the other version back."""
         how = "you took" if self.chosen else "both sides changed it, and the run took"
         back, other = f"reconcile restore {self.spelling}", f"the {self.winner.other}'s"
-        kept = f"{other} is now the child {self.child}; " if self.child else ""
+        kept = f"{other} is now the fork {self.child}; " if self.child else ""
         return f"{unit_text(self.unit)}: {how} the {self.winner}'s; {kept}`{back}` brings {other} back"
 
     def is_back(self, view: View) -> bool:
@@ -401,7 +401,7 @@ def _decided(session: Session, row: Conflict, run: str, *, chosen: bool = False)
 
 
 def _child(steps: Iterable[Step], row: Conflict, loser: Side) -> str | None:
-    """Return the child that a run has made of the version that lost; None if it has made none."""
+    """Return the fork that a run has made of the version that lost; None if it has made none."""
     done = [(step, json.loads(step.record)) for step in steps if step.state is StepState.DONE]
     replaced = {record["target"] for step, record in done if _is_about(step, row)}
     forks = ((step, record["source"]) for step, record in done if step.kind == Kind.FORK)

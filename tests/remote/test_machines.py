@@ -111,7 +111,7 @@ def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, d
     first = " ".join(printed.split())
     (child,) = {path.parent.name[:11] for path in desktop.store.glob("*diverged*/events.json")}
     run = json.loads(desktop.run("log", "--json").stdout)["runs"][0]["id"]
-    kept = f"the other machine's is now the child jp-c{child}; to take it instead: "
+    kept = f"the other machine's is now the fork jp-c{child}; to take it instead: "
     assert f"this machine's is taken; {kept}reconcile restore jp-c{A}@{run}:events" in first
     way = f"to take this machine's instead: reconcile restore jp-c{B}@{run}:metadata"
     assert f"metadata: both machines changed it; the other machine's is taken; {way}" in first

@@ -139,10 +139,11 @@ def test_the_child_of_a_continuation_that_lost_is_named(world: World, by: str) -
     shown = world.reconcile().stdout if by == "a run" else at_terminal("-w", world.project, answers="w\n")[1]
     (child,) = [key for key, each in status(world).items() if each["word"] == "available"]
     loser = "workspace" if by == "a run" else "store"
-    assert f"the {loser}'s is now the child {child}; to bring the {loser}'s back:" in " ".join(shown.split())
+    word = "child" if by == "a run" else "fork"
+    assert f"the {loser}'s is now the {word} {child}; to bring the {loser}'s back:" in " ".join(shown.split())
     told = said(world, "status")
     assert (f"in the store only; the continuation of {ID} that was not taken" in told) == (by == "a run")
-    assert (f"; the workspace's is now the child {child}; `reconcile restore {ID}@" in told) == (by == "a run")
+    assert (f"; the workspace's is now the fork {child}; `reconcile restore {ID}@" in told) == (by == "a run")
     world.reconcile("diff", ID, settled=False)
     assert "that was not taken" not in said(world, "status"), "it was seen"
 
@@ -277,11 +278,13 @@ def test_at_a_terminal_each_conflict_is_asked_about_and_newest_is_the_default(wo
     retitled(world)
     _, dry = at_terminal("--dry-run", "-w", world.project, environ={"NO_COLOR": "1"})
     _, _, about = dry.partition("both sides changed:")
-    about = " ".join(about.partition("; to decide now:")[0].split())
+    about = " ".join(about.partition("the store's is taken (newer); to decide now:")[0].split())
     assert about.startswith(f"store {ID} metadata (title): store 2020-09-13 12:26:42; workspace 2020-09-13 12:26:41 ")
     code, shown = at_terminal("-w", world.project, answers="\n", environ={"NO_COLOR": "1"})
     assert (code, shown.count(TAKE)) == (0, 1), shown
-    assert " ".join(shown.split()).count(about) == 1, "the question has the words of the dry run"
+    asked = " ".join(shown.partition("Take the [s]tore's")[0].split())
+    assert asked.count(about) == 1, "the question has the words of the dry run"
+    assert "is taken" not in asked, "but nothing is decided yet"
     assert "conflicts, both sides changed" not in shown, "the question has all of it"
     assert "Take the [s]tore's (newer), the [w]orkspace's, s[k]ip it, show the [d]ifference, or [q]uit [s]" in " ".join(
         shown.split()
@@ -334,13 +337,17 @@ def test_a_question_says_what_becomes_of_the_other_version(world: World, monkeyp
     code, shown = at_terminal("-w", world.project, answers="q\n")
     assert code == 4, shown
     assert '\n    title: "store" (store) / "workspace" (workspace)\n' in shown
-    assert "is saved, and can be restored" in " ".join(shown.split())
+    assert "the store's version is newer; the version that is not taken is saved, and can be restored" in " ".join(
+        shown.split()
+    )
+    assert "is taken" not in shown, "nothing is decided yet"
     code, shown = at_terminal("-w", world.project, answers="k\nq\n")
-    assert (code, "becomes a child; both are kept, whichever you take" in " ".join(shown.split())) == (4, True)
+    assert code == 4
+    assert "both are kept, whichever you take: the other one becomes a fork" in " ".join(shown.split())
     assert "[b]oth" not in shown, "as the newest"
     monkeypatch.setenv("RECONCILE_DIVERGED", "newest")
     _, shown = at_terminal("-w", world.project, answers="k\nq\n")
-    assert "[b]oth makes it a child conversation" in " ".join(shown.split())
+    assert "[b]oth makes it a fork" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("answers", ["q\n", "quit\n", "d\nq\n", "a\nq\n"])

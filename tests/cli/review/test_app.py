@@ -320,10 +320,10 @@ def test_two_continuations_offer_only_choices_that_differ(walk: Any) -> None:
         await screen.press(*"nnnnnn")
         assert screen.app.subject.conversation == id_of(6)
         text = " ".join(screen.details.split())
-        child = 'the child "[diverged] Torn files after a crash", in the store only'
-        assert f"s take the store's; the workspace's becomes {child}" in text
-        assert f"w take the workspace's; the store's becomes {child}" in text
-        assert "S take only the store's: no child; `restore` can bring the workspace's back" in text
+        fork = 'the fork "[diverged] Torn files after a crash", in the store only'
+        assert f"s take the store's; the workspace's becomes {fork}" in text
+        assert f"w take the workspace's; the store's becomes {fork}" in text
+        assert "S take only the store's: no fork; `restore` can bring the workspace's back" in text
         assert "h hold: leave both sides alone until one changes" in text
         await screen.press("b")
         assert screen.app.decisions.chosen == {}
@@ -334,7 +334,7 @@ def test_two_continuations_offer_only_choices_that_differ(walk: Any) -> None:
 
 @pytest.mark.parametrize("key", ["S", "W"])
 @pytest.mark.long
-def test_one_continuation_alone_makes_no_child(answered: Any, key: str) -> None:
+def test_one_continuation_alone_makes_no_fork(answered: Any, key: str) -> None:
     async def story(screen: Screen) -> None:
         await screen.press(*"nnnnnn", key, "a", "y")
 
