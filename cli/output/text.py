@@ -71,8 +71,11 @@ def local_event_time(text: str) -> str:
     from datetime import UTC, datetime  # here: few commands show such a time
 
     try:
-        time = datetime.fromisoformat(text)
-        seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+        try:
+            seconds = datetime.fromisoformat(f"{text}Z").timestamp()
+        except ValueError:  # it has a zone, or no time of day
+            time = datetime.fromisoformat(text)
+            seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
         return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")  # noqa: DTZ006 - the screen has local time
     except (ValueError, OverflowError, OSError):
         return clean(text[:19].replace("T", " "))

@@ -21,6 +21,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.files import error_text
 from reconcile.fs.locks import LockedError, watch_lock
 from reconcile.fs.paths import identity_of
+from reconcile.fs.posix import release_memory
 from reconcile.index.on_disk import IndexChangedError
 from reconcile.model.baseline import LOST, Baseline, WorldState
 from reconcile.model.names import CHILDREN
@@ -116,6 +117,8 @@ _BUSY_NS = 2 * _SECOND
 """The time between two checks whether the program that owns the records is still running."""
 _RETRY_NS = _SECOND
 """The time between two attempts to open a session again."""
+_RELEASE_NS = 20 * _SECOND
+"""The time between two releases of memory while passes go on; each takes 10 to 20 ms."""
 SUSPENDED_NS = 2 * _SECOND
 """If the clock that includes suspension gains more than this, the machine was suspended."""
 
@@ -205,6 +208,7 @@ class WatchLoop:
         self._vanishing = Vanishing()
         self._event_count = 0
         """Events since the last pause."""
+        self._memory_released_at = time.monotonic_ns()
         self._check_at = 0
         self._polling_until: int | None = None
         """If the system sends no events: when the next attempt to listen is due."""
@@ -324,6 +328,7 @@ class WatchLoop:
         try:
             self._run_pass(now)
             self._engine.resume(self._target.policy)
+            self._release_memory(now)
         except LockedError as error:
             self._locked_since = now if self._locked_since is None else self._locked_since
             if now - self._locked_since >= self._target.lock_timeout * _SECOND:
@@ -338,6 +343,12 @@ class WatchLoop:
             self._reporter.report_waiting(words)
             self._check_at = now + 5 * _SECOND
         return True
+
+    def _release_memory(self, now: int) -> None:
+        """Give back what passes have freed: small values between long-lived ones keep whole blocks of memory."""
+        if now - self._memory_released_at >= _RELEASE_NS:
+            release_memory()
+            self._memory_released_at = now
 
     def _run_pass(self, now: int) -> None:
         with self._session.exclusively(COMMAND, 0):

@@ -191,6 +191,10 @@ class TreeIndex:
         finished: set[str] = set()
         cycles = []
         for start in ordered:
+            parent = self._parent[start]
+            if parent is None or parent in finished:  # most are older than their children
+                finished.add(start)
+                continue
             path: dict[str, None] = {}
             node: str | None = start
             while node is not None and node not in finished and node not in path:
