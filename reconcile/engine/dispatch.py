@@ -196,7 +196,7 @@ def verify(session: Session, known: SnapshotIndex, plan: Plan, conversations: Co
     with Session(
         session.roots, session.directory, readonly=True, ignore=session.ignore, clock=lambda: plan.now_ns
     ) as other:
-        other.state.removed_there = session.state.removed_there
+        other.state.removed_there, other.state.seen_there = session.state.removed_there, session.state.seen_there
         world = other.scan()
         if not _equals_scan(known, world):
             return

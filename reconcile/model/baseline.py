@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from reconcile.model.snapshot import Beginning, Digest, Place, Side, Snapshot
 
@@ -174,6 +174,7 @@ class Baseline(Struct, frozen=True):
     ``is_of_remote``: the workspace is the tree of a remote (docs/design/remotes.md): it has every conversation, and no
     version there is one that git has checked out again.
     ``removed_there``: by id and unit, the digests of extras that another machine has removed, by the remote's tree.
+    ``seen_there``: by id and unit, the versions that the machines of a remote have had, oldest first.
     """
 
     checkout_known: bool = False
@@ -193,6 +194,7 @@ class Baseline(Struct, frozen=True):
     contents: Mapping[tuple[str, Digest], bytes] = field(default_factory=dict)
     is_of_remote: bool = False
     removed_there: Mapping[tuple[str, str], Digest] = field(default_factory=dict)
+    seen_there: Mapping[tuple[str, str], Sequence[Digest]] = field(default_factory=dict)
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
         """Return whether the history has a newer content of the unit.

@@ -20,11 +20,12 @@ from reconcile.engine.engine import MOST, Engine
 from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
 from reconcile.fs.locks import LockedError
-from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
 from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
-from reconcile.model.snapshot import ARCHIVE, METADATA, STREAM, WHOLE, Metadata, Partition, Side, joined
+from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, joined
+from reconcile.model.units import units_of
 from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
@@ -66,15 +67,16 @@ from reconcile.remote.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
-    from reconcile.model.baseline import Baseline, WorldState
+    from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
+    from reconcile.model.units import Rules
     from reconcile.planning.incremental.side_index import SideIndex
     from reconcile.remote.engine import RemoteEngine
     from reconcile.remote.last_sync import LastSync
@@ -317,12 +319,15 @@ class Sync:
         return _Sides(tree, before, self._begun(tree, None), None)
 
     def _begun(self, tree: Tree, index: LoadedIndex | None) -> Engine:
-        """Return an engine that has looked at both sides; its baseline knows which files others have removed."""
+        """Return an engine that has looked at both sides; its baseline knows what others have had and removed."""
         self.session.state.removed_there = {
             (key, unit): digest
             for key, record in tree.records.items()
             for name, digest in record.gone.items()
             if (unit := self.session.format.unit_of(name)) is not None
+        }
+        self.session.state.seen_there = {
+            (key, unit): digests for key, record in tree.records.items() for unit, digests in record.seen.items()
         }
         engine = Engine(self.session, index)
         engine.begin()
@@ -524,7 +529,8 @@ class Sync:
     def _buried(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
         """Return the conversations of the store that were removed since, with their very content.
 
-        An older tombstone says nothing: what it names was restored since.
+        Of a conversation that was never synced here, an earlier content counts, too. An older tombstone says nothing:
+        what it names was restored since.
         """
         new = [
             key
@@ -535,11 +541,14 @@ class Sync:
         ]
         side = engine.known.sides[Side.STORE]
         stored = by_conversation(copy for key in new for copy in side.of(key))
+        strange = {key for key in new if key in stored and key not in before.records}
+        baseline = self.session.state.load(self.session.checkout, strange) if strange else Baseline()
         going = [
             key
             for key in new
             if key in stored
             if [_digests(copy) for copy in stored[key]] == [dict(tree.tombstones[key].files)]
+            or (key in strange and _is_earlier(stored[key], tree.tombstones[key], baseline, self.session.rules))
             if stored[key][0].partition is Partition.LIVE
         ]
         if (places := self.session.format.places) is None:
@@ -707,6 +716,23 @@ def _unit_digests(files: Mapping[str, str], fmt: Format) -> Iterator[str]:
     stream = [files[name] for name in fmt.stream_files if name in files]
     yield from ([files[fmt.metadata_file]] if fmt.metadata_file in files else [])
     yield from (["+".join(stream)] if stream else [])
+
+
+def _is_earlier(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, rules: Rules) -> bool:
+    """Tell whether a conversation is as it was some time before its removal, and this machine never had it later."""
+    last = set(_unit_digests(stone.files, rules.format))
+    found = [units_of(copy, rules, baseline.parents.get(stone.id)) for copy in copies]
+    if len(found) != 1 or not all(name in found[0] for name in rules.format.required):
+        return False
+    for name, unit in found[0].items():
+        if name.startswith(EXTRA):
+            is_known = unit.digest == stone.files.get(name.removeprefix(EXTRA))
+        else:
+            own = last.intersection(baseline.history.get((stone.id, name), ()))
+            is_known = unit.digest in own or (not own and unit.digest in last.union(stone.seen))
+        if not is_known:
+            return False
+    return True
 
 
 def _digests(copy: Copy) -> dict[str, str | None]:

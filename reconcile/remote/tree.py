@@ -200,12 +200,17 @@ def record_of(
 
 
 def seen_in(old: Record | None, seen: Mapping[str, Sequence[Digest]]) -> dict[str, list[Digest]]:
-    """Return the versions of a record's units that another machine or this one knows, the newest of them."""
+    """Return the versions of a record's units that another machine or this one knows, the newest of them.
+
+    The newest one of this machine is the last: an earlier version may have been restored.
+    """
     others = {} if old is None else old.seen
-    return {
-        unit: list(dict.fromkeys((*others.get(unit, ()), *seen.get(unit, ()))))[-MOST_SEEN:]
-        for unit in sorted({*others, *seen})
-    }
+    found = {}
+    for unit in sorted({*others, *seen}):
+        versions = [*others.get(unit, ()), *seen.get(unit, ())]
+        newest = versions[-1:]
+        found[unit] = [*(each for each in dict.fromkeys(versions) if each not in newest), *newest][-MOST_SEEN:]
+    return found
 
 
 def encoded(value: Struct) -> bytes:

@@ -89,6 +89,7 @@ class State:
         "journal",
         "messages",
         "removed_there",
+        "seen_there",
         "versions",
     )
 
@@ -101,6 +102,8 @@ class State:
         """The baselines are those of a remote (`Baseline.is_of_remote`)."""
         self.removed_there: Mapping[tuple[str, str], Digest] = {}
         """The extras in it that another machine has removed (`Baseline.removed_there`)."""
+        self.seen_there: Mapping[tuple[str, str], Sequence[Digest]] = {}
+        """The versions that its machines have had (`Baseline.seen_there`)."""
         self.journal = Journal(connection, path)
         self.versions = Versions(connection, path)
 
@@ -211,7 +214,7 @@ class State:
             baseline = baseline_table.load(self._connection, checkout, only)
         if not self.is_of_remote:
             return baseline
-        return replace(baseline, is_of_remote=True, removed_there=self.removed_there)
+        return replace(baseline, is_of_remote=True, removed_there=self.removed_there, seen_there=self.seen_there)
 
     def intents(self, checkout: int | None) -> dict[str, Intent]:
         """Return the intents that hold in a checkout."""

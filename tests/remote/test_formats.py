@@ -171,6 +171,8 @@ def test_a_record_has_the_newest_of_all_known_versions() -> None:
     assert seen_in(old, {"stream": ("b", "c"), "metadata": ("m",)}) == {"metadata": ["m"], "stream": ["a", "b", "c"]}
     many = tuple(map(str, range(MOST_SEEN)))
     assert seen_in(old, {"stream": many})["stream"] == list(many)
+    assert seen_in(old, {"stream": ("b", "a")})["stream"] == ["b", "a"], "restored on this machine"
+    assert seen_in(Record("jp-c1", "1-a", {}, seen={"stream": []}), {}) == {"stream": []}
 
 
 def test_as_belongs_to_add(tmp_path: Path, run: Run, bare: Path) -> None:

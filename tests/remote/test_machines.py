@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.projects.machines import Machine, git, make_machine, quiet
-from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
+from tests.support.projects.world import LONG_AGO, SECOND, append, set_key, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -401,6 +401,67 @@ def test_a_new_machine_does_not_bring_back_what_was_removed(
     assert "removed" in clone.run("status", str(A)).output
     assert clone.directory(B).name == f"{B}-mine"  # an edit wins
     quiet(clone, laptop)
+
+
+def rewrite_first_event(directory: Path, text: str) -> None:
+    path = directory / "events.json"
+    stream = json.loads(path.read_bytes())
+    write_json(path, [stream[0] | {"content": text}, *stream[1:]], LONG_AGO + SECOND)
+
+
+def test_a_run_before_the_first_sync_makes_no_edit_of_an_older_clone(
+    laptop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    """The versions are known of the machines: older ones are replaced, and none of them is a conflict."""
+    clone = old_clone(laptop, tmp_path / "clone", run)
+    clone.run()
+    set_key(clone.project / ".jp" / "conversations" / f"{C}-talk", "title", "mine", LONG_AGO + SECOND)
+    for title in ("second", "third"):
+        set_key(laptop.directory(A), "title", title, LONG_AGO + SECOND)
+        rewrite_first_event(laptop.directory(B), title)
+        laptop.run()
+        laptop.sync()
+    laptop.append(C, 1, "b", LONG_AGO + SECOND)
+    laptop.run()
+    laptop.sync()
+    clone.run()
+    clone.run("remote", "add", str(bare))
+    planned, found = clone.sync("--dry-run"), clone.sync()
+    assert ids(planned["taken"]) == ids(found["taken"]) == [f"jp-c{A}", f"jp-c{B}", f"jp-c{C}"]
+    assert not found["conflicts"] + found["forked"]
+    assert ids(found["sent"]) == [f"jp-c{C}"], "an edit of its own"
+    assert clone.directory(A).name == f"{A}-third"
+    quiet(clone, laptop)
+    clone.run()
+    laptop.run()
+    quiet(laptop, clone)
+    assert laptop.directory(A).name == f"{A}-third"
+    assert "third" in (laptop.directory(B) / "events.json").read_text()
+    assert (laptop.directory(C).name, laptop.events(C)) == (f"{C}-mine", 4)
+
+
+def test_a_run_before_the_first_sync_does_not_bring_back_what_was_removed(
+    laptop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    clone = old_clone(laptop, tmp_path / "clone", run)
+    for number in (A, B):
+        laptop.append(number, 1, "b", LONG_AGO + SECOND)
+    laptop.run()
+    laptop.sync()
+    laptop.run("rm", str(A), str(B), "--yes")
+    laptop.sync()
+    clone.run()
+    set_key(clone.directory(B), "title", "mine", LONG_AGO + SECOND)
+    clone.run()
+    found = clone.sync(str(bare))
+    assert ids(found["removed_here"]) == [f"jp-c{A}"]
+    assert ids(found["sent"]) == [f"jp-c{B}"]  # an edit wins
+    quiet(clone, laptop)
+    clone.run()
+    laptop.run()
+    quiet(laptop, clone)
+    assert not list(clone.store.glob(f"{A}*"))
+    assert laptop.events(B) == 3
 
 
 def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, IntentKind
+from reconcile.model.baseline import AsideKind, AsideRecord, BaselineEntry, IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import (
     METADATA,
@@ -26,7 +26,7 @@ from reconcile.model.units import Unit, units_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from reconcile.model.baseline import Baseline, BaselineEntry, Intent
+    from reconcile.model.baseline import Baseline, Intent
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Digest, Fault, Snapshot
     from reconcile.model.units import Rules
@@ -241,6 +241,9 @@ def views_of(
             lies = ((places or {}).get(conversation), agreed.place if agreed else None)
             inputs = _Inputs(conversation, agreed, base, baseline, rules, lies, enclosing, stored_view.main is not None)
             there = _workspace_view(copies, inputs, archived=archived, local=local)
+        if agreed is None and baseline.seen_there and stored_view.main is not None and there.main is not None:
+            agreed = _common_with_remote(conversation, stored_view, there, base, baseline)
+            base = agreed.parent if agreed else base
         view = View(
             id=conversation,
             store=stored_view,
@@ -257,6 +260,44 @@ def views_of(
             replace(view, lead=_lead(view, baseline)) if view.has_split_archive and not local else view
         )
     return views
+
+
+def _common_with_remote(
+    conversation: str, stored: SideView, there: SideView, parent: str | None, baseline: Baseline
+) -> BaselineEntry | None:
+    """Return the base of a conversation that the store had before it first met the remote's; None if there is none.
+
+    A clone or a copy has brought it (docs/design/remotes.md#rule-63). ``parent`` is the one that the store states.
+    """
+    units = {
+        name: common
+        for name in (METADATA, STREAM)
+        if (common := _newest_common(conversation, name, stored, there, baseline)) is not None
+    }
+    if not units:
+        return None
+    assert stored.main is not None  # noqa: S101 - the caller asked
+    assert there.main is not None  # noqa: S101 - as above
+    is_edited = any(stored.digest(name) not in (units.get(name), there.digest(name)) for name in (METADATA, STREAM))
+    if stored.digest(METADATA) != units.get(METADATA) == there.digest(METADATA) and there.metadata is not None:
+        parent = there.metadata.parent.id
+    title = stored.metadata.title if stored.metadata is not None else None
+    # Without an edit of its own, this machine has not archived it either: it follows the remote.
+    return BaselineEntry(units, parent, title, None, there.main.path if is_edited else stored.main.path)
+
+
+def _newest_common(
+    conversation: str, name: str, stored: SideView, there: SideView, baseline: Baseline
+) -> Digest | None:
+    """Return the newest version of a unit that this machine and one of the remote's have had; None if that is unknown.
+
+    If each side has the version that the other one has left, both may have gone back on purpose.
+    """
+    seen, own = baseline.seen_there.get((conversation, name), ()), baseline.history.get((conversation, name), ())
+    store, newest = stored.digest(name), there.digest(name)
+    if store == newest or store is None or newest is None or (store in seen and newest in own):
+        return None
+    return next((each for each in (newest, *reversed(seen)) if each == store or each in own), None)
 
 
 def _stated_parent(copies: Sequence[Copy], view: SideView) -> str | None:

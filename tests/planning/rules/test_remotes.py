@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EXTRA, STREAM, Place, Side, Snapshot
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Place, Side, Snapshot
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.presence import Goal
 from reconcile.planning.rules.views import Lead
@@ -149,3 +149,64 @@ def test_another_file_that_was_removed_there_and_edited_here_is_sent() -> None:
     edited = '1-a/notes.txt 09:10 "other"'
     (action,) = plan_of(stored(ONE, edited, BESIDE), here(ONE, BESIDE), of_remote(ONE, NOTE, BESIDE)).actions
     assert action.reason is Reason.EDIT_WINS
+
+
+# A conversation that a clone has brought before the first sync
+
+EDITED = '1-a  metadata 09:40 title "Edited"  stream 09:00 [1]'
+AGAIN = '1-a  metadata 09:50 title "Again"  stream 09:00 [1]'
+
+
+def metadata_of(line: str) -> str:
+    return str(context_of(stored(line), here()).views["jp-c1"].store.digest(METADATA))
+
+
+@pytest.mark.parametrize(
+    ("store", "there", "seen", "own", "case"),
+    [
+        pytest.param(ONE, AGAIN, (ONE, EDITED, AGAIN), (ONE,), 11, id="older"),
+        pytest.param(ONE, AGAIN, (ONE, EDITED, AGAIN), (), 11, id="older, and no run has been"),
+        pytest.param(EDITED, AGAIN, (ONE, EDITED, AGAIN), (ONE, EDITED), 11, id="older, not the oldest"),
+        pytest.param(EDITED, ONE, (ONE,), (ONE, EDITED), 13, id="edited here alone"),
+        pytest.param(EDITED, AGAIN, (ONE, AGAIN), (ONE, EDITED), 15, id="edited here and there"),
+        pytest.param(EDITED, AGAIN, (ONE, AGAIN), (EDITED,), 5, id="nothing in common"),
+        pytest.param(ONE, AGAIN, (ONE, EDITED, AGAIN), (EDITED, ONE), 15, id="restored here"),
+        pytest.param(ONE, AGAIN, (ONE, AGAIN), (AGAIN, ONE), 5, id="each has left the version of the other"),
+    ],
+)
+def test_the_base_is_the_newest_version_that_both_have_had(
+    store: str, there: str, seen: tuple[str, ...], own: tuple[str, ...], case: int
+) -> None:
+    key = ("jp-c1", METADATA)
+    baseline = replace(
+        of_remote(BESIDE), seen_there={key: [*map(metadata_of, seen)]}, history={key: tuple(map(metadata_of, own))}
+    )
+    assert context_of(stored(store, BESIDE), here(there, BESIDE), baseline).verdicts["jp-c1"][METADATA].case == case
+
+
+@pytest.mark.parametrize(
+    ("store", "there", "seen", "lead"),
+    [
+        pytest.param(ONE, ARCHIVED.replace('"A"', '"B"'), (ONE,), Lead.WORKSPACE, id="older"),
+        pytest.param(EDITED, ARCHIVED, (ONE,), Lead.STORE, id="edited"),
+        pytest.param(ARCHIVED, ONE, (ONE,), Lead.STORE, id="equal"),
+    ],
+)
+def test_a_machine_with_an_older_version_has_not_archived_it(
+    store: str, there: str, seen: tuple[str, ...], lead: Lead
+) -> None:
+    digests = {("jp-c1", METADATA): [*map(metadata_of, seen)]}
+    baseline = replace(of_remote(BESIDE), seen_there=digests, history={key: tuple(v) for key, v in digests.items()})
+    assert context_of(stored(store, BESIDE), here(there, BESIDE), baseline).views["jp-c1"].lead is lead
+
+
+@pytest.mark.parametrize(("store", "there"), [(8, 9), (9, 8)], ids=["changed there", "changed here"])
+def test_the_parent_follows_the_side_that_has_changed_it(store: int, there: int) -> None:
+    one = '1-a  metadata 09:00 title "A" parent {}  stream 09:00 [1]'
+    old, key = metadata_of(one.format(8)), ("jp-c1", METADATA)
+    others = (BESIDE, '9-i  metadata 09:00 title "I"  stream 09:00 [1]')
+    baseline = replace(
+        of_remote(*others), seen_there={key: [old]}, history={key: (old,)}, parents={"jp-c1": f"jp-c{store}"}
+    )
+    found = context_of(stored(one.format(store), *others), here(one.format(there), *others), baseline)
+    assert found.parentage["jp-c1"].parent == "jp-c9"
