@@ -15,6 +15,7 @@ import random
 import shutil
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,8 +31,6 @@ from tests.support.projects.world import LONG_AGO, SECOND, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
@@ -44,9 +43,9 @@ ROUNDS = 4
 DAY = 24 * 3600 * SECOND
 
 
-KINDS = {"jp": "waaaabbbtoopddrhjjjggsssssskkkuvx", "plain": "waaaaaatpddrnnhsssssskkkuvx"}
+KINDS = {"jp": "waaaabbbtoopddrhjjjggccsssssskkkuvx", "plain": "waaaaaatpddrnnhsssssskkkuvx"}
 """The steps: write, append, in the store and in the project, a key of metadata, a parent, another file, removal,
-archive, name, hide, a run of the project, publication, and kinds of syncs."""
+archive, name, hide, a run of the project, publication, git's copy of another project's, and kinds of syncs."""
 
 
 class Story(Struct):
@@ -92,6 +91,8 @@ class Story(Struct):
                 self.say(self.chance.choice(streams), name, mtime_ns)
         elif kind == "j":
             self.work(machine)
+        elif kind == "c":
+            self.check_out(machine, self.chance.choice(self.machines))
         elif kind in "skuv":
             half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
             with suppress(Killed, RemoteError):
@@ -131,6 +132,17 @@ class Story(Struct):
         elif kind == "h" and stream.parent.parent == machine.store:
             machine.run("local", conversation)
             self.private.add(conversation)
+
+    def check_out(self, machine: Machine, other: Machine) -> None:
+        """Have git bring a conversation of another machine's project, with the time of the checkout."""
+        there = sorted((other.project / ".jp" / "conversations").rglob("events.json"))
+        source = self.chance.choice(there).parent if there else None
+        if source is None or other.id_of(source) in published(machine):
+            return
+        target = machine.project / ".jp" / "conversations" / source.name
+        for file in filter(Path.is_file, source.iterdir()):
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target / file.name)
 
     def project_of(self, machine: Machine, conversation: str) -> Path | None:
         """Return the events of a conversation in the project, if it is there."""
@@ -204,10 +216,14 @@ def play(path: Path, run: Run, seed: int, make: Maker = make_machine) -> None:
     try:
         for number in range(START):
             story.write(machines[0], -number, f"start{number}", LONG_AGO)
-        for machine in machines:
+        late = machines[-1:] if chance.random() < 0.5 else []  # its first sync comes at some step
+        for machine in machines[: len(machines) - len(late)]:
             story.sync(machine)
             if machine.format == "jp":
                 story.work(machine, "project", *streams_of(machine))
+        for machine in late if make is make_machine else ():
+            for _ in range(START):
+                story.check_out(machine, machines[0])
         for number in range(STEPS):
             story.step(number)
         story.check()
