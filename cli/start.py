@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from .arguments import Options
 
 
+_HELP = {"-h", "--help", "--help-all"}
+
+
 def start() -> None:
     """Run the command."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
@@ -49,6 +52,13 @@ def _code(words: list[str]) -> int:
 
         complete(instruction)
         return ExitCode.DONE
+    if not os.environ.get("HOME") and not _HELP.intersection(words):
+        from reconcile.fs.home import HomeError, home_directory
+
+        try:
+            os.environ["HOME"] = home_directory({})  # also for what reads the variable itself
+        except HomeError as error:
+            return report_failure(error, as_json="--json" in words)
     if words[:2] == ["hooks", "run"] and words[2:3] and not words[2].startswith("-"):
         return _hook(words[2], tuple(words[3:]))
     from .arguments import read_plainly

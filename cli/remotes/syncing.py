@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import LocateError
+from reconcile.engine.versions import saved_titles
 from reconcile.formats import get_format
 from reconcile.fs.locks import run_lock
 from reconcile.model.baseline import IntentKind
@@ -34,6 +35,7 @@ from .actions import add, shared_store
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from reconcile.engine.session import Session
     from reconcile.model.format import Format
     from reconcile.remote.known import DecidedConflict, Report
     from reconcile.remote.place import RemotePlace
@@ -60,7 +62,8 @@ def run_sync(options: Options, command: str, url: str | None, half: Half) -> int
     place = _place(options, shared, url or os.environ.get(VARIABLE))
     with opened_sync(options, command, shared, place, half) as sync:
         report = sync.run()
-        if not options.is_dry:
+        if not options.is_dry:  # a plan has the titles
+            report.removed_there = [_titled(sync.session, entry) for entry in report.removed_there]
             place.note_contact()
         for message in sync.session.messages:
             print_message(options, message)
@@ -153,6 +156,17 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     show(lines)
 
 
+def _titled(session: Session, entry: Entry) -> Entry:
+    """Return a conversation that was removed there with its title, which only the vault still has.
+
+    A record with a fixed place is called by its path.
+    """
+    if session.format.places is not None:
+        return entry
+    titles = saved_titles(session.state.versions.of_conversation(entry.id), session.vault, session.format)
+    return entry._replace(title=titles.get(entry.id))
+
+
 def _shown_id(entry: Entry, new: Collection[str]) -> str:
     """Return the id; of a conversation that the sync would create, a dry run doesn't know it."""
     return "(new)" if entry.id in new else entry.id
@@ -225,13 +239,14 @@ def _conflict_json(conflict: DecidedConflict) -> dict[str, object]:
 def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
     """Return the lists of a report, with one entry for a session and the files beside it, as `status` counts them.
 
-    A record without a title is called by its path.
+    A record without a title is called by its path, and what was removed without a known one by its id.
     """
     places = get_format(shared.roots.format).places
     listed = {"forked": report.forked}
     for name, removed in (("sent", "removed_there"), ("taken", "removed_here")):
         first, second = getattr(report, name), getattr(report, removed)
-        titles = {entry.id: entry.title or (entry.id if places else None) for entry in (*first, *second)}
+        titles = {entry.id: entry.title or (entry.id if places else None) for entry in first}
+        titles |= {entry.id: entry.title or entry.id for entry in second}
         beside = {counted_as(key, places): title for key, title in titles.items()}
         both = tops([entry.id for entry in first], [entry.id for entry in second], places)
         listed[name], listed[removed] = ([Entry(key, titles.get(key, beside[key])) for key in keys] for keys in both)

@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from reconcile.errors import ReconcileError
+from reconcile.fs.home import home_directory
 from reconcile.fs.paths import open_regular
 from reconcile.fs.private_files import replace_private_file
 
@@ -76,7 +77,7 @@ class Manager(Protocol):
 
 def manager_of(platform: str, environ: Mapping[str, str]) -> Manager:
     """Return the manager of this system. Raises `ServiceError` if it has none of both."""
-    home = environ.get("HOME") or os.path.expanduser("~")
+    home = home_directory(environ)
     if platform == "darwin":
         return Launchd(home)
     if platform.startswith("linux"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pwd
 import subprocess
 import sys
 import time
@@ -59,6 +61,24 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path, run: Run) -> None:
     by_parser = run("-w", missing, "--color=auto")
     assert ran("-w", missing) == (2, "", by_parser.stderr)
     assert by_parser.stderr.startswith(f"error: --workspace: {missing} does not exist\n")
+
+
+@pytest.mark.parametrize("unset", [True, False])
+def test_without_a_home_the_one_of_the_system_is_taken(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, unset: bool
+) -> None:
+    """And never the root directory, which an empty variable would stand for."""
+    world = make_project(tmp_path / "project", run)
+    write_conversation(world.workspace / "17528832001-it", "It", events(2))
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    for name in [name for name in os.environ if name.startswith(("JP_", "XDG_", "RECONCILE_")) or name == "HOME"]:
+        monkeypatch.delenv(name)
+    if not unset:
+        monkeypatch.setenv("HOME", "")
+    plan, config = (json.loads(ran(name, "--json", "-w", world.project)[1]) for name in ("-n", "config"))
+    assert plan["store"].startswith(f"{home}/")
+    assert config["file"].startswith(f"{home}/")
+    assert config["directories"]["state"].startswith(f"{home}/")
 
 
 def test_a_shell_is_told_how_to_complete_words() -> None:

@@ -196,6 +196,21 @@ def test_the_last_line_of_a_sync_counts_removals_on_both_sides(laptop: Machine, 
     assert desktop.run("sync").stdout.endswith("origin: 1 conversation removed here.\n")
 
 
+def test_a_removal_is_called_by_its_title_or_its_id(laptop: Machine, desktop: Machine) -> None:
+    """Not by the name of its directory. Of what another program has removed, the sync itself saves the title."""
+    for number, title in ((A, "Release notes"), (B, "Letter")):
+        set_key(laptop.directory(number), "title", title, LONG_AGO + 60 * SECOND)
+    laptop.run("sync")
+    desktop.run("sync")
+    laptop.run("rm", str(A), "--yes")
+    shutil.rmtree(laptop.directory(B))
+    laptop.run()
+    for words, removed in ((["-n"], "to remove there, as here"), ([], "removed there, as here")):
+        lines = laptop.run("sync", *words).stdout.splitlines()
+        assert lines[:2] == [f"{removed}  Release notes  jp-c{A}", f"{removed}  Letter  jp-c{B}"]
+    assert f"removed here, as on another machine  Release notes  jp-c{A}" in desktop.run("sync").stdout
+
+
 def test_a_removal_travels_and_can_be_restored(laptop: Machine, desktop: Machine) -> None:
     laptop.run("rm", str(A), "--yes")
     assert ids(laptop.sync()["removed_there"]) == [f"jp-c{A}"]

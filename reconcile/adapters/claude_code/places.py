@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from reconcile.adapters.roots import store_of, stores_of, within
 from reconcile.config import load_settings
 from reconcile.fs.git_state import checkout_top
+from reconcile.fs.home import home_directory
 from reconcile.fs.paths import is_directory, status_at, with_parents
 from reconcile.model.names import MARKER
 
@@ -27,7 +28,7 @@ def home_of(request: Request) -> str:
     chosen = request.environ.get("CLAUDE_CONFIG_DIR")
     if chosen:
         return os.path.normpath(os.path.join(request.cwd, chosen))
-    return os.path.join(request.environ.get("HOME") or os.path.expanduser("~"), ".claude")
+    return os.path.join(home_directory(request.environ), ".claude")
 
 
 def place_of(home: str, project: str) -> str:

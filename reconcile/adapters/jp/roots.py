@@ -11,6 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import LocateError, Roots
+from reconcile.fs.home import home_directory
 from reconcile.fs.paths import directory_identity, is_absence, is_directory, nearest_path, status_at
 from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
@@ -221,11 +222,11 @@ def user_data_dir(environ: Mapping[str, str], platform: str) -> str:
     if xdg and os.path.isabs(xdg):
         return os.path.join(xdg, "jp")
     if platform == "win32":
-        local = environ.get("LOCALAPPDATA") or os.path.join(_home(environ), "AppData", "Local")
+        local = environ.get("LOCALAPPDATA") or os.path.join(home_directory(environ), "AppData", "Local")
         return os.path.join(local, "jp", "data")
     if platform == "darwin":
-        return os.path.join(_home(environ), "Library", "Application Support", "jp")
-    return os.path.join(_home(environ), ".local", "share", "jp")
+        return os.path.join(home_directory(environ), "Library", "Application Support", "jp")
+    return os.path.join(home_directory(environ), ".local", "share", "jp")
 
 
 def find_silo(data: str, project: str, workspace_id: str) -> tuple[str, tuple[str, ...]]:
@@ -336,9 +337,3 @@ def _utf8(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _home(environ: Mapping[str, str]) -> str:
-    """Return the home directory: the variable, else that of the user in the system."""
-    home = environ.get("USERPROFILE" if os.name == "nt" else "HOME")
-    return home or os.path.expanduser("~")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -234,10 +235,11 @@ def test_the_directory_of_the_program_can_be_chosen(
     assert located(project).workspace.startswith(str(place))
 
 
-def test_the_home_of_the_environment_is_used(tmp_path: Path, home: Path) -> None:
+def test_the_home_of_the_environment_is_used(tmp_path: Path) -> None:
     request = Request(None, None, str(tmp_path), {"HOME": "/home/ada"}, sys.platform)
     assert home_of(request) == "/home/ada/.claude"
-    assert home_of(request._replace(environ={})) == str(home / ".claude")
+    for environ in ({}, {"HOME": ""}):
+        assert home_of(request._replace(environ=environ)) == f"{pwd.getpwuid(os.getuid()).pw_dir}/.claude"
 
 
 def test_a_directory_that_can_not_be_read_is_no_absence(
