@@ -31,6 +31,7 @@ from tests.support.projects.world import LONG_AGO, SECOND, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
