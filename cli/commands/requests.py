@@ -467,7 +467,7 @@ def undo(context: click.Context, run: str | None) -> None:
 
     RUN is an id that `reconcile log` lists; without RUN, the latest run that has changed something and is not undone
     yet. Prints the run, and asks at a terminal. A second undo in a row goes back to an older run, and without a
-    terminal it needs --yes. Skips each conversation that has changed since the run.
+    terminal it needs RUN or --yes. Skips each conversation that has changed since the run.
 
     An undo is a run too, and can be undone. A later run does not repeat an undone change, until a side
     changes or you resolve it.
@@ -563,8 +563,8 @@ def redo(context: click.Context, run: str | None) -> None:
     """Repeat a run that was undone.
 
     Repeats RUN; without RUN, the run that was undone last. Prints the run, and asks at a terminal. After another run it
-    goes back to an older undo, and without a terminal it needs --yes. Skips each conversation that has changed since
-    the undo.
+    goes back to an older undo, and without a terminal it needs RUN or --yes. Skips each conversation that has changed
+    since the undo.
 
     A redo is the undo of an undo, and can be undone.
     """

@@ -210,10 +210,10 @@ def with_newest(options: Options, formats: Sequence[str], *, redoes: bool) -> Op
     if ended != name and newest.run.started_ns > run.started_ns and is_in_the_way and not may_reach_back(options):
         what = "no undo" if newest.reverts is None else f"an undo of {newest.reverts.id}"
         verb = "redo" if redoes else "undo"
+        way = f"reconcile {verb} {run.id} --format {name}, or reconcile {verb} --yes"
         raise OlderRunError(
             f"the last run, {newest.run.id} of {ended}, is {what}",
-            f"{verb} the run of {name} before it: reconcile {verb} {run.id} --format {name}\n"
-            "list the runs: reconcile log",
+            f"{verb} the run of {name} before it: {way}\nlist the runs: reconcile log",
         )
     print_message(options, f"the newest {'undo' if redoes else 'run'} is of {name}")
     return options.in_format(name)

@@ -71,7 +71,7 @@ class RunToUndo(NamedTuple):
         assert self.after is not None  # noqa: S101 - only then it goes further back
         return OlderRunError(
             f"the last run, {self.after.id}, is an undo of {self.after.undoes}",
-            f"redo that: reconcile redo\nundo the run before it: reconcile undo {self.run.id}",
+            f"redo that: reconcile redo\nundo the run before it: reconcile undo {self.run.id}, or reconcile undo --yes",
         )
 
 
@@ -123,7 +123,7 @@ class UndoToRedo(NamedTuple):
 
     def older_run_error(self) -> OlderRunError:
         """Return the error for a `redo` that nobody confirms, though it would go further back."""
-        hint = f"redo the older undo {self.run.id} all the same: reconcile redo {self.run.id}"
+        hint = f"redo the older undo all the same: reconcile redo {self.run.id}, or reconcile redo --yes"
         return OlderRunError(self.after, f"{hint}\nlist the runs: reconcile log")
 
 

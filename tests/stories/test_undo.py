@@ -459,7 +459,7 @@ def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -
         assert (twice.exit_code, listing(world.workspace)) == (4, before)
         assert f"the last run, {undone}, is an undo of {second}" in twice.stderr
         assert "reconcile redo" in twice.stderr
-        assert f"reconcile undo {first}" in twice.stderr
+        assert f"reconcile undo {first}, or reconcile undo --yes" in twice.stderr
     world.reconcile("undo", undone)
     assert listing(world.workspace) == after, "an undo of an undo is a redo"
     assert f"undo of {second}" in world.reconcile("undo").stderr, "and the run that was done again comes first"
@@ -509,7 +509,7 @@ def test_a_redo_that_goes_further_back_says_so(world: World) -> None:
         unasked = world.run("redo", *refused, "-w", world.project)
         assert (unasked.exit_code, listing(world.store)) == (4, before)
         assert f"the last run, {last}, is no undo" in unasked.stderr
-        assert f"reconcile redo {undone}" in unasked.stderr
+        assert f"reconcile redo {undone}, or reconcile redo --yes" in unasked.stderr
     assert words in world.reconcile("redo", "-n", "--yes", settled=False).stderr
     assert words not in world.reconcile("redo", first).stderr, "it is named"
 
