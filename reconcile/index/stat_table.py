@@ -31,8 +31,8 @@ _FIELDS = 4
 _BYTES = 8 * _FIELDS
 _PIECE = 1024
 """Paths that are compared at once."""
-WORTH_A_PROCESS = 12_000
-"""Paths of both sides together from which a second process saves time."""
+WORTH_A_PROCESS = 6_000
+"""Paths of both sides together from which a second process saves time: it takes 3 ms, and 1,000 paths take 2 ms."""
 _UNKNOWN = (0,) * _FIELDS
 _MISSING = (-1,) * _FIELDS
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
