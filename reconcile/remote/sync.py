@@ -11,11 +11,11 @@ import os
 import random
 import time
 from contextlib import nullcontext, suppress
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.apply.executor import Outcome, Result
 from reconcile.engine.engine import MOST, Engine
 from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
@@ -67,9 +67,10 @@ from reconcile.remote.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
+    from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
@@ -471,17 +472,19 @@ class Sync:
 
     def _describe(self, plan: Plan, outcome: Outcome | None, report: Report, world: WorldState) -> None:
         results = {} if outcome is None else outcome.results
-        undone = {key for key, result in results.items() if result.result is not Result.DONE}
+        undone = {each.action.conversation: each.message for each in results.values() if not each.is_done}
         taken, forked, sent = dict[str, str | None](), dict[str, str | None](), dict[str, str | None]()
         removed = dict[str, str | None]()
         for action in plan.actions:
-            if action.id in undone:
-                report.held.append(f"{action.conversation}: a step was not carried out; run the sync again")
+            if action.id in results and not results[action.id].is_done:
                 continue
             into = forked if action.kind is Kind.FORK else taken if action.target.side is Side.STORE else sent
             if into is sent and action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
                 into = removed
             into.setdefault(action.conversation, action.title)
+        for conversation, message in undone.items():
+            why = _other_shape(conversation, world, self.session.format, removed) or f"{message}; run the sync again"
+            report.held.append(f"{conversation}: {why}")
         for copy in world.workspace.copies:
             if copy.conversation in taken:  # a step has the title that the store had
                 taken[copy.conversation] = getattr(copy.metadata, "title", None) or taken[copy.conversation]
@@ -739,13 +742,41 @@ def _digests(copy: Copy) -> dict[str, str | None]:
     return {file.name: file.digest for file in copy.files}
 
 
+def _other_shape(conversation: str, world: WorldState, fmt: Format, removed: Collection[str]) -> str | None:
+    """Return that a path of a conversation is a file on one side and a directory on the other; None if none is.
+
+    ``removed`` are conversations that are no longer in the way.
+    """
+    store, there = (list(_paths(side.copies, fmt)) for side in (world.store, world.workspace))
+    for files, others, words in (
+        (store, there, "a file in the store, a directory"),
+        (there, store, "a directory in the store, a file"),
+    ):
+        own, near = ([each for each in side if each[0] == conversation] for side in (files, others))
+        for (owner, path), (other, below) in (*product(own, others), *product(files, near)):
+            if not below.startswith(f"{path}/"):
+                continue
+            if not {owner, other}.isdisjoint(removed):
+                return "its place is free now; run the sync again"
+            name = "" if path == conversation else f"{path.removeprefix(f'{owner}/')}: "
+            return f"{name}{words} on the other side; rename the one in the store, and run again"
+    return None
+
+
+def _paths(copies: Iterable[Copy], fmt: Format) -> Iterator[tuple[str, str]]:
+    """Yield the files of copies, with their conversations: the directory of one has another name on each side."""
+    for copy in copies:
+        top = copy.conversation if fmt.places is None else copy.path
+        yield from ((copy.conversation, joined(top, file.name)) for file in copy.files)
+
+
 def _conflicts(plan: Plan, world: WorldState, outcome: Outcome | None) -> Iterator[DecidedConflict]:
     """Yield the units of which one machine's version was taken, by this sync or by an earlier one of another machine.
 
     The other machine has sent this machine's continuation as a new child.
     """
     results, run = ({}, None) if outcome is None else (outcome.results, outcome.run)
-    done = [each for each in plan.actions if outcome is None or results[each.id].result is Result.DONE]
+    done = [each for each in plan.actions if outcome is None or results[each.id].is_done]
     replaced = {(each.conversation, each.unit): each for each in done if each.unit != WHOLE}
     for conflict in plan.conflicts:
         action = replaced.get((conflict.conversation, conflict.unit))

@@ -238,6 +238,28 @@ def test_another_shape_on_another_machine_loses_nothing(
     assert third.contents.items() >= both.items()
 
 
+def test_a_log_with_the_name_of_a_directory_on_another_machine_waits(machines: list[LeslieMachine]) -> None:
+    first, second, third = machines
+    put(first.side, {"logs/x": b"one\n"})
+    settle(machines)
+    first.run("rm", "logs/x", "--yes")
+    put(first.side, {"logs/x/new.log": b"new\n"})
+    first.run()
+    assert first.sync(code=4)["held"] == ["logs/x/new.log: its place is free now; run the sync again"]
+    first.sync()
+    put(second.store, {"logs/x": b"one\ntwo\n"})
+    words = "a file in the store, a directory on the other side; rename the one in the store, and run again"
+    for _ in range(2):
+        assert set(second.sync(code=4)["held"]) == {f"logs/x: {words}", f"logs/x/new.log: logs/x: {words}"}
+    for side in (second.store, second.side):
+        (side / "logs/x").rename(side / "logs/y")
+    second.sync()
+    third.sync()
+    third.result()  # the place in the project is free after this run
+    settle([second, first, third])
+    assert third.contents.items() >= {"logs/x/new.log": b"new\n", "logs/y": b"one\ntwo\n"}.items()
+
+
 @pytest.mark.parametrize(("old", "new"), [(A_FILE, A_DIRECTORY), (A_DIRECTORY, A_FILE)], ids=["file", "directory"])
 def test_another_shape_in_the_workspace_waits_for_another_name(
     tmp_path: Path, run: Run, old: dict[str, bytes], new: dict[str, bytes]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.projects.machines import Machine, git, make_machine, quiet
-from tests.support.projects.world import LONG_AGO, SECOND, append, set_key, write_json
+from tests.support.projects.world import LONG_AGO, SECOND, append, files, set_key, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -340,6 +340,44 @@ def test_the_removal_of_another_file_travels(laptop: Machine, desktop: Machine) 
     laptop.sync()
     assert (laptop.directory(A) / "again.txt").exists()
     quiet(laptop, desktop)
+
+
+FILE, DIRECTORY = {"x": b"a file"}, {"x/one.txt": b"in a directory", "x/two.txt": b"two"}
+
+
+def put(directory: Path, files: dict[str, bytes]) -> None:
+    for path, content in files.items():
+        (directory / path).parent.mkdir(exist_ok=True)
+        (directory / path).write_bytes(content)
+
+
+@pytest.mark.parametrize("is_edited", [False, True], ids=["same", "edited"])
+@pytest.mark.parametrize(("old", "new"), [(FILE, DIRECTORY), (DIRECTORY, FILE)], ids=["file", "directory"])
+def test_another_file_that_becomes_a_directory_or_was_one_loses_nothing(
+    laptop: Machine, desktop: Machine, old: dict[str, bytes], new: dict[str, bytes], is_edited: bool
+) -> None:
+    """A directory takes the place of a file that is still the same. Otherwise both wait for another name."""
+    put(laptop.directory(A), old)
+    quiet(laptop, desktop)
+    path = laptop.directory(A) / "x"
+    path.unlink() if old is FILE else shutil.rmtree(path)
+    put(laptop.directory(A), new)
+    edited = dict.fromkeys(old, b"edited") if is_edited else {}
+    put(desktop.directory(A), edited)
+    first, second = (laptop, desktop) if old is FILE else (desktop, laptop)
+    first.sync()
+    if is_edited or old is DIRECTORY:
+        kinds = "a file in the store, a directory on the other side"
+        why = f"jp-c{A}: x: {kinds}; rename the one in the store, and run again"
+        for _ in range(2):
+            assert second.sync(code=4)["held"] == [why]
+        (second.directory(A) / "x").rename(second.directory(A) / "other")
+    second.sync()
+    quiet(laptop, desktop)
+    found = {str(path.relative_to(laptop.directory(A))): path.read_bytes() for path in files(laptop.directory(A))}
+    kept = new if old is FILE else {"other": new["x"]}
+    renamed = edited if old is DIRECTORY or not is_edited else {"other": b"edited"}
+    assert found.items() >= (kept | renamed).items()
 
 
 def test_the_removal_of_another_file_travels_to_a_sync_that_looks_at_everything(
