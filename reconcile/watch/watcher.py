@@ -347,6 +347,7 @@ class WatchLoop:
     def _release_memory(self, now: int) -> None:
         """Give back what passes have freed: small values between long-lived ones keep whole blocks of memory."""
         if now - self._memory_released_at >= _RELEASE_NS:
+            self._session.state.release_cache()
             release_memory()
             self._memory_released_at = now
 
