@@ -5,6 +5,7 @@ The program's own class is `reconcile_cli.app.Program`. Both print wrong usage w
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -113,10 +114,14 @@ class Command(click.Command):
         """Run the command, unless an option was given that means nothing to it; in the formats that it concerns."""
         self._refuse_meaningless(ctx)
         options = options_of(ctx)
-        if options.all and self.of_one:
-            return self._in_projects(ctx, options)
-        formats = () if self.several is Several.OWN else self.formats_of(ctx, options)
-        return self._in_formats(ctx, options, formats) if formats else super().invoke(ctx)
+        try:
+            if options.all and self.of_one:
+                return self._in_projects(ctx, options)
+            formats = () if self.several is Several.OWN else self.formats_of(ctx, options)
+            return self._in_formats(ctx, options, formats) if formats else super().invoke(ctx)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # its help is the hint of an error that has none
+            raise
 
     def formats_of(self, ctx: click.Context, options: Options) -> tuple[str, ...]:  # noqa: ARG002 - for `recover`
         """Return the formats of the project, if it has several and the options choose none of them."""
@@ -231,9 +236,12 @@ class Command(click.Command):
 
 def write_examples(formatter: click.HelpFormatter, examples: Iterable[tuple[str, str]]) -> None:
     """Write a section with examples: each a command line, and its meaning in the line below."""
+    from .output.screen import command_lines  # here: most command lines ask for no help
+
     with formatter.section("Examples"):
         for command, meaning in examples:
-            formatter.write(f"{' ' * formatter.current_indent}{command}\n")
+            for line in command_lines(command, formatter.width, " " * formatter.current_indent):
+                formatter.write(f"{line}\n")
             with formatter.indentation(), formatter.indentation():
                 formatter.write_text(meaning)
 
@@ -282,9 +290,9 @@ def _explained(error: click.UsageError) -> tuple[str, str | None]:
     """Return the message and the hint of wrong usage."""
     if isinstance(error, Misuse):
         return error.message, error.hint
-    if type(error) is click.UsageError:  # of a command here, which says what to do itself
-        return error.message, None
     help_ = f"{error.ctx.command_path if error.ctx is not None else 'reconcile'} --help"
+    if type(error) is click.UsageError:  # of a command here
+        return error.message, help_
     if isinstance(error, click.NoSuchOption):
         known = _spellings(error.ctx)
         near = nearest(error.option_name, known)
@@ -292,7 +300,7 @@ def _explained(error: click.UsageError) -> tuple[str, str | None]:
         if (other := OF_OTHER_COMMANDS.get((where, error.option_name))) is not None:
             near = [f"`{other}`"]
         return f"{where}: unknown option {error.option_name}", did_you_mean(near) if near else help_
-    text = error.format_message().rstrip(".")
+    text = re.sub(r"is not a valid (?:integer|float) range$", "is not a number", error.format_message().rstrip("."))
     if isinstance(error, click.MissingParameter):
         text = " ".join(text.split())  # click lists the choices one a line
     return text[:1].lower() + text[1:], help_

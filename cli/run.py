@@ -466,9 +466,9 @@ def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
         options.plans.append((roots, plan))
         return
     if os.path.exists(options.out) and not _is_plan(options.out):
-        import click  # here: most runs save no plan
+        from .misuse import Misuse  # here: most runs save no plan
 
-        raise click.UsageError(f"--out {options.out}: the file exists and is not a plan; choose another name")
+        raise Misuse(f"--out {options.out}: the file exists and is not a plan", "choose another name")
     from reconcile.serialization.plan_json import plan_to_json  # here, as above
 
     text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)

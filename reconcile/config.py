@@ -48,6 +48,7 @@ class Settings(NamedTuple):
 
 
 _CHOICES = {"layout": Layout, "stream": StreamRule, "diverged": Diverged, "conflict": OnConflict, "missing": Missing}
+_CORRECT = "correct the value, or remove the setting"
 _SECONDS = ("lock_timeout", "settle", "settle_at_most")
 _KEYS = (*_CHOICES, "ignore", "shared_sessions", *_SECONDS)
 
@@ -166,15 +167,15 @@ def _value(key: str, value: object, where: str) -> Any:
         kind = _CHOICES[key]
         if value not in [choice.value for choice in kind]:
             choices = ", ".join(repr(choice.value) for choice in kind)
-            raise ConfigError(f"{where}: {key}: invalid value {_brief(value)} (choose from {choices})")
+            raise ConfigError(f"{where}: {key}: invalid value {_brief(value)}", f"choose from {choices}")
         return kind(value)
     if key == "ignore":
         if not isinstance(value, list) or not all(isinstance(pattern, str) for pattern in value):
-            raise ConfigError(f"{where}: ignore: {_brief(value)} is not a list of patterns")
+            raise ConfigError(f"{where}: ignore: {_brief(value)} is not a list of patterns", _CORRECT)
         return tuple(value)
     if key == "shared_sessions":
         if not isinstance(value, str) or not _is_inside(value):
-            raise ConfigError(f"{where}: {key}: {_brief(value)} is not a path below the top of a repository")
+            raise ConfigError(f"{where}: {key}: {_brief(value)} is not a path below the top of a repository", _CORRECT)
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
@@ -183,7 +184,7 @@ def _value(key: str, value: object, where: str) -> Any:
             seconds = -1.0
         if seconds >= 0:  # false for nan
             return seconds
-    raise ConfigError(f"{where}: {key}: {_brief(value)} is not a number of seconds, 0 or more")
+    raise ConfigError(f"{where}: {key}: {_brief(value)} is not a number of seconds, 0 or more", _CORRECT)
 
 
 def _is_inside(path: str) -> bool:

@@ -240,4 +240,6 @@ def check_ids(plan: Plan, form: Format, file: str) -> None:
         invalid = [id_ for id_ in action.touches if not is_id(form, id_)]
         if invalid or action.conversation not in action.touches:
             wrong = (invalid or [action.conversation])[0]
-            raise PlanFileError(f"{file}: action {action.id}: {wrong!r} is not a conversation id")
+            raise PlanFileError(
+                f"{file}: action {action.id}: {wrong!r} is not a conversation id", "make the plan again with --out"
+            )

@@ -26,6 +26,7 @@ from reconcile.planning.diagnosis import Ailment, Finding
 
 from ..command import PLANS, Command
 from ..context import find_ids, find_roots, fixed_format, is_lost, open_session, policy_of, settings_of
+from ..misuse import Misuse
 from ..options import IDS, command_line, options_of
 from ..output.documents import print_document
 from ..output.errors import ExitCode
@@ -181,7 +182,7 @@ def _request_repairs(wanted: frozenset[str], policy: Policy, engine: Engine) -> 
         else set()
     )
     if unknown := sorted(wanted - known):
-        raise click.UsageError(f"--mend: no fix has the name {unknown[0]!r}; list them: reconcile doctor")
+        raise Misuse(f"--mend: no fix has the name {unknown[0]!r}", "list them: reconcile doctor")
     return replace(policy, mend=wanted)
 
 

@@ -576,7 +576,7 @@ def _confirm(
     nothing. ``is_named``: the command line names what is restored, and no question follows either.
     """
     if options.out is not None and not roots.workspace_identity:
-        raise click.UsageError("--out: a saved plan needs the .jp directory, which is missing; recover without --out")
+        raise Misuse("--out: a saved plan needs the .jp directory, which is missing", "recover without --out")
     save_plan(options, roots, plan)
     writes_marker = _lacks_marker(roots, plan)
     if writes_marker and not answered:

@@ -22,6 +22,7 @@ from reconcile.state.directory import REMOTES
 
 from ..command import Command
 from ..context import find_ids, policy_of, settings_of
+from ..misuse import Misuse
 from ..options import IDS, options_of
 from ..output.documents import print_document
 from ..output.interaction import print_message
@@ -118,7 +119,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         if ids:
             standing = next((each for each in listed if each.conversation == ids[0]), None)
             if standing is None:
-                raise click.UsageError(f"{ids[0]} is on neither side any more; see what runs did: reconcile log")
+                raise Misuse(f"{ids[0]} is on neither side any more", "see what runs did: reconcile log")
             ways = decisions_about(plan, ids[0])
             details = describe(session, board, ids[0])
             details |= {"shared": ids[0] in shared} if session.roots.folder else {}

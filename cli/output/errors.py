@@ -23,8 +23,12 @@ FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
 
 
 _OF = "error: "
+_PATH = "check the path"
 _PERMISSIONS = "check its permissions and its owner: reconcile doctor"
 _HINTS = {
+    errno.ENOENT: _PATH,
+    errno.ENOTDIR: _PATH,
+    errno.EISDIR: _PATH,
     errno.EACCES: _PERMISSIONS,
     errno.EPERM: _PERMISSIONS,
     errno.EROFS: "make the disk writable (remount it)",

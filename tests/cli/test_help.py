@@ -209,3 +209,16 @@ def test_a_dry_run_of_diff_has_no_plan_and_says_what_it_leaves(run: Run) -> None
     (line,) = [each for each in run("diff", "--help").stdout.splitlines() if "--dry-run" in each and "-n" in each]
     assert "plan" not in line
     assert "Leave the notice of a conflict unread." in line
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("in_full", [False, True])
+def test_no_help_is_wider_than_the_terminal(columns: int, in_full: bool) -> None:
+    """A long example is continued with a backslash, as any suggested command."""
+    for name, command in commands().items():
+        context = click.Context(command, info_name=f"reconcile {name}", terminal_width=columns)
+        context.meta["reconcile.in_full"] = in_full
+        printed = command.get_help(context)
+        assert max(map(len, printed.splitlines())) <= columns, name
+        examples = printed.partition("\nExamples:\n")[2].replace(" \\\n    ", " ")
+        assert all(f"\n  {line}\n" in f"\n{examples}" for line, _ in getattr(command, "examples", ())), name

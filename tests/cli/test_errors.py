@@ -1,0 +1,142 @@
+"""Each refused command line is one line that begins with ``error:``, a hint, and the documented exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.projects.demo import demo
+from tests.support.projects.world import files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+MISUSED = """
+    nosuch
+    statsu
+    --bogus
+    status --bogus
+    show
+    show a b
+    show Release@store:bogus
+    show Release@2020
+    show Release@/nowhere
+    diff a b c
+    fork
+    fork Release --last x
+    fork Release --last -1
+    fork Release --from yesterday
+    resolve
+    resolve Release
+    resolve Release --take store --keep
+    resolve --all --allow-secrets
+    rm Release --cascade --promote
+    rm lette --yes
+    set-parent Release
+    set-parent Release Import --none
+    project
+    project --all --behind
+    local
+    restore zz
+    restore Release@2020
+    undo nope
+    redo nope
+    log nope
+    log -n 0
+    log -n 1 nope
+    vault --prune
+    vault --older-than 3d
+    vault --prune --older-than 3x
+    vault --purge zzzz
+    checkouts x
+    checkouts --forget /nowhere
+    doctor --mend nope
+    doctor --repair --secrets
+    config x
+    hooks
+    hooks nope
+    hooks install x
+    hooks status --merge-driver
+    service nope
+    remote nope
+    remote add
+    watch --settle x
+    find
+    brief
+    apply
+    apply /nowhere
+    ls --below
+    ls --html x.html
+    recover a --all
+    recover --from /nowhere
+    recover --from
+    review --undo --recover
+    textconv
+    merge-driver a b c d
+    --out
+    --only nope
+    --prefer me
+    --format nope
+    --layout nope
+    -w /nowhere
+    -s /nowhere
+    --all -w x
+    status --all --only x
+    help nope
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return demo(tmp_path / "demo", run, monkeypatch)
+
+
+def test_wrong_usage_has_a_hint_and_the_exit_code_2(run: Run, project: Path) -> None:
+    """Also as JSON; and nothing is changed."""
+    before = files(project)
+    for line in filter(None, map(str.strip, MISUSED.splitlines())):
+        result = run(*line.split())
+        assert (result.exit_code, result.stdout) == (2, ""), (line, result.output)
+        assert re.fullmatch(r"error: \S.*\n(?:hint: \S.*\n)+", result.stderr), (line, result.stderr)
+        if line.split()[0] in ("status", "diff", "log", "recover", "vault", "doctor", "resolve"):
+            (document,) = map(json.loads, run(*line.split(), "--json").stderr.splitlines())
+            assert document["format"] == "reconcile.error/1"
+            assert document["hint"], line
+    assert files(project) == before
+
+
+@pytest.mark.parametrize("line", ["sync", "pull", "push", "remote remove origin", "remote add /nowhere", "rm Release"])
+def test_what_is_refused_has_a_hint_and_the_exit_code_4(line: str, run: Run, project: Path) -> None:
+    result = run(*line.split())
+    assert result.exit_code == 4, result.output
+    assert re.fullmatch(r"error: \S.*\n(?:hint: \S.*\n)+", result.stderr), result.stderr
+
+
+@pytest.mark.parametrize("line", ["textconv /nowhere", "-n --out /nowhere/plan"])
+def test_a_path_that_can_not_be_used_has_a_hint_and_the_exit_code_1(line: str, run: Run, project: Path) -> None:
+    result = run(*line.split())
+    assert result.exit_code == 1, result.output
+    assert result.stderr.endswith("No such file or directory\nhint: check the path\n"), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("CONFLICT", "choose from 'newest', 'hold'"),
+        ("SETTLE", "correct the value, or remove the setting"),
+        ("SHARED_SESSIONS", "correct the value, or remove the setting"),
+        ("CONFLIKT", "did you mean RECONCILE_CONFLICT?"),
+    ],
+)
+def test_a_wrong_setting_has_a_hint_and_the_exit_code_2(
+    name: str, hint: str, run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"RECONCILE_{name}", "../nope")
+    result = run("-n")
+    assert result.exit_code == 2
+    assert re.fullmatch(rf"error: the environment: .*\nhint: {re.escape(hint)}\n", result.stderr), result.stderr
