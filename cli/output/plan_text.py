@@ -79,7 +79,7 @@ CALM_COLORS = {**COLORS, Kind.REMOVE_STALE: "magenta", Kind.REMOVE: "magenta"}
 """Colours of what is done: red is for what needs attention."""
 IN_TREE = "Listed by conversation; -v numbers the steps in the order of the run."
 IN_STEPS = "Listed by conversation; the numbers are the order of the run."
-NEW = "a new conversation"
+NEW = "a new fork"
 """The text in the place of an id that another plan won't use."""
 SKIPPED = "skipped, until you decide"
 BLOCKED = "blocked, until you decide or repair"

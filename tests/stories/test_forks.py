@@ -21,7 +21,7 @@ def test_a_dry_run_names_no_id_that_the_run_will_not_use(world: World, tmp_path:
     named = re.compile(r"^ *Again  (\S.*)$", re.MULTILINE)
     words = ("fork", str(FIRST), "--title", "Again")
     (shown,) = named.findall(world.reconcile(*words, "--dry-run").stdout)
-    assert shown == "a new conversation"
+    assert shown == "a new fork"
     (saved,) = named.findall(world.reconcile(*words, "--out", tmp_path / "plan.json", settled=False).stdout)
     done = world.reconcile("apply", tmp_path / "plan.json")
     assert named.findall(done.stdout) == [saved]
@@ -36,8 +36,8 @@ def test_a_fork_of_a_conflict_has_no_id_before_the_run(world: World) -> None:
     append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
     append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
     dry = world.reconcile("-n", settled=False).stdout
-    assert "a new conversation" in dry
+    assert "a new fork" in dry
     done = world.reconcile(settled=False).stdout
-    assert "a new conversation" not in done
+    assert "a new fork" not in done
     (new,) = {path.name.partition("-")[0] for path in world.store.iterdir()} - {str(FIRST), str(SECOND_ID), str(THIRD)}
     assert f"jp-c{new}" in done
