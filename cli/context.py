@@ -193,13 +193,13 @@ def near_hint(engine: Engine, text: str) -> str | None:
     from .nearest import nearest
     from .output.text import shorten, visible
 
-    titles, places = dict(_titles(engine)), engine.session.format.places
+    titled, places = list(_titles(engine)), engine.session.format.places
     listed = _names_of_ids(engine).items()
     owners = {id_: (places.owner(id_) if places is not None else None) or id_ for id_, _ in listed}
     names = ((owners[id_], name) for id_, known in listed for name in known)
-    folded = ((id_, _folded(title)) for id_, title in titles.items())
+    folded = ((id_, _folded(title)) for id_, title in titled)
     typed = {_folded(text), text, engine.session.format.parse_id(text) or ""}
-    near = nearest(typed, chain(names, folded))
+    near, titles = nearest(typed, chain(names, folded)), dict(titled)
     named = [f"{id_} ({shorten(visible(titles[id_]), 40)})" if titles.get(id_) else id_ for id_ in near]
     return did_you_mean(named) if named else None
 

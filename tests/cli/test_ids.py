@@ -127,6 +127,15 @@ def test_without_a_similar_one_nothing_is_suggested(text: str, run: Run, project
     assert run("status", text).stderr.endswith("`reconcile ls` lists the conversations\n")
 
 
+def test_the_title_of_either_side_is_similar(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    for side, title in ((world.store, "Naming content"), (world.workspace, "A walk")):
+        write_conversation(side / "17528832001-it", title, events(1))
+    for text in ("namign", "a wakl"):
+        assert "did you mean jp-c17528832001 (A walk)?" in run("status", text).stderr
+
+
 def test_several_that_are_equally_near_are_suggested_together(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
