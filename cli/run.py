@@ -458,22 +458,32 @@ def lacks_store(options: Options, roots: Roots) -> bool:
     return roots.format == "jp" and not roots.store_exists and options.store is None
 
 
+SYNC_PLAN = '"format": "reconcile.sync-plan/'
+"""The beginning of a saved plan of a sync (`reconcile.remote.saved`)."""
+
+
 def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
-    """Save the plan, or collect it in the turn of a format. A file that is no plan isn't overwritten."""
+    """Save the plan, or collect it in the turn of a format."""
     if options.out is None:
         return
     if isinstance(options, Turn):
         options.plans.append((roots, plan))
         return
+    from reconcile.serialization.plan_json import plan_to_json  # here: most runs save no plan
+
+    text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
+    write_plan(options, text + "\n")
+
+
+def write_plan(options: Options, text: str) -> None:
+    """Write the text of a plan to the file of ``--out``. A file that is no plan isn't overwritten."""
+    assert options.out is not None  # noqa: S101 - the caller asked
     if os.path.exists(options.out) and not _is_plan(options.out):
         from .misuse import Misuse  # here: most runs save no plan
 
         raise Misuse(f"--out {options.out}: the file exists and is not a plan", "choose another name")
-    from reconcile.serialization.plan_json import plan_to_json  # here, as above
-
-    text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
     with open(options.out, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
+        file.write(text)
     print_message(options, f"plan saved; apply it: reconcile apply {options.out}")
 
 
@@ -481,4 +491,5 @@ def _is_plan(path: str) -> bool:
     if not os.path.isfile(path):  # a pipe, or a terminal: nothing there is overwritten
         return True
     with open(path, encoding="utf-8", errors="replace") as file:
-        return '"format": "reconcile.plan/' in file.read(200)
+        text = file.read(200)
+    return '"format": "reconcile.plan/' in text or SYNC_PLAN in text

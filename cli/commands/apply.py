@@ -22,7 +22,7 @@ from ..context import find_roots, formats_here, is_id, open_session, settings_of
 from ..options import command_line, options_of
 from ..output.interaction import Progress, print_message, waiting_callback
 from ..output.plan_text import exit_code, report
-from ..run import way_back
+from ..run import SYNC_PLAN, way_back
 from ..saved_versions import know_remotes
 
 if TYPE_CHECKING:
@@ -89,9 +89,12 @@ def apply(context: click.Context, file: str) -> None:
     """Carry out a saved plan.
 
     Carries out the actions of FILE, which --out has saved, and no others. It asks nothing, also before removals. It
-    skips each conversation that has changed since the plan was made, and exits with 4 then.
+    skips each conversation that has changed since the plan was made, and exits with 4 then. A plan of `reconcile sync`
+    is carried out as a whole, or not at all.
     """
     options = options_of(context)
+    if SYNC_PLAN in (text := _read_text(file))[:200]:
+        context.exit(_apply_sync(options, command_line(context), text, file))
     plan, roots = read_saved(options, file)
     settings = settings_of(roots)
     dry = options.is_dry
@@ -103,6 +106,22 @@ def apply(context: click.Context, file: str) -> None:
             _report(options, roots, session, plan, outcome if outcome.results else None)
             context.exit(exit_code(plan, outcome, options))
         context.exit(carry_out(options, session, plan, settings, command_line(context)))
+
+
+def _apply_sync(options: Options, command: str, text: str, file: str) -> int:
+    from reconcile.remote.known import Half  # here: other plans need no remote
+    from reconcile.remote.saved import read_saved_sync
+    from reconcile.serialization.plan_file import PlanFileError
+
+    from ..remotes.syncing import run_sync
+
+    try:
+        saved = read_saved_sync(text)
+    except ValueError as error:
+        raise PlanFileError(f"{file}: {error}", "make the plan again with --out") from None
+    _find_sides(options, saved.workspace, saved.store, file)
+    options.only, options.allow_bulk_removal = tuple(saved.only), saved.allow_bulk_removal
+    return run_sync(options, command, saved.remote, Half[saved.half], saved.planned)
 
 
 def carry_out(

@@ -128,7 +128,7 @@ def remote(
 _SYNCS: dict[str, Any] = {
     "cls": Command,
     "prints_sides": False,
-    "accepts": ("dry_run", "only", "allow_bulk_removal", "json", "quiet"),
+    "accepts": ("dry_run", "out", "only", "allow_bulk_removal", "json", "quiet"),
 }
 """The settings of the commands that sync."""
 _url = click.argument("url", required=False, metavar="[URL|NAME]")

@@ -19,6 +19,7 @@ from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import restore_of
 from reconcile.remote.address import without_password
 from reconcile.remote.known import Entry, Half, Lock, tops
+from reconcile.remote.saved import FORMAT, SavedSync, saved_text
 from reconcile.remote.sync import Sync, open_session
 
 from ..context import is_id, policy_of, settings_of
@@ -29,7 +30,7 @@ from ..output.errors import ExitCode
 from ..output.interaction import print_message, print_warning, waiting_callback
 from ..output.screen import wrap
 from ..output.text import Style, show, title_and_id, visible
-from ..run import opened
+from ..run import opened, write_plan
 from .actions import add, shared_store
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from reconcile.engine.session import Session
     from reconcile.model.format import Format
-    from reconcile.remote.known import DecidedConflict, Report
+    from reconcile.remote.known import DecidedConflict, Planned, Report
     from reconcile.remote.place import RemotePlace
 
     from ..arguments import Options
@@ -60,11 +61,15 @@ VARIABLE = "RECONCILE_REMOTE"
 """The variable with the address or the name of the remote that is meant if none is named."""
 
 
-def run_sync(options: Options, command: str, url: str | None, half: Half) -> int:
-    """Sync with the remote of this name or address, report it, and return the exit code."""
+def run_sync(options: Options, command: str, url: str | None, half: Half, planned: Planned | None = None) -> int:
+    """Sync with the remote of this name or address, report it, and return the exit code.
+
+    ``planned``: a saved plan, which is carried out as it is. It adds no remote, as the file may come from others.
+    """
     shared = shared_store(options)
-    place = _place(options, shared, url or os.environ.get(VARIABLE))
-    with opened_sync(options, command, shared, place, half) as sync:
+    is_known = planned is not None
+    place = shared.remote(url) if is_known else _place(options, shared, url or os.environ.get(VARIABLE))
+    with opened_sync(options, command, shared, place, half, planned) as sync:
         report = sync.run()
         if not options.is_dry:  # a plan has the titles
             report.removed_there = [_titled(sync.session, entry) for entry in report.removed_there]
@@ -72,12 +77,22 @@ def run_sync(options: Options, command: str, url: str | None, half: Half) -> int
         for message in sync.session.messages:
             print_message(options, message)
     _report(options, shared, place, report)
+    if options.out is not None and report.planned is not None:
+        roots, document = shared.roots, _document(options, place, report)
+        only, bulk = list(options.only), options.allow_bulk_removal
+        way = place.name, half.name, only, bulk
+        write_plan(options, saved_text(SavedSync(FORMAT, roots.workspace, roots.store, *way, report.planned, document)))
     return ExitCode.HELD if report.held else ExitCode.DONE
 
 
 @contextmanager
 def opened_sync(
-    options: Options, command: str, shared: Shared, place: RemotePlace, half: Half = Half.BOTH
+    options: Options,
+    command: str,
+    shared: Shared,
+    place: RemotePlace,
+    half: Half = Half.BOTH,
+    planned: Planned | None = None,
 ) -> Iterator[Sync]:
     """Open a store with the files of a remote, for a sync; a dry run has them in a directory that is removed."""
     settings = settings_of(shared.roots)
@@ -92,7 +107,7 @@ def opened_sync(
         stack.callback(session.close)
         policy = policy_of(options, settings, {"only": _ids(options, session.format), "below": frozenset()})
         lock = Lock(command, settings.lock_timeout, waiting_callback(options))
-        yield Sync(session, place, place.engine, policy, lock, half)
+        yield Sync(session, place, place.engine, policy, lock, half, planned)
 
 
 def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
@@ -121,16 +136,7 @@ def _ids(options: Options, form: Format) -> frozenset[str]:
 
 def _report(options: Options, shared: Shared, place: RemotePlace, report: Report) -> None:
     if options.json:
-        lists = {name: [{"id": e.id, "title": e.title} for e in getattr(report, name)] for name, _, _ in _HEADINGS}
-        document = {"format": "reconcile.sync/1", "remote": place.name, "dry_run": options.is_dry, **lists}
-        conflicts = [_conflict_json(each) for each in report.conflicts]
-        rest = {
-            "conflicts": conflicts,
-            "held": report.held,
-            "commit": report.commit,
-            "interrupted_push": report.interrupted_push,
-        }
-        print_document(options, {**document, **rest})
+        print_document(options, _document(options, place, report))
         return
     style, lines = Style.choose(options.color), list[str]()
     new = {entry.id for entry in report.forked} if options.is_dry else set[str]()
@@ -169,6 +175,17 @@ def _titled(session: Session, entry: Entry) -> Entry:
         return entry
     titles = saved_titles(session.state.versions.of_conversation(entry.id), session.vault, session.format)
     return entry._replace(title=titles.get(entry.id))
+
+
+def _document(options: Options, place: RemotePlace, report: Report) -> dict[str, object]:
+    lists = {name: [{"id": e.id, "title": e.title} for e in getattr(report, name)] for name, _, _ in _HEADINGS}
+    document = {"format": "reconcile.sync/1", "remote": place.name, "dry_run": options.is_dry, **lists}
+    return document | {
+        "conflicts": [_conflict_json(each) for each in report.conflicts],
+        "held": report.held,
+        "commit": report.commit,
+        "interrupted_push": report.interrupted_push,
+    }
 
 
 def _shown_id(entry: Entry, new: Collection[str]) -> str:

@@ -80,6 +80,14 @@ class DecidedConflict(NamedTuple):
     run: str | None
 
 
+class Planned(Struct, frozen=True):
+    """The plan of a dry run: the remote's commit, the digest of all steps, and the time that they depend on."""
+
+    commit: str | None
+    steps: str
+    now_ns: int
+
+
 class Report(Struct):
     """The result of a sync. ``held`` are messages about what needs the user."""
 
@@ -93,6 +101,8 @@ class Report(Struct):
     commit: str | None = None
     interrupted_push: str | None = None
     """The end of a push whose answer an earlier sync never got: "arrived" or "not arrived"."""
+    planned: Planned | None = None
+    """For a dry run."""
 
 
 class Lock(NamedTuple):

@@ -39,6 +39,7 @@ from reconcile.remote.known import (
     Half,
     Known,
     Lock,
+    Planned,
     Report,
     by_conversation,
     known_of,
@@ -46,6 +47,7 @@ from reconcile.remote.known import (
     won,
     working,
 )
+from reconcile.remote.saved import steps_of
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
     FORMAT,
@@ -145,8 +147,10 @@ class Sync:
         policy: Policy,
         lock: Lock,
         half: Half = Half.BOTH,
+        planned: Planned | None = None,
     ) -> None:
-        """Prepare; the session is that of `open_session`."""
+        """Prepare; the session is that of `open_session`. ``planned``: do this, and nothing else."""
+        self.planned = planned
         self.session, self.engine, self.lock, self.half = session, engine, lock, half
         self.name, self.store, self.keys, self.place = place.name, place.store, place.keys, place
         self.policy = replace(policy, layout=Layout.FLAT, missing=Missing.REPROJECT)
@@ -200,6 +204,8 @@ class Sync:
         """
         tip = self.engine.tip()
         known = self._with_judged_push(tip, done)
+        if self.planned is not None and tip != self.planned.commit:
+            raise _moved("the remote")
         last = self._last(known)
         if tip is not None and known.commit == tip and last is not None and last.is_unchanged:
             return done
@@ -266,6 +272,8 @@ class Sync:
     def _last(self, known: Known) -> LastSync | None:
         """Return what the last sync has saved, if it was completed and still holds."""
         if known.commit is None or known.pending is not None or known.waiting or self.session.readonly:
+            return None
+        if self.planned is not None:
             return None
         return last_sync.load(self.session, self.policy, self.place.last_sync, known.commit)
 
@@ -435,9 +443,16 @@ class Sync:
         """Carry out what the store and the remote's tree need of each other."""
         tree, before, engine, changed = sides
         buried = self._buried(tree, before, known, engine)
+        now_ns = None if self.planned is None else self.planned.now_ns
+        if self.planned is not None:
+            plan = engine.plan(self._without((*buried, *known.kept), engine), now_ns=now_ns).plan
+            if steps_of(plan, buried) != self.planned.steps:
+                raise _moved("the store")
         waiting = self._remove(engine, buried, report)
         left = (*(buried if self.session.readonly else waiting), *known.kept)
-        pass_ = engine.plan(self._without(left, engine), also=changed or ())
+        pass_ = engine.plan(self._without(left, engine), also=changed or (), now_ns=now_ns)
+        if self.session.readonly:
+            report.planned = Planned(start, steps_of(pass_.plan, buried), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
         plan = replace(chosen, intents=(*pass_.plan.intents, *self._private(tree, before, known, pass_.world.baseline)))
         if plan.intents:
@@ -793,6 +808,10 @@ def _conflicts(plan: Plan, world: WorldState, outcome: Outcome | None) -> Iterat
         action = replaced.get((described.parent.id, STREAM))
         if action is not None and action.target.side is Side.STORE and (described.title or "").startswith(DIVERGED):
             yield DecidedConflict(action.conversation, action.title, STREAM, False, copy.conversation, run)  # noqa: FBT003
+
+
+def _moved(what: str) -> RemoteError:
+    return RemoteError(f"{what} has changed since the plan was made, and nothing was sent", "make it again with --out")
 
 
 def _replaced() -> RemoteError:

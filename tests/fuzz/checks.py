@@ -39,6 +39,7 @@ from reconcile.index.rows import Index, Packed, make_row
 from reconcile.inspect.doctor import CHECKERS
 from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
+from reconcile.remote.saved import read_saved_sync, saved_text
 from reconcile.serialization.plan_file import PlanFileError, read_plan
 from reconcile.serialization.plan_json import plan_to_json
 from tests.cli.modules import module
@@ -506,6 +507,17 @@ def plan_files(content: bytes) -> None:
     said = json.loads(text)
     assert without_sums(again) == without_sums(said)
     assert read_plan(json.dumps(again), "FILE") == (plan, workspace, store)
+
+
+@check(json_like(seeds.sync_plans), examples=40, seeds=seeds.sync_plans)
+def saved_plans_of_syncs(content: bytes) -> None:
+    """A plan that is the same when it is written again, or one line that says what is wrong."""
+    try:
+        saved = read_saved_sync(content.decode(errors="surrogateescape"))
+    except ValueError as error:
+        one_line(str(error))
+        return
+    assert read_saved_sync(saved_text(saved)) == saved
 
 
 def without_sums(said: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from reconcile.model.policy import (
     SetParentRequest,
     UndoRequest,
 )
+from reconcile.remote.known import Planned
+from reconcile.remote.saved import FORMAT, SavedSync, saved_text
 from reconcile.serialization.plan_json import plan_to_json
 from tests.support.formats.claudesidian import conversation, session, workspace
 from tests.support.formats.leslie import Leslie
@@ -82,6 +84,19 @@ def sessions() -> list[Any]:
 
 
 @cache
+def sync_plans() -> list[Any]:
+    """Return saved plans of syncs."""
+    report = {"format": "reconcile.sync/1", "sent": [{"id": "jp-c1", "title": "A"}], "held": []}
+    planned = Planned("8a1d0c7e", "0" * 32, 1), Planned(None, "f" * 32, 2)
+    saved = [
+        SavedSync(
+            FORMAT, "/w", "/s", "origin", "BOTH", ["jp-c1"], allow_bulk_removal=False, planned=each, report=report
+        )
+        for each in planned
+    ]
+    return [json.loads(saved_text(each)) for each in saved]
+
+
 def plans() -> list[Any]:
     """Return plans of every shape: a first run, edits, conflicts, moves, removals, and one for each command."""
     one = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

@@ -1,17 +1,17 @@
-"""The actions of a person on a remote: accept it as it is, drop its history, keep a conversation on one machine."""
+"""The actions of a person on a remote: accept it, drop its history, keep a conversation here, apply a saved plan."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import at_terminal
-from tests.support.projects.world import LONG_AGO, SECOND
+from tests.support.projects.world import LONG_AGO, SECOND, set_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.support.projects.machines import Machine
 
 REF = "refs/reconcile/jp-ab1cd"
-A, B = 17528832000, 17528832010
+A, B, C = 17528832000, 17528832010, 17528832020
 
 
 def has(bare: Path, text: bytes) -> bool:
@@ -160,3 +160,106 @@ def test_the_line_of_a_remote_fits_the_terminal(laptop: Machine) -> None:
         _, shown = at_terminal(*laptop.sides, "status", columns=40)
     assert "\nremote origin: 0 conversations to send" in shown
     assert max(map(len, shown.partition("remote origin: ")[2].splitlines())) <= 40
+
+
+# A saved plan of a sync: it is carried out as it is, or nothing changes
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    return tmp_path / "plan.json"
+
+
+def prepare(laptop: Machine, desktop: Machine) -> None:
+    """There is something to send, to take, to fork and to remove."""
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.run("rm", str(C), "--yes")
+    laptop.write(C + 1)
+    laptop.sync()
+    desktop.append(A, 1, "c", LONG_AGO + 2 * SECOND)
+    set_key(desktop.directory(B), "title", "mine", LONG_AGO + SECOND)
+
+
+def save(machine: Machine, plan: Path, *args: str) -> Any:
+    said = machine.run(*(args or ("sync",)), "--out", str(plan)).output
+    assert f"plan saved; apply it: reconcile apply {plan}" in said
+    return json.loads(plan.read_bytes())
+
+
+def test_a_saved_plan_is_carried_out(laptop: Machine, desktop: Machine, plan: Path, bare: Path) -> None:
+    prepare(laptop, desktop)
+    before, tip = desktop.contents, git(bare, "rev-parse", REF)
+    saved = save(desktop, plan)
+    assert (desktop.contents, git(bare, "rev-parse", REF)) == (before, tip)
+    shown = desktop.run("apply", str(plan), "--dry-run").output
+    assert "dry run" in shown
+    done = json.loads(desktop.run("apply", str(plan), "--json").stdout)
+    for name in ("taken", "removed_here", "conflicts"):
+        assert [each["id"] for each in done[name]] == [each["id"] for each in saved["report"][name]]
+    assert done["forked"]
+    assert done["sent"]
+    desktop.run("apply", str(plan), code=4)
+    quiet(laptop, desktop)
+
+
+def test_a_remote_that_has_changed_refuses_it(laptop: Machine, desktop: Machine, plan: Path, bare: Path) -> None:
+    prepare(laptop, desktop)
+    save(desktop, plan)
+    laptop.append(B, 1, "d", LONG_AGO + SECOND)
+    laptop.sync()
+    before, tip = desktop.contents, git(bare, "rev-parse", REF)
+    said = desktop.run("apply", str(plan), code=4).output
+    assert "the remote has changed since the plan was made, and nothing was sent" in said
+    assert (desktop.contents, git(bare, "rev-parse", REF)) == (before, tip)
+
+
+def test_a_store_that_has_changed_refuses_it(laptop: Machine, desktop: Machine, plan: Path, bare: Path) -> None:
+    prepare(laptop, desktop)
+    save(desktop, plan)
+    set_key(desktop.directory(B), "title", "other", LONG_AGO + SECOND)
+    before, tip = desktop.contents, git(bare, "rev-parse", REF)
+    for args in ((), ("--dry-run",)):
+        said = desktop.run("apply", str(plan), *args, code=4).output
+        assert "the store has changed since the plan was made, and nothing was sent" in said
+    assert (desktop.contents, git(bare, "rev-parse", REF)) == (before, tip)
+
+
+def test_a_plan_has_the_options_of_its_command(laptop: Machine, desktop: Machine, plan: Path) -> None:
+    prepare(laptop, desktop)
+    save(desktop, plan, "pull", "--only", f"jp-c{A}")
+    done = json.loads(desktop.run("apply", str(plan), "--json").stdout)
+    assert not done["sent"]
+    assert {each["id"] for each in done["taken"]} | {each["id"] for each in done["forked"]}
+    assert desktop.directory(C).is_dir()
+    quiet(desktop, laptop, desktop)
+
+
+def test_a_plan_of_a_first_sync(new_laptop: Machine, plan: Path) -> None:
+    save(new_laptop, plan)
+    assert len(json.loads(new_laptop.run("apply", str(plan), "--json").stdout)["sent"]) == 3
+    assert not new_laptop.sync()["sent"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"half": "BOTH"', '"half": "ALL"'), ('"steps": ', '"stepz": '), ("-plan/1", "-plan/9")]
+)
+def test_a_damaged_plan_is_refused(new_laptop: Machine, plan: Path, old: str, new: str) -> None:
+    save(new_laptop, plan)
+    text = plan.read_text()
+    assert old in text
+    plan.write_text(text.replace(old, new))
+    assert "make the plan again with --out" in new_laptop.run("apply", str(plan), code=2).output
+
+
+def test_a_plan_adds_no_remote(laptop: Machine, plan: Path, tmp_path: Path) -> None:
+    other = make_bare(tmp_path / "other.git")
+    text = json.dumps(save(laptop, plan) | {"remote": str(other)})
+    plan.write_text(text)
+    assert "no remote" in laptop.run("apply", str(plan), code=4).output
+    assert git(other, "for-each-ref") == ""
+
+
+def test_a_file_that_is_no_plan_is_not_overwritten(new_laptop: Machine, plan: Path) -> None:
+    plan.write_text("notes")
+    assert "is not a plan" in new_laptop.run("sync", "--out", str(plan), code=2).output
+    assert plan.read_text() == "notes"
