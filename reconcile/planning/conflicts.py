@@ -164,7 +164,7 @@ def to_be_taken(conflict: Conflict) -> str:
 
 def _why_and_more(conflict: Conflict, child: str = "") -> str:
     assert conflict.takes is not None  # noqa: S101 - the callers have checked it
-    becomes = f"is now the child {child}" if child else "becomes a child"
+    becomes = f"is now the fork {child}" if child else "becomes a fork"
     more = f"; the {conflict.takes.other}'s {becomes}" if conflict.forks else ""
     more = "; other keys are merged" if conflict.merges else more
     return f"({_why(conflict)}){more}"

@@ -170,8 +170,8 @@ def test_the_words_for_events() -> None:
     assert described(found) == f"events: {versions}"
     assert blocked(found) == f"both sides changed it: {versions}"
     assert differences(found) == []
-    assert taken(found) == "the workspace's is taken (its file is newer); the store's becomes a child"
-    assert taken(found, "jp-c9") == "the workspace's is taken (its file is newer); the store's is now the child jp-c9"
+    assert taken(found) == "the workspace's is taken (its file is newer); the store's becomes a fork"
+    assert taken(found, "jp-c9") == "the workspace's is taken (its file is newer); the store's is now the fork jp-c9"
     one = replace(found, store=Rival(HALF_PAST_NS, 1), workspace=Rival(HALF_PAST_NS, 0))
     assert described(one) == "events: store 2025-01-02 09:30:00Z (1 event); workspace 2025-01-02 09:30:00Z (0 events)"
 

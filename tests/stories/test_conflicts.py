@@ -124,7 +124,7 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert "store file changed 2020-09-13 12:26:42 (5 events, 2 only on this side, last 2026-01-01 11:41:00);" in text
     assert "the store's is taken (its file is newer)" in text
     shown = said(world, "status")
-    assert "the workspace's becomes a child" in shown
+    assert "the workspace's becomes a fork" in shown
     assert "1 conflict." in shown
     assert "syncs what changed (1)" in shown, "the child is a part of the conflict"
 
@@ -139,8 +139,7 @@ def test_the_child_of_a_continuation_that_lost_is_named(world: World, by: str) -
     shown = world.reconcile().stdout if by == "a run" else at_terminal("-w", world.project, answers="w\n")[1]
     (child,) = [key for key, each in status(world).items() if each["word"] == "available"]
     loser = "workspace" if by == "a run" else "store"
-    word = "child" if by == "a run" else "fork"
-    assert f"the {loser}'s is now the {word} {child}; to bring the {loser}'s back:" in " ".join(shown.split())
+    assert f"the {loser}'s is now the fork {child}; to bring the {loser}'s back:" in " ".join(shown.split())
     told = said(world, "status")
     assert (f"in the store only; the continuation of {ID} that was not taken" in told) == (by == "a run")
     assert (f"; the workspace's is now the fork {child}; `reconcile restore {ID}@" in told) == (by == "a run")

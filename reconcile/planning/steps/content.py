@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.views import SideView, View
 
 DIVERGED = "[diverged]"
-"""The beginning of the title of a losing continuation, which becomes a child."""
+"""The beginning of the title of a losing continuation, which becomes a fork."""
 AGE_NS = 2_000_000_000
 """The time in ns by which an older version's mtime is set below the store's: the coarsest step of a common file system.
 """
