@@ -545,10 +545,9 @@ class Sync:
         return [key for key in buried if key not in going]
 
     def _buried(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
-        """Return the conversations of the store that were removed since, with their very content.
+        """Return the conversations of the store that were removed since, and that nobody has edited here.
 
-        Of a conversation that was never synced here, an earlier content counts, too. An older tombstone says nothing:
-        what it names was restored since.
+        An older tombstone says nothing: what it names was restored since.
         """
         new = [
             key
@@ -559,16 +558,10 @@ class Sync:
         ]
         side = engine.known.sides[Side.STORE]
         stored = by_conversation(copy for key in new for copy in side.of(key))
-        strange = {key for key in new if key in stored and key not in before.records}
-        baseline = self.session.state.load(self.session.checkout, strange) if strange else Baseline()
-        going = [
-            key
-            for key in new
-            if key in stored
-            if [_digests(copy) for copy in stored[key]] == [dict(tree.tombstones[key].files)]
-            or (key in strange and _is_earlier(stored[key], tree.tombstones[key], baseline, self.session.rules))
-            if stored[key][0].partition is Partition.LIVE
-        ]
+        there = [key for key in new if key in stored and stored[key][0].partition is Partition.LIVE]
+        baseline = self.session.state.load(self.session.checkout, there) if there else Baseline()
+        rules = self.session.rules
+        going = [key for key in there if _is_unedited(stored[key], tree.tombstones[key], baseline, rules)]
         if (places := self.session.format.places) is None:
             return going
         if not going:
@@ -736,21 +729,28 @@ def _unit_digests(files: Mapping[str, str], fmt: Format) -> Iterator[str]:
     yield from (["+".join(stream)] if stream else [])
 
 
-def _is_earlier(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, rules: Rules) -> bool:
-    """Tell whether a conversation is as it was some time before its removal, and this machine never had it later."""
-    last = set(_unit_digests(stone.files, rules.format))
-    found = [units_of(copy, rules, baseline.parents.get(stone.id)) for copy in copies]
-    if len(found) != 1 or not all(name in found[0] for name in rules.format.required):
+def _is_unedited(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, rules: Rules) -> bool:
+    """Tell whether a conversation is as it was removed elsewhere, or as the last sync has left it.
+
+    If it was never synced here, any time before its removal counts, unless this machine had it as it was removed.
+    """
+    if [_digests(copy) for copy in copies] == [dict(stone.files)]:
+        return True
+    if len(copies) != 1:
         return False
-    for name, unit in found[0].items():
+    units = {name: unit.digest for name, unit in units_of(copies[0], rules, baseline.parents.get(stone.id)).items()}
+    if (agreed := baseline.agreed.get(stone.id)) is not None:
+        return units == agreed.units
+    last = set(_unit_digests(stone.files, rules.format))
+    for name, digest in units.items():
         if name.startswith(EXTRA):
-            is_known = unit.digest == stone.files.get(name.removeprefix(EXTRA))
+            is_known = digest == stone.files.get(name.removeprefix(EXTRA))
         else:
-            own = last.intersection(baseline.history.get((stone.id, name), ()))
-            is_known = unit.digest in own or (not own and unit.digest in last.union(stone.seen))
+            had_it = not last.isdisjoint(baseline.history.get((stone.id, name), ()))
+            is_known = digest in last or (digest in stone.seen and not had_it)
         if not is_known:
             return False
-    return True
+    return all(name in units for name in rules.format.required)
 
 
 def _digests(copy: Copy) -> dict[str, str | None]:

@@ -152,6 +152,27 @@ def test_a_removal_takes_what_is_beside_a_session(machines: tuple[Coder, Coder])
     quiet(one, other)
 
 
+@pytest.mark.parametrize("is_at_home", [False, True], ids=["store", "home"])
+def test_a_session_that_went_on_elsewhere_before_its_removal_goes(
+    machines: tuple[Coder, Coder], is_at_home: bool
+) -> None:
+    one, other = machines
+    one.say(T, "another", 5)
+    quiet(one, other)
+    if is_at_home:
+        other.run("recover", "--all", "--yes")
+    one.say(S, "more", 6)
+    one.say(S, "more of the subagent", 7, "subagents/agent-1.jsonl")
+    one.sync()
+    one.run("rm", S, "--yes")
+    one.sync()
+    assert other.sync()["removed_here"]
+    assert set(other.contents) == {f"{T}.jsonl"}
+    other.run()
+    quiet(one, other)
+    assert set(other.contents) == {f"{T}.jsonl"}
+
+
 def test_an_edit_beside_a_removed_session_keeps_it(machines: tuple[Coder, Coder]) -> None:
     one, other = machines
     one.say(T, "another", 5)

@@ -171,6 +171,20 @@ def test_a_removal_travels(machines: list[LeslieMachine]) -> None:
     assert "thread-a" in relations(third)["threads"], "the program's own record of it is another one"
 
 
+def test_a_record_that_was_edited_elsewhere_before_its_removal_goes(machines: list[LeslieMachine]) -> None:
+    first, second, third = machines
+    (first.side / PLAN).write_text("a better plan\n")
+    first.sync_and_run()
+    first.run("rm", "threads/thread-a", "--yes")
+    first.sync()
+    (second.side / PLAN).write_text("another plan\n")
+    settle([third, first])
+    assert PLAN not in third.contents
+    assert not (third.side / PLAN).exists()
+    settle([second, first, third])
+    assert third.contents[PLAN] == b"another plan\n", "an edit wins"
+
+
 def test_an_edit_wins_over_a_removal(machines: list[LeslieMachine]) -> None:
     first, second, third = machines
     first.run("rm", "threads/thread-a", "--yes")

@@ -517,6 +517,41 @@ def test_a_run_before_the_first_sync_does_not_bring_back_what_was_removed(
     assert laptop.events(B) == 3
 
 
+@pytest.mark.parametrize("is_in_project", [False, True], ids=["store", "project"])
+@pytest.mark.parametrize("is_archived", [False, True], ids=["removed", "archived"])
+def test_an_older_version_of_the_last_sync_is_no_edit_of_what_was_removed_since(
+    laptop: Machine, desktop: Machine, is_in_project: bool, is_archived: bool
+) -> None:
+    for machine in (laptop, desktop) if is_in_project else ():
+        machine.run("project", str(A), str(B), "--yes")
+    (laptop.directory(A) / "notes.txt").write_text("one")
+    quiet(laptop, desktop)
+    for number in (A, B):
+        laptop.append(number, 1, "b", LONG_AGO + SECOND)
+        set_key(laptop.directory(number), "title", "later", LONG_AGO + SECOND)
+    (laptop.directory(A) / "notes.txt").write_text("two")
+    laptop.sync()
+    set_key(desktop.directory(B), "title", "mine", LONG_AGO + 2 * SECOND)
+    if is_archived:
+        (laptop.store / ".archive").mkdir()
+        for number in (A, B):
+            path = laptop.directory(number)
+            path.rename(path.parent / ".archive" / path.name)
+    else:
+        laptop.run("rm", str(A), str(B), "--yes")
+    laptop.sync()
+    desktop.sync()
+    found = [path.relative_to(desktop.store).parts[0] for path in desktop.store.rglob(f"{A}*")]
+    assert found == ([".archive"] if is_archived else [])
+    assert desktop.directory(B).name.endswith("-mine") or is_archived, "an edit wins"
+    for machine in (laptop, desktop):
+        machine.run()
+        machine.sync()
+    quiet(laptop, desktop)
+    assert bool(list(laptop.store.rglob(f"{A}*"))) == is_archived
+    assert json.loads((laptop.directory(B) / "metadata.json").read_bytes())["title"] == "mine"
+
+
 def test_status_says_how_much_there_is_to_send(new_laptop: Machine) -> None:
     assert "remote origin: 3 conversations to send, never synced" in new_laptop.run("status").output
     new_laptop.run("local", str(C))
