@@ -39,7 +39,18 @@ class Swap(Enum):
 
 
 class RemoteEngine(Protocol):
-    """The operations of an engine. Each raises `RemoteError`. Only `tip` and `swap` use the network."""
+    """The operations of an engine. Each raises `RemoteError`. `probe`, `exists`, `tip` and `swap` use the network."""
+
+    def probe(self) -> None:
+        """Try beside the remote's tree whether the host refuses a stale swap.
+
+        Raises:
+            UnwritableError: the host refuses every write there.
+            RemoteError: the host can't be relied on.
+        """
+
+    def exists(self) -> bool:
+        """Tell whether the remote has a commit now, without fetching it."""
 
     def tip(self) -> str | None:
         """Return the newest commit of the remote, None if it has none; everything of it can be read then."""

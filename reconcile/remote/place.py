@@ -21,6 +21,7 @@ from reconcile.state.directory import REMOTES
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
+    from reconcile.remote.engine import RemoteEngine
 
 _FILE, _CONTACT = "remote.json", "contact"
 _REFS, _BRANCHES = "refs/reconcile/", "refs/heads/reconcile/"
@@ -84,8 +85,8 @@ class RemotePlace(NamedTuple):
         replace_private_file(os.path.join(self.directory, _CONTACT))
 
     @property
-    def engine(self) -> GitEngine:
-        """The engine of the address."""
+    def engine(self) -> RemoteEngine:
+        """The engine of the address: git, as long as there is no other one."""
         return GitEngine(self.url, self.ref, self.mirror)
 
     @property

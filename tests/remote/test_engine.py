@@ -35,11 +35,14 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> RemoteEngine:
 
 
 def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
+    engine.probe()
     assert engine.tip() is None
+    assert not engine.exists()
     first = engine.write(None, {"a/b": b"1", 'odd "name"\\': b"2", "c": b""}, ())
     assert engine.tip() is None
     assert engine.swap(None, first) is Swap.WON
     assert engine.tip() == first
+    assert engine.exists()
     names = engine.tree(first)
     assert {path: dict(engine.read([name]))[name] for path, name in names.items()} == {
         "a/b": b"1",

@@ -24,6 +24,15 @@ class MemoryEngine:
     def __init__(self, host: Host) -> None:
         self.host = host
 
+    def probe(self) -> None:
+        other = MemoryEngine(Host())
+        first = other.write(None, {"probe": b"1"}, ())
+        assert other.swap(None, first) is Swap.WON
+        assert other.swap(None, first) is Swap.LOST
+
+    def exists(self) -> bool:
+        return self.host.newest is not None
+
     def tip(self) -> str | None:
         return self.host.newest
 
