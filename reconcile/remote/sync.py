@@ -329,12 +329,15 @@ class Sync:
 
     def _begun(self, tree: Tree, index: LoadedIndex | None) -> Engine:
         """Return an engine that has looked at both sides; its baseline knows what others have had and removed."""
-        self.session.state.removed_there = {
-            (key, unit): digest
-            for key, record in tree.records.items()
-            for name, digest in record.gone.items()
-            if (unit := self.session.format.unit_of(name)) is not None
-        }
+        fmt, gone = self.session.format, dict[tuple[str, str], str]()
+        for key, record in tree.records.items():
+            units = {unit: digest for name, digest in record.gone.items() if (unit := fmt.unit_of(name)) is not None}
+            gone |= {(key, unit): digest for unit, digest in units.items()}
+        # Another machine may have edited a file before it removed it: what the last sync has left here is no edit.
+        keys = {key for key, _ in gone}
+        agreed = self.session.state.load(self.session.checkout, keys).agreed if keys else {}
+        here = {(key, unit): digest for key, entry in agreed.items() for unit, digest in entry.units.items()}
+        self.session.state.removed_there = gone | {each: here[each] for each in gone.keys() & here.keys()}
         self.session.state.seen_there = {
             (key, unit): digests for key, record in tree.records.items() for unit, digests in record.seen.items()
         }

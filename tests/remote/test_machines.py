@@ -380,6 +380,23 @@ def test_another_file_that_becomes_a_directory_or_was_one_loses_nothing(
     assert found.items() >= (kept | renamed).items()
 
 
+def test_the_removal_of_another_file_travels_also_after_an_edit(laptop: Machine, desktop: Machine) -> None:
+    for name in ("gone.txt", "edited.txt"):
+        (laptop.directory(A) / name).write_text("one")
+    quiet(laptop, desktop)
+    for name in ("gone.txt", "edited.txt"):
+        (laptop.directory(A) / name).write_text("two")
+    laptop.sync()
+    for name in ("gone.txt", "edited.txt"):
+        (laptop.directory(A) / name).unlink()
+    laptop.sync()
+    (desktop.directory(A) / "edited.txt").write_text("more")
+    desktop.sync()
+    quiet(laptop, desktop)
+    assert [path.name for path in laptop.directory(A).glob("*.txt")] == ["edited.txt"]
+    assert (laptop.directory(A) / "edited.txt").read_text() == "more"
+
+
 def test_the_removal_of_another_file_travels_to_a_sync_that_looks_at_everything(
     laptop: Machine, desktop: Machine
 ) -> None:
