@@ -10,9 +10,9 @@ import pytest
 
 from reconcile.adapters.roots import Roots
 from reconcile.model.policy import Policy
-from reconcile.remote.engine import RemoteEngine, Swap
+from reconcile.remote.engine import RemoteEngine, RemoteError, Swap
 from reconcile.remote.git_engine import GitEngine
-from reconcile.remote.known import Lock, Report
+from reconcile.remote.known import Lock, Planned, Report
 from reconcile.remote.place import RemotePlace
 from reconcile.remote.sync import Sync, open_session
 from tests.support.projects.machines import Machine, make_bare, make_machine
@@ -102,15 +102,23 @@ def test_the_mirror_is_packed_now_and_then(tmp_path: Path, monkeypatch: pytest.M
     assert len(engine.tree(str(tip))) == len(other.tree(str(tip))) == 420
 
 
-def sync(machine: Machine, host: Host) -> Report:
+def sync(
+    machine: Machine,
+    host: Host,
+    engine: MemoryEngine | None = None,
+    *,
+    dry: bool = False,
+    planned: Planned | None = None,
+) -> Report:
     with machine.at_work():
         silo, jp = machine.store.parent, machine.project / ".jp"
         roots = Roots("jp", str(jp), str(machine.project), str(silo), True, "ab1cd", "", "jp-ab1cd")  # noqa: FBT003
         state = machine.state
         place = RemotePlace("memory", "memory", "jp-ab1cd", str(state / "remotes" / "memory"))
-        with open_session(roots, place, str(state), place.tree, ignore=(), dry=False) as session:
+        tree = f"{place.tree}-dry" if dry else place.tree
+        with open_session(roots, place, str(state), tree, ignore=(), dry=dry) as session:
             lock = Lock("a test", 0, lambda _who: None)
-            return Sync(session, place, MemoryEngine(host), Policy(), lock).run()
+            return Sync(session, place, engine or MemoryEngine(host), Policy(), lock, planned=planned).run()
 
 
 def test_two_machines_without_git(tmp_path: Path, run: Run) -> None:
@@ -126,3 +134,30 @@ def test_two_machines_without_git(tmp_path: Path, run: Run) -> None:
     sync(one, host)
     assert one.contents == other.contents
     assert not sync(other, host).taken
+
+
+def test_a_saved_plan_sends_nothing_after_a_lost_race(tmp_path: Path, run: Run) -> None:
+    host = Host()
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    one.write(A)
+    one.write(A + 1)
+    sync(one, host)
+    sync(other, host)
+    one.append(A, 1, "b", LONG_AGO + SECOND)
+    sync(one, host)
+    other.append(A + 1, 1, "c", LONG_AGO + SECOND)
+    planned = sync(other, host, dry=True).planned
+    one.append(A, 1, "d", LONG_AGO + SECOND)
+
+    class SlowEngine(MemoryEngine):
+        def swap(self, expected: str | None, commit: str) -> Swap:
+            sync(one, host)
+            return super().swap(expected, commit)
+
+    with pytest.raises(RemoteError, match="the remote has changed since the plan was made, and nothing was sent"):
+        sync(other, host, SlowEngine(host), planned=planned)
+    assert (other.events(A), one.events(A + 1)) == (4, 3), "taken, and not sent"
+    for machine in (other, one, other):
+        sync(machine, host)
+    assert one.contents == other.contents
+    assert (one.events(A), one.events(A + 1)) == (5, 4)
