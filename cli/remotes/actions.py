@@ -18,7 +18,7 @@ from reconcile.fs.private_files import make_private_directory
 from reconcile.remote.address import checked_url
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
-from reconcile.remote.known import known_of, note
+from reconcile.remote.known import Known, known_of, note
 from reconcile.remote.place import chosen, forget, new_place, probed, record, remotes, store_name
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile.adapters.roots import Roots
-    from reconcile.remote.known import Known
     from reconcile.remote.place import RemotePlace
     from reconcile.remote.tree import FormatFile
 
@@ -184,6 +183,7 @@ def accept(options: Options, state: str, place: RemotePlace, command: str) -> No
         if known_of(known, place.name).key is not None:
             record(place._replace(encrypt=True))  # it is never taken for one without encryption
         _forget_agreement(known, place)
+        note(known, place.name, Known(accepted=True))
     print_message(options, f"{place.name} is taken as it is now: the next sync compares all, and removes nothing")
 
 

@@ -45,7 +45,8 @@ class Known(Struct, frozen=True):
     ``commit`` is that of the baseline, ``pending`` one whose push began. ``waiting`` are the conversations that another
     machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote. ``epoch`` is
     that of its history. ``kept`` are conversations that this machine doesn't sync with it. ``undoing``: an undo of a
-    sync has begun, and the baseline of the last swap doesn't have it yet.
+    sync has begun, and the baseline of the last swap doesn't have it yet. ``accepted``: no sync has been since
+    a person accepted the remote as it is.
     """
 
     commit: str | None = None
@@ -56,6 +57,7 @@ class Known(Struct, frozen=True):
     epoch: int = 0
     kept: tuple[str, ...] = ()
     undoing: bool = False
+    accepted: bool = False
 
 
 class Entry(NamedTuple):

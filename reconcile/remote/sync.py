@@ -233,7 +233,7 @@ class Sync:
             edits = {FORMAT: format_file(self.store, identity, tree.coding), **edits}
         key = tree.coding.public if isinstance(tree.coding, Sealed) else None
         epoch = 0 if tree.format is None else tree.format.epoch
-        agreed = replace(known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch)
+        agreed = replace(known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch, accepted=False)
         *first, rest = _in_parts(edits)
         for part in first:
             # Nothing is noted: to the next sync, a part that has arrived is one that another machine has sent.
@@ -365,7 +365,7 @@ class Sync:
         if known.pending is None:
             return known
         if tip is not None and self.engine.contains(tip, known.pending):
-            known = replace(known, commit=known.pending, pending=None)
+            known = replace(known, commit=known.pending, pending=None, accepted=False)
             done.interrupted_push = "arrived"
             if not self.session.readonly:
                 self._won(known)
@@ -550,8 +550,11 @@ class Sync:
     def _buried(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
         """Return the conversations of the store that were removed since, and that nobody has edited here.
 
-        An older tombstone says nothing: what it names was restored since.
+        An older tombstone says nothing: what it names was restored since. Nor does one of a remote that a person has
+        accepted as it is.
         """
+        if known.accepted:
+            return []
         new = [
             key
             for key, stone in tree.tombstones.items()

@@ -12,7 +12,7 @@ import pytest
 from reconcile.remote.engine import Swap
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
-from tests.support.projects.machines import Machine, git, make_bare, make_machine
+from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND
 
 if TYPE_CHECKING:
@@ -161,6 +161,27 @@ def test_another_remote_at_the_address_is_held(
     desktop.run("remote", "accept", "origin")
     desktop.sync()
     assert desktop.contents == laptop.contents
+
+
+def test_an_accepted_remote_removes_nothing(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    """It was restored from a time at which a conversation was removed, that is there again."""
+    laptop.run("rm", str(A), "--yes")
+    run = json.loads(laptop.run("log", "--json").stdout)["runs"][0]["id"]
+    quiet(laptop, desktop)
+    tree = git(bare, "rev-parse", f"{REF}^{{tree}}")
+    laptop.run("restore", f"jp-c{A}@{run}")
+    quiet(laptop, desktop)
+    git(bare, "update-ref", REF, git(bare, "-c", "user.name=x", "-c", "user.email=x@y", "commit-tree", tree, "-m", "x"))
+    for machine in (laptop, desktop):
+        assert "another history" in refused(machine, "sync")
+        machine.run("remote", "accept")
+        before = machine.contents
+        assert not machine.sync()["removed_here"]
+        assert before.items() <= machine.contents.items()
+    quiet(laptop, desktop)
+    desktop.run("rm", str(A), "--yes")
+    desktop.sync()
+    assert [each["id"] for each in laptop.sync()["removed_here"]] == [f"jp-c{A}"]
 
 
 def test_a_newer_format_is_refused(laptop: Machine, bare: Path) -> None:
