@@ -4,6 +4,7 @@ The clocks of the machines are up to a day wrong, and some can't reach the remot
 work in a project, where nothing private may get.
 
 At the end all machines are equal after some quiet rounds, no line is lost, and no continuation was forked needlessly.
+What one machine has removed is gone, unless another one had edited it.
 `make machines` plays them for ``MACHINES_FOR`` seconds each.
 """
 
@@ -14,7 +15,6 @@ import os
 import random
 import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,12 @@ class Story(Struct):
     cut_off: dict[int, int] = field(default_factory=dict)
     """By machine, the step from which on it reaches the remote again."""
     is_encrypted: bool = False
+    edited: dict[int, set[str]] = field(default_factory=dict)
+    """By machine, the conversations that it may have changed since its last sync."""
+    unseen: dict[int, set[str]] = field(default_factory=dict)
+    """By machine, those that others may have sent since its last sync."""
+    gone: set[str] = field(default_factory=set)
+    """Those that were removed while no other machine had edited them, and that nobody has edited since."""
     log: list[str] = field(default_factory=list)
 
     def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
@@ -70,7 +76,26 @@ class Story(Struct):
         error_ns = self.clocks.get(self.machines.index(machine), 0)
         report = sync_with(machine, engine, half, is_encrypted=self.is_encrypted, clock_error_ns=error_ns)
         check_forks(machine, report)
+        self.sent(machine, {entry.id for entry in report.sent})
+        if half is Half.BOTH and not report.held:
+            at = self.machines.index(machine)
+            self.edited[at], self.unseen[at] = self.unsaved(machine), set()
         return report
+
+    def sent(self, machine: Machine, conversations: set[str]) -> None:
+        for at, other in enumerate(self.machines):
+            if other is not machine:
+                self.unseen.setdefault(at, set()).update(conversations)
+
+    def edits(self, machine: Machine, *conversations: str) -> None:
+        self.edited.setdefault(self.machines.index(machine), set()).update(conversations)
+        self.gone.difference_update(conversations)
+
+    def unsaved(self, machine: Machine) -> set[str]:
+        """Return the conversations that the project has otherwise than the store, or alone."""
+        store = streams_of(machine)
+        project = (machine.project / ".jp" / "conversations").rglob("events.json")
+        return {id_ for path in project if lines_of(path) != store.get(id_ := machine.id_of(path.parent))}
 
     def step(self, number: int) -> None:
         at = self.chance.randrange(len(self.machines))
@@ -89,21 +114,28 @@ class Story(Struct):
             self.write(machine, 10 + number * 10 + at, name, mtime_ns)
         elif kind == "b":
             if streams := sorted((machine.project / ".jp").rglob("events.json")):
-                self.say(self.chance.choice(streams), name, mtime_ns)
+                stream = self.chance.choice(streams)
+                self.edits(machine, machine.id_of(stream.parent))
+                self.say(stream, name, mtime_ns)
         elif kind == "j":
             self.work(machine)
         elif kind == "c":
             self.check_out(machine, self.chance.choice(self.machines))
         elif kind in "skuv":
             half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
-            with suppress(Killed, RemoteError):
+            try:
                 self.sync(machine, half, dies=kind == "k")
+            except (Killed, RemoteError):  # what it has taken is no edit, but it may look like one
+                self.edits(machine, *streams_of(machine))
+                self.sent(machine, set(streams_of(machine)))
         elif there:
             self.change(kind, machine, self.chance.choice(there), name, mtime_ns)
 
     def change(self, kind: str, machine: Machine, stream: Path, name: str, mtime_ns: int) -> None:
         conversation = machine.id_of(stream.parent)
         metadata = stream.with_name("metadata.json")
+        if kind != "d":
+            self.edits(machine, conversation)
         if kind == "a":
             self.say(stream, name, mtime_ns)
         elif kind == "t" and metadata.exists():
@@ -121,12 +153,7 @@ class Story(Struct):
             else:
                 (stream.parent / f"{name}.txt").write_text(name)
         elif kind == "d" and stream.parent.parent == machine.store:
-            here = self.project_of(machine, conversation)
-            lines = {line["content"] for path in (stream, here) if path for line in json.loads(path.read_bytes())}
-            with machine.at_work():  # a later run removes it, if a child waits for a decision
-                result = machine.world.run(*machine.sides, "rm", conversation, "--yes", "--promote")
-            assert result.exit_code in (0, 4), result.output
-            self.removed |= lines
+            self.remove(machine, stream)
         elif kind == "r" and stream.parent.parent == machine.store:
             (machine.store / ".archive").mkdir(exist_ok=True)
             stream.parent.rename(machine.store / ".archive" / stream.parent.name)
@@ -136,12 +163,27 @@ class Story(Struct):
             machine.run("local", conversation)
             self.private.add(conversation)
 
+    def remove(self, machine: Machine, stream: Path) -> None:
+        conversation = machine.id_of(stream.parent)
+        here = self.project_of(machine, conversation)
+        lines = {line["content"] for path in (stream, here) if path for line in json.loads(path.read_bytes())}
+        with machine.at_work():  # a later run removes it, if a child waits for a decision
+            result = machine.world.run(*machine.sides, "rm", conversation, "--yes", "--promote")
+        assert result.exit_code in (0, 4), result.output
+        self.removed |= lines
+        self.edits(machine, *streams_of(machine))  # the children have another parent
+        at = self.machines.index(machine)
+        edited = self.unseen.get(at, set()).union(*(ids for other, ids in self.edited.items() if other != at))
+        if not result.exit_code and conversation not in edited:
+            self.gone.add(conversation)
+
     def check_out(self, machine: Machine, other: Machine) -> None:
         """Have git bring a conversation of another machine's project, with the time of the checkout."""
         there = sorted((other.project / ".jp" / "conversations").rglob("events.json"))
         source = self.chance.choice(there).parent if there else None
         if source is None or other.id_of(source) in published(machine):
             return
+        self.edits(machine, other.id_of(source))
         target = machine.project / ".jp" / "conversations" / source.name
         for file in filter(Path.is_file, source.iterdir()):
             target.mkdir(parents=True, exist_ok=True)
@@ -163,7 +205,9 @@ class Story(Struct):
         assert not private & (published(machine) - before), private
 
     def write(self, machine: Machine, number: int, name: str, mtime_ns: int) -> None:
-        self.say(machine.write(FIRST + number, 0, name) / "events.json", name, mtime_ns)
+        path = machine.write(FIRST + number, 0, name)
+        self.edits(machine, machine.id_of(path))
+        self.say(path / "events.json", name, mtime_ns)
 
     def say(self, stream: Path, name: str, mtime_ns: int) -> None:
         before, at = json.loads(stream.read_bytes()), len(self.said)  # two lines of one time would be one, edited
@@ -184,6 +228,7 @@ class Story(Struct):
             if machine.format == "jp":
                 self.work(machine)
             assert machine.contents == first.contents
+        assert not self.gone & streams_of(first).keys(), "a removal travels"
         assert self.said - self.removed <= {line for stream in streams_of(first).values() for line in stream}
 
 
@@ -194,10 +239,11 @@ def published(machine: Machine) -> set[str]:
 
 def streams_of(machine: Machine) -> dict[str, list[str]]:
     """Return the lines of each conversation, by its id."""
-    return {
-        machine.id_of(path.parent): [line["content"] for line in json.loads(path.read_bytes())]
-        for path in machine.store.rglob("events.json")
-    }
+    return {machine.id_of(path.parent): lines_of(path) for path in machine.store.rglob("events.json")}
+
+
+def lines_of(stream: Path) -> list[str]:
+    return [line["content"] for line in json.loads(stream.read_bytes())]
 
 
 def check_forks(machine: Machine, report: Report) -> None:
