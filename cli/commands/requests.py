@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from reconcile.adapters.claude_code.places import FORMAT, SHARED
 from reconcile.adapters.roots import LocateError
+from reconcile.model.baseline import AsideKind
 from reconcile.model.format import EventSelection
 from reconcile.model.options import Take
 from reconcile.model.plan import Plan, counted_as
@@ -33,7 +34,7 @@ from reconcile.model.policy import (
     UndoRequest,
 )
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import STREAM, Side
+from reconcile.model.snapshot import STREAM, WHOLE, Side
 from reconcile.model.units import unit_text
 from reconcile.state.directory import REMOTES, state_directory
 
@@ -297,12 +298,18 @@ def _name_undisputed(options: Options, engine: Engine, conversations: Collection
 
     A side can be chosen of a conversation that only one side has changed.
     """
-    plan = engine.completed(engine.plan(policy, also=conversations))
+    pass_ = engine.plan(policy, also=conversations)
+    plan, asides = engine.completed(pass_), pass_.world.baseline.asides
     ids = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation is not None]
     ids += [*(each.conversation for each in plan.conflicts), *(action.conversation for action in plan.actions)]
     places = engine.session.format.places
     open_ones = {counted_as(id_, places) for id_ in ids}
     settled = [id_ for id_ in conversations if counted_as(id_, places) not in open_ones]
+    marked = [id_ for id_ in settled if (record := asides.get((id_, WHOLE))) and record.kind is AsideKind.UNDONE]
+    for id_ in marked:
+        print_message(options, f"{id_} was left alone after an undo; runs sync it again now")
+        options.idle = "Done."
+    settled = [id_ for id_ in settled if id_ not in marked]
     for id_ in settled:
         print_message(options, f"{id_} has no conflict, and is not blocked")
     if not settled:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconcile.apply.executor import Result
 from reconcile.formats import get_format
+from reconcile.model.options import Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import RestoreRequest, UndoRequest
 from reconcile.model.reasons import Reason
@@ -599,7 +600,7 @@ def _without(plan: Plan, questioned: Collection[Item | Conflict]) -> Plan:
 def _undone(plan: Plan, outcome: Outcome, style: Style, sides: str, back: str) -> Iterator[str]:
     """Yield the lines about what was not done, and about when it will be; ``back`` as in `report`."""
     request, again = plan.policy.request, "run `reconcile` again"
-    if isinstance(request, UndoRequest) and back:
+    if isinstance(request, UndoRequest) and back == "redo":
         again = f"run undo again: reconcile undo {request.run}{sides}"
     elif request is not None and not plan.waiting:
         again = "give the same command again"
@@ -652,8 +653,14 @@ def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:
     """Return the first exit code that applies."""
     if outcome is not None and outcome.count(Result.FAILED):
         return ExitCode.FAILED
-    if plan.held or (outcome is not None and outcome.count(Result.SKIPPED)):
+    if plan.held or (outcome is not None and outcome.count(Result.SKIPPED)) or _has_undecided(plan):
         return ExitCode.HELD
     if options.check and plan.actions:
         return ExitCode.PENDING
     return ExitCode.DONE
+
+
+def _has_undecided(plan: Plan) -> bool:
+    """Tell whether a conversation that was to be resolved waits for one whose last change was undone."""
+    decided = {id_ for id_, take in plan.policy.decisions.items() if take is not Take.KEEP}
+    return any(item.reason is Reason.UNDONE and item.conversation in decided for item in plan.aside)

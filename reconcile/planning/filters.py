@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reconcile.model.units import Rules
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.guards import Whole
+    from reconcile.planning.rules.views import View
 
 _REQUESTED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
 BULK_NAMES = 5
@@ -421,6 +422,7 @@ def leave_undone(context: PlanningContext, actions: list[Action], store: Snapsho
     silenced = (resting - refused) & (spoken | {item.conversation for item in context.held + context.aside})
     for conversation in sorted(silenced, key=context.rules.format.order):
         _set_aside(context, conversation)
+    context.held = [_with_undone_below(context, item, resting) for item in context.held]
     blocked = _blocked(context, actions, resting)
     return [action for action in actions if action.id not in blocked]
 
@@ -442,8 +444,38 @@ def _blocked(context: PlanningContext, actions: Iterable[Action], resting: Colle
         if conversation not in resting:
             context.tombstones.pop(conversation, None)
             words = f"waits for {by}, whose last change you undid"
-            context.set_aside(context.views[conversation], WHOLE, Reason.UNDONE, words, *_ways(context, by))
+            ways = _ways(context, by)
+            again = f"{by} --take {context.policy.decisions.get(conversation)}"
+            both = [f"reconcile resolve {conversation} {again}" for way in ways if way.endswith(again)]
+            context.set_aside(context.views[conversation], WHOLE, Reason.UNDONE, words, *(both or ways))
     return blocked
+
+
+def _with_undone_below(context: PlanningContext, item: Item, resting: Collection[str]) -> Item:
+    """Return a held item with commands that also name the undone conversations below its second directories.
+
+    A decision about it alone would wait for these, as such a directory goes after what is below it.
+    """
+    if item.conversation is None or not item.resolve:
+        return item
+    own, named = context.views[item.conversation], f"reconcile resolve {item.conversation} --take"
+    tops = {side: tuple(f"{copy.path}/" for copy in own.side(side).stale) for side in Side}
+    below = sorted(
+        (id_ for id_ in resting if any(_is_below(context.views[id_], side, tops[side]) for side in Side)),
+        key=context.rules.format.order,
+    )
+    ways = list(item.resolve)
+    for side in Side:
+        there = [id_ for id_ in below if context.views[id_].side(side).main is not None]
+        if there and f"{named} {side}" in ways:
+            ways[ways.index(f"{named} {side}")] = f"reconcile resolve {' '.join((own.id, *there))} --take {side}"
+    return replace(item, resolve=tuple(ways))
+
+
+def _is_below(view: View, side: Side, tops: tuple[str, ...]) -> bool:
+    """Tell whether the directory of a conversation that stays on one side is in one of these."""
+    main = view.side(side).main
+    return main is not None and main.path.startswith(tops)
 
 
 def _ways(context: PlanningContext, conversation: str) -> list[str]:

@@ -224,3 +224,14 @@ def test_a_version_whose_step_was_left_out_is_released_wherever_the_step_stood()
         release_unsaved(context, (first, second), steps)
         assert (left.conversation, "stream") not in context.asides
         assert len(context.asides) == 1
+
+
+def test_a_decision_names_the_undone_ones_in_a_second_directory() -> None:
+    """And only where the side that it takes has them."""
+    child, old = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]', A.replace("1-a", "1-old")
+    faulty = ['1-a  metadata 09:00 title "A"  stream 10:00 [1]', '1-a/events.json 10:00 "[{"']
+    workspace = here(*faulty, f"1-a/conversations/{child}", old)
+    for store, named in ((stored(A, child), "jp-c1 jp-c2"), (stored(A), "jp-c1")):
+        baseline = agreed_on(A, f"1-a/conversations/{child}")
+        (item,) = plan_of(store, workspace, put_back(store, workspace, ["jp-c2"], baseline)).held
+        assert item.resolve == (f"reconcile resolve {named} --take store",)
