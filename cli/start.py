@@ -52,11 +52,11 @@ def _code(words: list[str]) -> int:
 
         complete(instruction)
         return ExitCode.DONE
-    if not os.environ.get("HOME") and not _HELP.intersection(words):
+    if not os.environ.get("HOME", "").startswith("/") and not _HELP.intersection(words):
         from reconcile.fs.home import HomeError, home_directory
 
         try:
-            os.environ["HOME"] = home_directory({})  # also for what reads the variable itself
+            os.environ["HOME"] = home_directory(os.environ)  # also for what reads the variable itself
         except HomeError as error:
             return report_failure(error, as_json="--json" in words)
     if words[:2] == ["hooks", "run"] and words[2:3] and not words[2].startswith("-"):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HomeError(ReconcileError):
-    """The user's home directory is unknown."""
+    """The user's home directory is unknown, or a path that depends on the present directory."""
 
     exit_code = 2
 
@@ -23,9 +23,11 @@ def home_directory(environ: Mapping[str, str]) -> str:
     The root directory is no home, unless the variable names it.
 
     Raises:
-        HomeError: it is unknown.
+        HomeError: it is unknown, or relative.
     """
     if home := environ.get("HOME"):
+        if not os.path.isabs(home):
+            raise HomeError("HOME is a relative path", "set it to an absolute path: export HOME=DIR")
         return home
     import pwd  # here: the variable is set almost always
 

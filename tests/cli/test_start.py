@@ -81,6 +81,16 @@ def test_without_a_home_the_one_of_the_system_is_taken(
     assert config["directories"]["state"].startswith(f"{home}/")
 
 
+def test_a_relative_home_is_refused_before_anything_is_written(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "project", run)
+    write_conversation(world.workspace / "17528832001-it", "It", events(2))
+    before = sorted(tmp_path.rglob("*"))
+    said = "error: HOME is a relative path\nhint: set it to an absolute path: export HOME=DIR\n"
+    for words in (("-w", str(world.project)), ("--yes", "-w", str(world.project)), ("status",), ("hooks", "run", "x")):
+        assert ran(*words, HOME="rel") == (2, "", said)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_shell_is_told_how_to_complete_words() -> None:
     assert "_reconcile_completion" in ran(_RECONCILE_COMPLETE="bash_source")[1]
 

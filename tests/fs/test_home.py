@@ -15,6 +15,12 @@ def test_the_variable_comes_first() -> None:
     assert home_directory({"HOME": "/"}) == "/", "somebody says so"
 
 
+def test_a_relative_path_is_refused() -> None:
+    with pytest.raises(HomeError, match=r"^HOME is a relative path$") as raised:
+        home_directory({"HOME": "rel"})
+    assert (raised.value.exit_code, raised.value.hint) == (2, "set it to an absolute path: export HOME=DIR")
+
+
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
 def test_an_empty_variable_counts_as_unset(environ: dict[str, str]) -> None:
     assert home_directory(environ) == pwd.getpwuid(os.getuid()).pw_dir
