@@ -90,7 +90,10 @@ EXAMPLES = (
 SYNONYMS = {
     "backups": "vault",
     "check": "doctor",
+    "conflicts": "status",
     "delete": "rm",
+    "download": "pull",
+    "fetch": "pull",
     "grep": "find",
     "hide": "local",
     "history": "log",
@@ -102,9 +105,12 @@ SYNONYMS = {
     "read": "show",
     "remove": "rm",
     "revert": "undo",
+    "rollback": "undo",
     "search": "find",
     "settings": "config",
+    "tree": "ls",
     "unpublish": "local",
+    "upload": "push",
     "view": "show",
     "worktrees": "checkouts",
 }
@@ -116,6 +122,7 @@ _LOAD = (
 OTHERS = {
     "completion": _LOAD,
     "completions": _LOAD,
+    "dry-run": "did you mean `reconcile --dry-run`?",
     "run": "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do",
     "version": "did you mean `reconcile --version`?",
 }
@@ -203,7 +210,7 @@ class Program(click.Group):
 
 def _other_command(args: list[str]) -> str:
     """Return the hint for an unknown command: what may have been meant."""
-    name = args[0]
+    name = args[0].lower()
     if name in OTHERS:
         return OTHERS[name]
     near = [SYNONYMS[name]] if name in SYNONYMS else nearest(name, COMMANDS)
@@ -237,6 +244,9 @@ def main(context: click.Context) -> None:
     The store is a durable directory in your home directory. The workspace is the place where a program keeps its
     conversations. Without a command, reconcile compares both with their last synced state, shows its plan, and carries
     it out. It saves every version that it replaces.
+
+    Completion in bash: eval "$(_RECONCILE_COMPLETE=bash_source reconcile)"; zsh_source and fish_source are for the
+    others.
 
     Exit status: 0 done, 1 something failed, 2 wrong usage, 3 there are changes (--check), 4 something is blocked,
     skipped or refused, 5 another reconcile is running, 130 interrupted.
