@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 """Forks that a command lists."""
+_NOTHING = "Nothing restored."
 
 
 class _Recover(Command):
@@ -179,8 +180,8 @@ def restore_lost(
         declined = answered and not chosen
         if not _confirm(options, roots, session, plan, answered=answered, declined=declined, is_named=bool(ids)):
             context.exit(exit_code(plan, None, options))
-    if roots.workspace_id is not None and plan.policy.git_busy is None:
-        put_marker_back(roots.workspace, roots.workspace_id)
+    if _lacks_marker(roots, plan):
+        _write_marker(options, roots)
         roots = _locate(options, source)
     with (
         open_session(roots, settings, readonly=False) as session,
@@ -394,7 +395,7 @@ def _chosen(options: Options, offered: Offers, planning: PlanningContext, place:
     for group in offered.groups[len(offered.default) :]:
         way = f"restore one: reconcile {_way_back(planning)} ID"
         way = f"{way} (at a terminal, recover asks)" if group.known else f"restore all: --all; {way}"
-        options.idle = "Nothing restored."
+        options.idle = _NOTHING
         print_message(options, f"not restored: {_described(group, planning, place)}; {way}")
     return default_choice(planning, offered)
 
@@ -480,7 +481,7 @@ def _counted(offer: Offer, planning: PlanningContext, place: str) -> str:
 def _print_left_out(options: Options, planning: PlanningContext, conversations: Sequence[str]) -> None:
     """Print the conversations that can't be restored, as an ancestor is local or was never here."""
     if conversations:
-        options.idle = "Nothing restored."
+        options.idle = _NOTHING
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "whose parents are not restored (publish one with its parents: reconcile project ID)"
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
@@ -495,7 +496,7 @@ def _name_gone_checkouts(options: Options, session: Session, planning: PlanningC
         count, kind = _number(planning, had & missing)
         lacks = f"{count} {kind} that {'is' if count == 1 else 'are'} not here"
         command = f"to restore {'it' if count == 1 else 'them'}: reconcile recover --from {quoted_path(project)}"
-        options.idle = "Nothing restored."
+        options.idle = _NOTHING
         message = f"the workspace of {short_path(project)} is gone; it had {lacks}; {command}{options.sides}"
         print_message(options, message)
 
@@ -514,7 +515,7 @@ def _name_forks(
         forks = [id_ for id_ in missing if id_ in made]
         if not forks or project not in (None, gone):
             continue
-        options.idle = "Nothing restored."
+        options.idle = _NOTHING
         count, which = ("1 fork", "it") if len(forks) == 1 else (f"{len(forks)} forks", "them")
         which, ids = (which, " ".join(forks)) if len(forks) <= _NAMED else ("one", "ID")
         command = _way_back(planning)
@@ -543,7 +544,7 @@ def _name_older_versions(options: Options, planning: PlanningContext, plain: Cal
         )
         print_message(options, f"{count}: {planning.names(older)}; update from the store: reconcile project --behind")
     if older or changed:
-        options.idle = "Nothing restored."
+        options.idle = _NOTHING
     if changed := [each for each in changed if each not in undone]:
         count, which = ("1 conversation is", "it") if len(changed) == 1 else (f"{len(changed)} are", "them")
         way = f"a run updates {which}: reconcile{options.sides}"
@@ -554,6 +555,14 @@ def _lacks_marker(roots: Roots, plan: Plan) -> bool:
     """Tell whether the workspace's ``.id`` is missing, and may be written now."""
     has_marker = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
     return not has_marker and plan.policy.git_busy is None
+
+
+def _write_marker(options: Options, roots: Roots) -> None:
+    """Write the workspace's ``.id``, and choose the words for a run that does nothing else."""
+    assert roots.workspace_id is not None  # noqa: S101 - otherwise it lacks none
+    put_marker_back(roots.workspace, roots.workspace_id)
+    marker = f"{os.path.basename(roots.workspace)}/.id"
+    options.idle = f"{_NOTHING} Wrote {marker}." if options.idle == _NOTHING else f"Done: {marker} written."
 
 
 def _print_marker(options: Options, roots: Roots, verb: str) -> None:
@@ -578,6 +587,9 @@ def _confirm(
     if options.out is not None and not roots.workspace_identity:
         raise Misuse("--out: a saved plan needs the .jp directory, which is missing", "recover without --out")
     save_plan(options, roots, plan)
+    if declined:
+        print_message(options, _NOTHING)
+        return False
     writes_marker = _lacks_marker(roots, plan)
     if writes_marker and not answered:
         _print_marker(options, roots, "writes" if options.yes and not options.is_dry else "would write")
@@ -585,9 +597,7 @@ def _confirm(
     # While git is in the middle of an operation, the request is recorded, and carried out at its end.
     put_off = plan.policy.git_busy is not None and bool(plan.intents)
     pending = asks or (not options.is_dry and (put_off or bool(session.state.journal.open_runs())))
-    if declined and not pending:
-        print_message(options, "Nothing restored.")
-    elif not answered and (not pending or (asks and not options.yes)):
+    if not answered and (not pending or (asks and not options.yes)):
         report(options, roots, session.messages, plan, None)
     if asks and not (is_named or (answered and plan.actions)):
         confirm_or_exit(options, "Restore this?")

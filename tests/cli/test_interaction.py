@@ -108,6 +108,21 @@ def test_each_group_is_asked_for_by_itself(known: World) -> None:
     assert listing(known.workspace) == before
 
 
+def test_a_no_ends_the_recovery_of_a_lost_directory(known: World) -> None:
+    shutil.rmtree(known.project / ".jp")
+    code, shown = at_terminal("-w", known.project, "recover", answers="n\ny\n")
+    assert (code, "Nothing restored." in shown, shown.count("[y/N]")) == (0, True, 1), shown
+    assert not (known.project / ".jp").exists()
+
+
+def test_a_recovery_of_the_id_file_alone_says_so(known: World) -> None:
+    known.reconcile("local", str(FIRST), str(SECOND_ID), str(THIRD))
+    shutil.rmtree(known.project / ".jp")
+    code, shown = at_terminal("-w", known.project, "recover", answers="y\n")
+    assert (code, "Done: .jp/.id written." in shown, shown.count("[y/N]")) == (0, True, 1), shown
+    assert [path.name for path in (known.project / ".jp").iterdir()] == [".id"]
+
+
 def test_recover_asks_after_its_plan_and_shows_each_part_once(known: World) -> None:
     write_conversation(known.workspace / f"{THIRD + 1}-stays", "Stays", events(2))
     known.reconcile()
