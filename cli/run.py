@@ -334,12 +334,12 @@ def report_obstacles(options: Options, session: Session, plan: Plan, outcome: Ou
 
 
 def way_back(session: Session, plan: Plan) -> str:
-    """Return the command that reverts the run of a plan; empty after a redo, whose undo may be that of a newer run."""
+    """Return the command that reverts the run of a plan: `redo` after an undo, else `undo`."""
     if not isinstance(plan.policy.request, UndoRequest):
         return "undo"
     from reconcile.engine.run_history import is_redo  # here: most runs undo nothing
 
-    return "" if is_redo(session.state, plan.policy.request.run) else "redo"
+    return "undo" if is_redo(session.state, plan.policy.request.run) else "redo"
 
 
 def _planned(engine: Engine, policy: Policy, options: Options) -> Pass:

@@ -74,6 +74,6 @@ def undo_sync(
         plan, outcome = sync.undo(found.run.id, agrees)
         back = way_back(session, plan)
         report(options, roots, session.notices, replace(plan, layout=""), outcome, is_shown=is_shown, back=back)
-    if outcome is not None and plan.actions and back:
+    if outcome is not None and plan.actions and back == "redo":
         print_message(options, f"{name} keeps what it has; syncs leave it alone until a machine changes it")
     return exit_code(plan, outcome, options)

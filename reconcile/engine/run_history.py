@@ -20,7 +20,7 @@ from reconcile.state.schema import REMOTE
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reconcile.state.database import State
     from reconcile.state.journal import Run, Step
@@ -76,7 +76,7 @@ class RunToUndo(NamedTuple):
 
 
 class LastRun(NamedTuple):
-    """The newest run that has an effect left. ``reverts``: the run whose changes it took back, if it is an undo."""
+    """The newest run that has an effect left. ``reverts``: the run that it took back, if it is an undo."""
 
     run: Run
     reverts: Run | None
@@ -87,32 +87,47 @@ def last_run(state: State, project: str) -> LastRun | None:
     effective = _effective_runs(state, project)
     if not effective:
         return None
-    origin, times = origin_of(effective[0], _by_id(state))
-    return LastRun(effective[0], origin if times % 2 else None)
+    last, runs = effective[0], _by_id(state)
+    return LastRun(last, _undone_by(last, runs))
 
 
 def newest_run(state: State, project: str) -> RunToUndo:
     """Return the newest run in this project that changed something, is no undo, and was not undone as a whole.
 
-    It may be a sync with a remote (`remote_of`).
+    It may be a redo, or a sync with a remote (`remote_of`).
 
     Raises:
         NoRunError: there is none.
     """
-    effective = _effective_runs(state, project)
-    newest = next((run for run in effective if run.undoes is None), None)
-    if newest is None and (runs := _by_id(state)) and any(origin_of(run, runs)[1] % 2 for run in effective):
+    effective, runs = _effective_runs(state, project), _by_id(state)
+    newest = next(_in_effect(effective, runs), None)
+    if newest is None and effective:
         raise NoRunError("every run here is undone already", "repeat the one that was undone last: reconcile redo")
     if newest is None:
         raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
-    last = effective[0]
-    origin, times = origin_of(last, _by_id(state))
-    return RunToUndo(newest, last if times % 2 and newest.id < origin.id else None)
+    undone = _undone_by(effective[0], runs)
+    return RunToUndo(newest, effective[0] if undone is not None and newest.id < undone.id else None)
 
 
 def run_before(state: State, project: str, run: Run) -> Run | None:
     """Return the newest run before another one that `newest_run` would return; None if there is none."""
-    return next((each for each in _effective_runs(state, project) if each.undoes is None and each.id < run.id), None)
+    effective = _effective_runs(state, project)
+    return next((each for each in _in_effect(effective, _by_id(state)) if each.id < run.id), None)
+
+
+def _in_effect(effective: Iterable[Run], runs: Mapping[str, Run]) -> Iterator[Run]:
+    """Yield the runs that are no undo, newest first; a run that was redone is there as its newest redo alone."""
+    seen = set[str]()
+    for run in effective:
+        origin, times = origin_of(run, runs)
+        if times % 2 == 0 and origin.id not in seen:
+            seen.add(origin.id)
+            yield run
+
+
+def _undone_by(run: Run, runs: Mapping[str, Run]) -> Run | None:
+    """Return the run that an undo took back; None if the run is no undo."""
+    return runs[run.undoes or ""] if origin_of(run, runs)[1] % 2 else None
 
 
 class UndoToRedo(NamedTuple):

@@ -462,7 +462,8 @@ def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -
         assert f"reconcile undo {first}, or reconcile undo --yes" in twice.stderr
     world.reconcile("undo", undone)
     assert listing(world.workspace) == after, "an undo of an undo is a redo"
-    assert f"undo of {second}" in world.reconcile("undo").stderr, "and the run that was done again comes first"
+    redone = runs(world)[0]["id"]
+    assert f"undo of {redone}" in world.reconcile("undo").stderr, "and the redo comes first"
     assert listing(world.workspace) == before
     world.reconcile("undo", first)
 
@@ -557,7 +558,7 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
         redone = world.reconcile("redo", *(["--yes"] if index == 2 else []))
         assert f"redo of {run}, 2" in redone.stderr
         assert ("is a redo of" in redone.stderr) == (index == 2), "the second one goes further back"
-        assert " with: " not in redone.stdout
+        assert "undo with: reconcile undo" in redone.stdout
         assert listing(world.store) == states[index]
     assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
     assert {action["reason"] for action in world.plan("undo")["actions"]} == {"taken-back"}, "the undo of a redo"
@@ -567,11 +568,33 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     assert lines[redoes[0]].endswith(f"(redid {second})")
     assert lines[undone_second].endswith(f"(redone by {redoes[0]}; undid {second})")
     assert lines[second].endswith(f"(redone by {redoes[0]})")
-    assert f"undo of {second}" in world.reconcile("undo").stderr, "what was redone can be undone again"
+    assert f"undo of {redoes[0]}" in world.reconcile("undo").stderr, "what was redone can be undone again"
     assert world.event_count(SECOND_ID) == 3
-    assert f"(undone by {runs(world)[0]['id']})" in world.reconcile("log", settled=False).stdout
+    undo_of_redo = runs(world)[0]["id"]
+    assert f"(undone by {undo_of_redo}; redid {second})" in world.reconcile("log", settled=False).stdout
     world.reconcile("redo", second)
     assert listing(world.store) == states[2]
+
+
+def test_undo_after_a_redo_takes_the_redo_back_and_not_a_later_run(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    world.reconcile("undo")
+    append(world.workspace / f"{SECOND_ID}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    edit = runs(world)[0]["id"]
+    before = listing(world.store)
+    world.reconcile("redo", "--yes")
+    redone = runs(world)[0]["id"]
+    assert f"undo of {redone}" in world.reconcile("undo").stderr
+    assert listing(world.store) == before, "the later edit stays"
+    further = world.reconcile("undo", code=4).stderr
+    assert f"is an undo of {redone}" in further, "the later edit is older than the redo"
+    assert f"reconcile undo {edit}" in further
+    world.reconcile("redo")
+    assert f"undo of {runs(world)[0]['id']}" in world.reconcile("undo").stderr
 
 
 def test_redo_refuses_what_was_changed_since(world: World) -> None:
@@ -872,3 +895,41 @@ def test_undo_passes_over_a_run_that_only_noted_an_absence(world: World) -> None
     assert f"undo of {changed}" in world.reconcile("undo", settled=False).stderr
     assert f"redo of {changed}" in world.reconcile("redo", settled=False).stderr
     assert f"undo of {noted}" in world.reconcile("undo", noted, settled=False).stderr
+
+
+def test_a_decision_about_an_undone_child_and_its_parent_takes_one_command(world: World) -> None:
+    """A second directory of the parent can go only after the undone child in it: the command names both."""
+    three(world)
+    world.reconcile()
+    world.reconcile("set-parent", str(SECOND_ID), str(FIRST))
+    world.reconcile("rm", str(SECOND_ID), "--yes")
+    world.reconcile("undo")
+    here = world.workspace / f"{FIRST}-it"
+    shutil.copytree(here, world.workspace / f"{FIRST}-old", ignore=shutil.ignore_patterns("conversations"))
+    with (here / "events.json").open("a") as file:
+        file.write("x")
+    before = world.event_count(FIRST)
+    both = f"reconcile resolve jp-c{FIRST} jp-c{SECOND_ID} --take store"
+    blocked = world.reconcile(code=4, settled=False).stdout
+    (hint,) = [line.strip() for line in blocked.splitlines() if "resolve" in line]
+    assert hint == f"{both} --workspace {world.project}"
+    waits = world.reconcile("resolve", str(FIRST), "--take", "store", code=4, settled=False).stdout
+    assert f"waits for jp-c{SECOND_ID}, whose last change you undid" in waits
+    assert both in waits
+    said = world.reconcile(*both.split()[1:])
+    assert f"jp-c{SECOND_ID} was left alone after an undo; runs sync it again now" in said.stderr
+    assert "1 removed from the workspace" in said.stdout
+    assert world.event_count(FIRST) == before
+
+
+def test_a_decision_that_only_ends_an_undo_says_so(world: World) -> None:
+    three(world)
+    world.reconcile()
+    world.reconcile("rm", str(FIRST), "--yes")
+    world.reconcile("undo")
+    told = world.reconcile("resolve", str(FIRST), "--take", "store")
+    assert told.stderr == f"jp-c{FIRST} was left alone after an undo; runs sync it again now\n"
+    assert "\nDone. 1 conversation" in told.stdout
+    again = world.reconcile("resolve", str(FIRST), "--take", "store")
+    assert again.stderr == f"jp-c{FIRST} has no conflict, and is not blocked\n"
+    assert "Nothing to do." in again.stdout
