@@ -51,7 +51,7 @@ from ..run import run as run_command
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from reconcile.engine.engine import Engine
+    from reconcile.engine.engine import Engine, Pass
     from reconcile.engine.run_history import RunToUndo, UndoToRedo
     from reconcile.engine.session import Session
     from reconcile.errors import ReconcileError
@@ -309,7 +309,10 @@ def _name_undisputed(options: Options, engine: Engine, conversations: Collection
     for id_ in marked:
         print_message(options, f"{id_} was left alone after an undo; runs sync it again now")
         options.idle = "Done."
-    settled = [id_ for id_ in settled if id_ not in marked]
+    hidden = _unreadable(engine, pass_, policy, settled)
+    for id_ in hidden:
+        print_message(options, f"{id_} cannot be read, see below; make it readable, then run `reconcile` again")
+    settled = [id_ for id_ in settled if id_ not in (*marked, *hidden)]
     for id_ in settled:
         print_message(options, f"{id_} has no conflict, and is not blocked")
     if not settled:
@@ -320,6 +323,14 @@ def _name_undisputed(options: Options, engine: Engine, conversations: Collection
         print_message(options, f"{about} has a conflict: reconcile resolve {id_} --take SIDE{options.sides}")
     if (more := len(named) - _NAMED) > 0:
         print_message(options, f"{more} more have a conflict: reconcile status{options.sides}")
+
+
+def _unreadable(engine: Engine, pass_: Pass, policy: Policy, conversations: Collection[str]) -> list[str]:
+    """Return those that a side may have in a part that can't be read."""
+    if not any(item.reason is Reason.UNREADABLE for item in pass_.plan.held):
+        return []
+    presences = engine.decide(pass_, policy).presences
+    return [id_ for id_ in conversations if id_ in presences and presences[id_].state == "unreadable"]
 
 
 def _name_decided(

@@ -127,7 +127,7 @@ class Reason(Enum):
     NOT_ROUND_TRIP = "not-round-trip", "an edit of its metadata would change other bytes"
     OBSTRUCTED = "obstructed", "another file or directory is in the way"
     PATH_TOO_LONG = "path-too-long", "the path would be longer than the file system allows"
-    UNREADABLE = "unreadable", "it cannot be read"
+    UNREADABLE = "unreadable", "a file or directory cannot be read"
     ANCESTORS_ABSENT = "ancestors-absent", "its parents are not published here"
     ARCHIVED_HELD = "archived-held", "archived in the store, and the store decides"
     UNSETTLED = "unsettled", "its own problems have to be resolved first"

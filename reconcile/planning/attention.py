@@ -8,7 +8,7 @@ from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.plan import Item, Kind
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, commands, conflict_of, taken
@@ -348,7 +348,14 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
                 context.note(None, Reason.TAKEN_ALONG, f"{what}; saved in the vault with its directory")
             else:
                 context.note(None, Reason.FOREIGN, f"{what}; left alone")
-        for problem in side.problems:
+        _hold_problems(context, side)
+
+
+def _hold_problems(context: PlanningContext, side: Snapshot) -> None:
+    """Hold what can't be read on a side, but a file that is held with its conversation."""
+    told = {item.place for item in context.held}
+    for problem in side.problems:
+        if Place(side.side, problem.path) not in told:
             message = f"{side.side}:{problem.path or '.'}: {problem.message}; left alone until it can be read"
             context.held.append(_whole_side(Reason.UNREADABLE, message))
 

@@ -233,7 +233,53 @@ def test_new_files_have_the_mode_that_the_umask_gives(world: World) -> None:
     assert world.state.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can be another user")
+_WITHOUT = "-dac_override,-dac_read_search"
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can drop its rights"
+)
+
+
+def bounded(world: World, *words: str) -> tuple[int, str, str]:
+    """Run the command as root that may read no more than the modes say."""
+    drop = ["setpriv", f"--bounding-set={_WITHOUT}", f"--inh-caps={_WITHOUT}", sys.executable, str(SCRIPT)]
+    done = subprocess.run([*drop, *words, "-w", world.project], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@as_root
+@pytest.mark.parametrize("command", [[], ["--dry-run"], ["status"], ["doctor"]])
+def test_a_closed_jp_directory_is_to_be_opened(world: World, command: list[str]) -> None:
+    world.reconcile()
+    jp = world.project / ".jp"
+    with mode(jp, 0):
+        code, _, said = bounded(world, *command)
+    assert code == 2
+    message, hint = said.splitlines()
+    assert message.endswith(".jp/.id: can't be read (Permission denied), so the workspace id is unknown")
+    assert hint == f"hint: make it readable: chmod u+rwX {jp}"
+
+
+@as_root
+def test_a_closed_id_file_is_to_be_opened(world: World) -> None:
+    with mode(world.project / ".jp" / ".id", 0):
+        assert bounded(world)[2].splitlines()[1:] == [f"hint: make it readable: chmod u+rwX {world.project}/.jp/.id"]
+
+
+@as_root
+def test_what_can_not_be_read_is_told_once(world: World) -> None:
+    world.reconcile()
+    with mode(world.workspace / "17500000001-it" / "events.json", 0):
+        code, told, _ = bounded(world)
+    assert (code, told.count("can't be read"), "1 blocked; nothing else to do." in told) == (4, 1, True), told
+    with mode(world.workspace / "17500000001-it", 0):
+        code, told, said = bounded(world, "resolve", "17500000001", "--take", "store")
+    assert code == 4
+    assert said == "jp-c17500000001 cannot be read, see below; make it readable, then run `reconcile` again\n"
+    assert "  a file or directory cannot be read\n    workspace:17500000001-it: can't be read" in told
+    world.reconcile()
+
+
+@as_root
 def test_run_as_nobody(world: World) -> None:
     """The installed command, where another user may reach it."""
     drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", sys.executable, str(SCRIPT)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import LocateError, Roots
 from reconcile.fs.home import home_directory
-from reconcile.fs.paths import directory_identity, is_absence, is_directory, nearest_path, status_at
+from reconcile.fs.paths import directory_identity, is_absence, is_directory, nearest_path, quoted_path, status_at
 from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
 if TYPE_CHECKING:
@@ -199,6 +199,9 @@ def read_id(workspace: str) -> str:
         raise LocateError(f"{path}: the file with the workspace id is missing", hint) from None
     except OSError as error:
         message = f"{path}: can't be read ({error.strerror}), so the workspace id is unknown"
+        if isinstance(error, PermissionError):
+            closed = path if os.access(workspace, os.X_OK) else workspace
+            hint = f"make it readable: chmod u+rwX {quoted_path(closed)}"
         raise (LocateError if is_absence(error) else UnreadIdError)(message, hint) from None
     last = content.removesuffix(b"\n").rpartition(b"\n")[2].removesuffix(b"\r")
     if not _utf8(content) or not _is_id(last):
