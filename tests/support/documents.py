@@ -217,6 +217,7 @@ def _errors() -> str:
 
 def _table(head: str, rows: Sequence[tuple[str, ...]]) -> str:
     columns = head.split(" | ")
+    rows = [tuple(re.sub(r"(?<!\\)\|", r"\|", cell) for cell in row) for row in rows]
     lines = [f"| {head} |", "|" + " --- |" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join(lines) + "\n"
 
