@@ -41,6 +41,12 @@ _IN_EVERY_PROJECT = {
 """Hints for commands of which ``--all`` is asked for: what does that, or what the option means there."""
 PLANS = ("dry_run", "out", "check", "json", "verbose", "quiet")
 """The shared options of a command that plans a run."""
+_NUMBERS = (
+    (r"is not a valid integer(?: range)?$", "is not a whole number"),
+    (r"is not a valid float(?: range)?$", "is not a number"),
+    (r"is not in the range x>=(\S+)$", r"is less than \1"),
+)
+"""The library's words about a number, and plainer ones."""
 _IN_FULL = "reconcile.in_full"
 _UNSET = (None, False, (), "")
 """Values of options that were not given, or without the value that they may have."""
@@ -301,7 +307,9 @@ def _explained(error: click.UsageError) -> tuple[str, str | None]:
         if (other := OF_OTHER_COMMANDS.get((where, error.option_name))) is not None:
             near = [f"`{other}`"]
         return f"{where}: unknown option {error.option_name}", did_you_mean(near) if near else help_
-    text = re.sub(r"is not a valid (?:integer|float) range$", "is not a number", error.format_message().rstrip("."))
+    text = error.format_message().rstrip(".")
+    for pattern, words in _NUMBERS:
+        text = re.sub(pattern, words, text)
     if isinstance(error, click.MissingParameter):
         text = " ".join(text.split())  # click lists the choices one a line
     return text[:1].lower() + text[1:], help_

@@ -394,16 +394,20 @@ def _show_one(
     for unit in details["units"]:
         name = "file" if is_file else clean(unit_text(unit["unit"]))
         lines += wrap(f"{name}: {unit['meaning']}", style.columns, "  ", "    ")
-        for name, words in (("baseline", "base"), ("store", "store"), ("workspace", "workspace")):
-            found = unit[name]
-            if found is not None:
-                when = f"  {with_local_times(found['time'])}" if found.get("time") else ""
-                content = _short_hash(found["digest"]) if found["digest"] else f"invalid: {clean(found['fault'])}"
-                text = f"{content}{when}"
-                lines += wrap(text, style.columns, f"    {pad(words, 9)}  ", " " * 15)
+        for name, words in (("baseline", "last synced"), ("store", "store"), ("workspace", "workspace")):
+            if text := _version_words(unit[name] or {}, with_hash=options.verbose):
+                lines += wrap(text, style.columns, f"    {pad(words, 11)}  ", " " * 17)
     following = next_lines(ways, style, options.sides)
     lines += ["", *following] if following else []
     show_paged(lines, style)
+
+
+def _version_words(version: dict[str, Any], *, with_hash: bool) -> str:
+    """Return the words of one version of a unit: its hash, its time, or why it is invalid. Empty if there are none."""
+    fault, when, digest = version.get("fault"), version.get("time"), version.get("digest")
+    parts = [_short_hash(digest)] if digest and with_hash else []
+    parts += [f"invalid: {clean(str(fault))}"] if version and not digest else []
+    return "  ".join([*parts, *([with_local_times(when)] if when else [])])
 
 
 def _short_hash(digest: str) -> str:

@@ -306,9 +306,9 @@ class PlanText:
         for item in items[: None if self._verbose else LONG]:
             if item.conversation:
                 yield from self._heading(item.conversation, item.title, "  ")
+                yield from wrap(message_text(item_text(item)), columns, "    ")
             else:
-                yield from (self._style(line, bold=True) for line in wrap(item.reason.words, columns, "  "))
-            yield from wrap(message_text(item_text(item)), columns, "    ")
+                yield from wrap(message_text(item_text(item)), columns, "  ", "    ")
             if item.reason is Reason.CONFLICT_HELD:
                 yield from self._values(item)
             for command in item.resolve:
@@ -421,7 +421,7 @@ def _events(action: Action) -> str:
     if change == 0:
         if action.reason is Reason.DIVERGED:
             return "different events"
-        return f"no new events ({after})" if after else "no events"
+        return f"still {_plural(after)}" if after else "no events"
     return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 

@@ -11,10 +11,10 @@ from reconcile.apply.executor import Result
 from reconcile.model.options import Take
 from reconcile.model.plan import counted_as
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE
+from reconcile.model.snapshot import WHOLE, Side
 
 from .screen import command_lines, wrap
-from .text import SETTLED_COLOR, Style, clean, message_text, width
+from .text import SETTLED_COLOR, Style, clean, message_text, shorten, visible, width
 from .words import is_rename, phrase_of, state_counts, summed, verb_of
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from reconcile.model.format import Places
     from reconcile.model.plan import Action, Item, Plan
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import Side
 
 
+_SIDES = tuple(f"{side}:" for side in Side)
+"""The beginnings of a place."""
 _HINTS = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
@@ -59,7 +60,7 @@ def summary(
     actions = plan.actions if done is None else [entry.action for entry in results if entry.is_done]
     steps = summed((_phrase(action, places, is_public=is_public) for action in actions), done=done is not None)
     for result in (Result.SKIPPED, Result.FAILED):
-        count = sum(entry.result is result for entry in results)
+        count = len({entry.action.conversation for entry in results if entry.result is result})
         steps += [f"{count} {result}"] if count else []
     left = (
         [_conflicts(count, word="decided" if done is not None else "")]
@@ -145,18 +146,25 @@ def _undo(outcome: Outcome, back: str, sides: str) -> tuple[str | None, str]:
 def result_lines(outcome: Outcome, style: Style, again: str = "run `reconcile` again") -> Iterator[str]:
     """Yield the actions that failed or were skipped, with the reason; of a full or read-only disk one line for a side.
 
+    A conversation that was skipped has one line for each cause, whatever number of steps it has.
     A hint follows on what to do about the disk; ``again``: and then.
     """
     entries = [entry for entry in outcome.results.values() if entry.reason is not None]
     groups = Counter(map(_trouble, entries))
-    told = set()
+    told = set[object]()
     for entry in entries:
         action, trouble = entry.action, _trouble(entry)
-        if trouble in told:
+        same = trouble or _skip(entry)
+        if same in told:
             continue
         words = f"{entry.reason.words}: " if entry.reason is Reason.DRIFT else ""
         what = f"{verb(action)} {clean(str(action.target))}"
         message = message_text(entry.message)
+        if trouble is None and same is not None:
+            told.add(same)
+            title, id_ = shorten(visible(action.title or ""), 40), action.conversation
+            place = "" if message.startswith(_SIDES) else f": {clean(str(action.target))}"
+            what = f"{title} ({id_}){place}" if title else f"{id_}{place}"
         if trouble is not None:
             told.add(trouble)
             if groups[trouble] > 1:
@@ -169,6 +177,12 @@ def result_lines(outcome: Outcome, style: Style, again: str = "run `reconcile` a
         yield from rest
     for hint in dict.fromkeys(_HINTS[number] for _, _, number in filter(None, groups)):
         yield from wrap(f"hint: {hint}, then {again}; nothing was lost", style.columns, "", "  ")
+
+
+def _skip(entry: ActionResult) -> tuple[str, str] | None:
+    """Return the conversation of a skipped action, and why it was skipped, without the place; None if it failed."""
+    why = entry.message.rpartition(": ")[2]
+    return (entry.action.conversation, why) if entry.result is Result.SKIPPED else None
 
 
 def _above(paths: list[str]) -> str:

@@ -79,6 +79,8 @@ STATES: Mapping[str, str] = {
     "empty": "empty directory",
 }
 """The word of each state id; ``to-KIND`` has the verb of that kind."""
+_PLURAL_STATES = {"conflict": "conflicts", "waiting for its parent": "waiting for their parents"}
+"""The words of states that differ if several conversations have them."""
 
 PHRASES: Mapping[str, tuple[str, str]] = {
     "add": ("added to the store", "to add to the store"),
@@ -201,9 +203,9 @@ def state_counts(states: Iterable[tuple[str, int]], noun: str, *, is_public: boo
         word = state_word(state, is_public=is_public)
         counts[word] = counts.get(word, 0) + count
     total = sum(counts.values())
-    if counts.get("conflict", 0) > 1:  # the only noun among the words
-        counts = {f"{word}s" if word == "conflict" else word: count for word, count in counts.items()}
-    listed = ", ".join(f"{count} {word}" for word, count in counts.items())
+    listed = ", ".join(
+        f"{count} {_PLURAL_STATES.get(word, word) if count > 1 else word}" for word, count in counts.items()
+    )
     return f"{total} {noun}{'' if total == 1 else 's'}" + (f": {listed}" if listed else "")
 
 

@@ -164,7 +164,7 @@ class _Details:
         if chosen is not None:
             yield from self._wrapped(("Your decision:", lines.CHOSEN), (" (u takes it back)", lines.DIM))
         elif self._decisions.is_open(self._subject, self._unit):
-            yield from self._wrapped(("Your decision? Without one, both sides stay in this run.", lines.ASKED))
+            yield from self._wrapped(("Your decision? Without one, this run changes neither side.", lines.ASKED))
         else:
             yield (("You may also:", lines.DIM),)
         for choice in offered:
@@ -187,10 +187,10 @@ class _Details:
             return "keep both", f"; the older one becomes {self._fork(older, reading)}"
         side = Side.STORE if choice in (Choice.STORE, Choice.STORE_ALONE) else Side.WORKSPACE
         if choice in (Choice.STORE_ALONE, Choice.WORKSPACE_ALONE):
-            return f"take only the {side}'s", f": no fork; `restore` can bring the {side.other}'s back"
+            return f"take only the {side}'s version", f": no fork; `restore` can bring the {side.other}'s back"
         if any(each.forks for each in self._conflicts):
-            return f"take the {side}'s", f"; the {side.other}'s becomes {self._fork(side.other, reading)}"
-        return f"take the {side}'s", f"; the {side.other}'s is saved"
+            return f"take the {side}'s version", f"; the {side.other}'s becomes {self._fork(side.other, reading)}"
+        return f"take the {side}'s version", f"; the {side.other}'s is saved"
 
     def _fork(self, side: Side | None, reading: Reading) -> str:
         """Return what a version becomes that is not taken, with the title that the fork gets."""

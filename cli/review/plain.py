@@ -32,16 +32,16 @@ _OF_ALL = (Choice.STORE_ALONE, Choice.WORKSPACE_ALONE, Choice.HOLD)
 _HELP: Mapping[str, str] = {
     "s": "take the store's version",
     "w": "take the workspace's version",
-    "b": "keep both: the older one becomes a fork",
-    "S": "take only the store's, of all of the conversation: no fork",
-    "W": "take only the workspace's, of all of the conversation: no fork",
-    "k": "skip: not in this run",
-    "h": "hold all of the conversation: leave both sides alone until one changes",
-    NEXT: "next question; this one stays undecided, or as decided",
-    PREVIOUS: "previous conversation",
+    "b": "keep both versions: the older one becomes a fork",
+    "S": "take the store's version of the whole conversation, without a fork",
+    "W": "take the workspace's version of the whole conversation, without a fork",
+    "k": "skip it: leave it out of this run",
+    "h": "hold the whole conversation: leave both sides alone until one changes",
+    NEXT: "go to the next question; this one stays as it is, undecided or decided",
+    PREVIOUS: "go to the previous conversation",
     UNDO: "undo the last decision",
-    APPLY: "end the questions here, and show what would be done; then apply it or not",
-    QUIT: "quit; nothing is applied",
+    APPLY: "end the questions, and show the plan; then you apply it or not",
+    QUIT: "quit, and apply nothing",
 }
 _MARKS = {lines.STORE_CHANGED: ("[-", "-]"), lines.WORKSPACE_CHANGED: ("{+", "+}")}
 """Around the words that only one side has, as `git diff --word-diff` marks them."""
@@ -55,8 +55,8 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
         return Result()
     asked = [each for each in subjects if each.is_question]
     others = [each for each in subjects if not each.is_question and each.offered()]
-    _say(f"The plan has {_counted(len(asked), 'conversation')} to decide, {len(others)} other.")
-    _say("Nothing changes before you apply. It leaves undecided conflicts to the next plain run.")
+    _say(f"The plan has {_counted(len(asked), 'conversation')} to decide, and {_counted(len(others), 'other')}.")
+    _say("Nothing changes before you apply the plan. An undecided conflict is left to the next plain run.")
     for subject in subjects:
         if subject.held and not subject.offered():
             click.echo()
@@ -134,7 +134,7 @@ def _ask(options: Options, walk: Walk, subject: Subject, unit: str, decisions: D
     offered = (*subject.offered(unit), *of_all)
     keys = {KEYS[choice]: choice.value for choice in offered}
     words = ", ".join(f"{KEYS[choice]} {choice.value}" for choice in offered)
-    question = f"{words}, n next question, p previous, u undo, a end here, {HELP} help, {QUIT} quit"
+    question = f"{words}, n next, p previous, u undo, a end the questions, {HELP} help, {QUIT} quit"
     more = {NEXT: "next", PREVIOUS: "previous", UNDO: "take back", APPLY: "apply", HELP: "help"}
     answers = {**keys, **more}
     while (answer := ask_for_key(options, question, answers, NEXT)) == HELP:

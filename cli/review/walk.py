@@ -77,7 +77,7 @@ def sentences(walk: Walk, decisions: Decisions, plan: Plan) -> list[str]:
     units_skipped = sum(choice is Choice.SKIP and unit != WHOLE for (_, unit), choice in decisions.chosen.items())
     blocked = len(plan.held) - left - units_skipped
     alone = len({each.conversation for each in plan.aside} - decisions.on_hold)
-    named = ((left, "undecided"), (skipped, "skipped"), (held, "held"), (blocked, "blocked"), (alone, "left alone"))
+    named = ((left, "undecided"), (skipped, "skipped"), (held, "on hold"), (blocked, "blocked"), (alone, "left alone"))
     parts = [f"{count} {word}" for count, word in named if count > 0]
     if parts:
         text.append(f"Not in this run: {', '.join(parts)}.")
@@ -85,5 +85,5 @@ def sentences(walk: Walk, decisions: Decisions, plan: Plan) -> list[str]:
     if open_words and walk.decides:
         text.append(f"The next plain run decides what is {open_words}: it takes the newer side, unless you hold it.")
     if walk.decides and held:
-        text.append("If this is killed before `reconcile log` lists it, nothing is held.")
+        text.append("If this is killed before `reconcile log` lists it, nothing is on hold.")
     return text

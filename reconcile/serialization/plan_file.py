@@ -358,8 +358,8 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
         raise PlanFileError(f"{name}: not a saved plan (invalid JSON: {error})", _AGAIN) from None
     version = raw.get("format") if isinstance(raw, dict) else None
     if version != FORMAT:
-        shown = "it has no format" if version is None else f"its format is {reprlib.repr(version)}"
-        raise PlanFileError(f"{name}: not a plan of this version ({shown}, not {FORMAT!r})", _AGAIN)
+        other = f"not a plan of this version (its format is {reprlib.repr(version)}, not {FORMAT!r})"
+        raise PlanFileError(f"{name}: {'not a saved plan' if version is None else other}", _AGAIN)
     if raw.get("also"):
         raise PlanFileError(
             f"{name}: plans of several formats", "make the plan of one again with --out, and choose it with --format"

@@ -110,6 +110,25 @@ def test_wrong_usage_has_a_hint_and_the_exit_code_2(run: Run, project: Path) -> 
     assert files(project) == before
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("log -n x", "'x' is not a whole number"),
+        ("log -n 0", "0 is less than 1"),
+        ("watch --settle x", "'x' is not a number"),
+        ("apply {}", "not a saved plan"),
+        ('apply {"format":"reconcile.plan/9"}', "not a plan of this version (its format is 'reconcile.plan/9', not"),
+        ("recover --store", "option '--store' requires an argument"),
+    ],
+)
+def test_a_wrong_value_is_named_in_plain_words(line: str, words: str, run: Run, tmp_path: Path) -> None:
+    command, *rest = line.split()
+    if command == "apply":
+        (tmp_path / "plan.json").write_text(rest[0])
+        rest = [str(tmp_path / "plan.json")]
+    assert words in run(command, *rest).stderr
+
+
 @pytest.mark.parametrize("line", ["sync", "pull", "push", "remote remove origin", "remote add /nowhere", "rm Release"])
 def test_what_is_refused_has_a_hint_and_the_exit_code_4(line: str, run: Run, project: Path) -> None:
     result = run(*line.split())

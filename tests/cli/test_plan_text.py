@@ -149,7 +149,14 @@ def test_where_a_directory_goes(source: str, target: Place, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("events", "words"),
-    [((1, 3), "+2 events"), ((3, 2), "-1 event"), ((2, 2), "no new events (2)"), ((0, 0), "no events"), (None, "")],
+    [
+        ((1, 3), "+2 events"),
+        ((3, 2), "-1 event"),
+        ((2, 2), "still 2 events"),
+        ((1, 1), "still 1 event"),
+        ((0, 0), "no events"),
+        (None, ""),
+    ],
 )
 def test_the_change_in_the_number_of_events(events: tuple[int, int] | None, words: str) -> None:
     plan = replace(plan_with(1), actions=(replace(action(1), events=events),))
@@ -260,3 +267,5 @@ def test_two_conflicts_are_counted_in_the_plural() -> None:
     counted = words.state_counts([("held", 2), ("conflict", 2)], "conversation")
     assert counted == "4 conversations: 2 conflicts, 2 blocked"
     assert words.state_counts([("conflict", 1)], "conversation") == "1 conversation: 1 conflict"
+    for count, word in ((1, "waiting for its parent"), (2, "waiting for their parents")):
+        assert words.state_counts([("waiting", count)], "thread").endswith(f": {count} {word}")

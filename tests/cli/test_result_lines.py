@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.apply.executor import Outcome
 from reconcile.model.plan import Action, Kind
@@ -83,4 +84,24 @@ def test_of_other_trouble_each_step_has_its_line() -> None:
     outcome = Outcome()
     outcome.skip(action(1), Reason.BUSY, "JP has it open")
     outcome.skip(action(2), Reason.BUSY, "JP has it open")
-    assert len(list(result_lines(outcome, PLAIN))) == 2
+    assert list(result_lines(outcome, PLAIN)) == [
+        "skipped: A (jp-c1): store:1-a: JP has it open",
+        "skipped: A (jp-c2): store:2-a: JP has it open",
+    ]
+
+
+def test_a_conversation_that_was_skipped_has_a_line_for_each_cause() -> None:
+    outcome = Outcome()
+    steps = [replace(action(1), id=name) for name in "abcd"]
+    for step, message in zip(
+        steps,
+        ("workspace:1-a/x: deleted since", "needs it: workspace:1-a/y: deleted since", "already done"),
+        strict=False,
+    ):
+        outcome.skip(step, Reason.OUTDATED, message)
+    outcome.fail(steps[3], "no")
+    assert list(result_lines(outcome, PLAIN)) == [
+        "skipped: A (jp-c1): workspace:1-a/x: deleted since",
+        "skipped: A (jp-c1): store:1-a: already done",
+        "failed: -> store store:1-a: no",
+    ]

@@ -186,7 +186,7 @@ def test_recover_all_outside_of_a_project_names_the_projects(
     home.mkdir(parents=True)
     monkeypatch.chdir(home)
     told = run("recover", "--all").output
-    assert "hint: recover is about one project: change to it, or name it with -w DIR; list your projects: " in told
+    assert "hint: otherwise change to a project, or name it with -w DIR; list your projects: " in told
 
 
 def test_commands_outside_of_a_project_name_the_projects(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_the_last_line_counts_what_was_done_and_what_was_not(world: World) -> No
         lines = world.reconcile(code=4, settled=False).stdout.splitlines()
     assert lines[-1].startswith("Done: 2 added to the store, 1 skipped")
     assert "1 skipped" in lines[-1]
-    assert "skipped: -> store store:" in lines[-2]
+    assert f"(jp-c{SECOND_ID}): " in lines[-2]
 
 
 def test_nothing_below_a_parent_moves_while_jp_has_the_child(world: World) -> None:

@@ -158,7 +158,7 @@ def test_a_worktree_elsewhere_takes_the_record_of_the_one_that_is_gone(
     new = tmp_path / "elsewhere"
     new.mkdir()
     monkeypatch.chdir(new)
-    assert "no checkout here is known" in run("recover").stderr
+    assert "no project is known here" in run("recover").stderr
     mistyped = f"{known.project}x"
     for word in (f"--from: no checkout is known at {mistyped}", f"hint: did you mean --from {known.project}?"):
         assert word in recover(known, "--from", mistyped, code=2).stderr
@@ -263,7 +263,7 @@ def test_without_any_record_nothing_is_published_but_by_name(known: World, run: 
     note = f"{FIRST}-it/NOTE.md"
     shutil.rmtree(known.project / ".jp")
     shutil.rmtree(state)
-    assert "no checkout here is known" in run("recover", "--yes").stderr
+    assert "no project is known here" in run("recover", "--yes").stderr
     result = recover(known, "--store", silo, "--yes")
     assert "of the store (no record shows that they were here)" in result.stderr
     assert "Nothing restored." in result.stdout

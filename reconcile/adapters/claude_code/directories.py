@@ -117,7 +117,8 @@ def locate_claude_code(request: Request, source: str | None = None) -> Roots:
     if project is None:
         raise LocateError(
             f"Claude Code has no sessions of {start} or a directory above it (in {os.path.join(home, 'projects')})",
-            "change to the project, or name it with --workspace",
+            "change to the project, or name it with --workspace\n"
+            "if you have moved or renamed it: reconcile recover --from OLD-PATH",
         )
     place = store_place(project, request)
     former = "" if source is None else request.path(source)

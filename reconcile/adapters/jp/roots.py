@@ -98,10 +98,10 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
         )
     if not ids or not _is_id(os.fsencode(ids[0])):
         raise LocateError(
-            f"{project}: {MARKER}/{ID_FILE} is missing, and no checkout here is known",
-            "recover is about one project: change to it, or name it with -w DIR; "
-            "list your projects: reconcile ls --all\n"
-            "in a project of JP, name another checkout of that workspace with --from, or its store with --store",
+            f"{project}: no project is known here (no {MARKER}/{ID_FILE}, no sessions of Claude Code)",
+            "if you have moved or renamed the project: reconcile recover --from OLD-PATH\n"
+            "otherwise change to a project, or name it with -w DIR; list your projects: reconcile ls --all\n"
+            "in a project of JP, --from can also name another checkout of it, and --store its store",
         )
     return _roots(request, project, ids[0])
 

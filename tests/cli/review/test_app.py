@@ -178,7 +178,7 @@ def test_both_versions_are_side_by_side_where_there_is_room(walk: Any) -> None:
 
 def test_no_sentence_is_cut(walk: Any) -> None:
     async def story(screen: Screen) -> None:
-        assert "Without one, both sides stay in this run." in " ".join(screen.details.split())
+        assert "Without one, this run changes neither side." in " ".join(screen.details.split())
         assert max(map(len, screen.details.splitlines())) <= screen.app.query_one("DetailView").text_columns
 
     played(walk, story)
@@ -224,7 +224,7 @@ def test_what_stays_has_one_name_each_at_the_end(walk: Any) -> None:
         await screen.press("s", "k", "h", "a")
         text = " ".join(screen.text.split())
         assert "Your decisions: 1 store." in text
-        assert "Not in this run: 8 undecided, 1 skipped, 1 held." in text
+        assert "Not in this run: 8 undecided, 1 skipped, 1 on hold." in text
         assert "left alone" not in text
         assert "what is undecided and skipped" in " ".join(text.replace("│", " ").split())
 
@@ -321,9 +321,9 @@ def test_two_continuations_offer_only_choices_that_differ(walk: Any) -> None:
         assert screen.app.subject.conversation == id_of(6)
         text = " ".join(screen.details.split())
         fork = 'the fork "[diverged] Torn files after a crash", in the store only'
-        assert f"s take the store's; the workspace's becomes {fork}" in text
-        assert f"w take the workspace's; the store's becomes {fork}" in text
-        assert "S take only the store's: no fork; `restore` can bring the workspace's back" in text
+        assert f"s take the store's version; the workspace's becomes {fork}" in text
+        assert f"w take the workspace's version; the store's becomes {fork}" in text
+        assert "S take only the store's version: no fork; `restore` can bring the workspace's back" in text
         assert "h hold: leave both sides alone until one changes" in text
         await screen.press("b")
         assert screen.app.decisions.chosen == {}
