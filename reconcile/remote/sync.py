@@ -738,7 +738,8 @@ def _unit_digests(files: Mapping[str, str], fmt: Format) -> Iterator[str]:
 def _is_unedited(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, rules: Rules) -> bool:
     """Tell whether a conversation is as it was removed elsewhere, or as the last sync has left it.
 
-    If it was never synced here, any time before its removal counts, unless this machine had it as it was removed.
+    An interrupted sync, or git, may have brought a later version of the other machines. If it was never synced here,
+    any time before its removal counts, unless this machine had it as it was removed.
     """
     if [_digests(copy) for copy in copies] == [dict(stone.files)]:
         return True
@@ -746,7 +747,10 @@ def _is_unedited(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, r
         return False
     units = {name: unit.digest for name, unit in units_of(copies[0], rules, baseline.parents.get(stone.id)).items()}
     if (agreed := baseline.agreed.get(stone.id)) is not None:
-        return units == agreed.units
+        return units.keys() == agreed.units.keys() and all(
+            digest == agreed.units[name] or digest in _later(agreed.units[name], stone.seen)
+            for name, digest in units.items()
+        )
     last = set(_unit_digests(stone.files, rules.format))
     for name, digest in units.items():
         if name.startswith(EXTRA):
@@ -757,6 +761,11 @@ def _is_unedited(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, r
         if not is_known:
             return False
     return all(name in units for name in rules.format.required)
+
+
+def _later(digest: str, seen: Sequence[str]) -> Sequence[str]:
+    """Return the versions after one; none if it is unknown."""
+    return seen[seen.index(digest) + 1 :] if digest in seen else ()
 
 
 def _digests(copy: Copy) -> dict[str, str | None]:

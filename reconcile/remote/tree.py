@@ -96,7 +96,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
 class Tombstone(Struct, frozen=True):
     """A conversation that was removed, with the digests of the files that it had.
 
-    ``seen`` are those of all units that are known of it, in any order.
+    ``seen`` are those of all units that are known of it, of each unit oldest first.
     """
 
     id: str

@@ -161,3 +161,42 @@ def test_a_saved_plan_sends_nothing_after_a_lost_race(tmp_path: Path, run: Run) 
         sync(machine, host)
     assert one.contents == other.contents
     assert (one.events(A), one.events(A + 1)) == (5, 4)
+
+
+@pytest.mark.parametrize("is_restored", [False, True], ids=["taken", "restored"])
+def test_what_an_interrupted_sync_has_taken_is_no_edit_of_what_was_removed(
+    tmp_path: Path, run: Run, is_restored: bool
+) -> None:
+    """An earlier version is one: a person has restored it."""
+    host = Host()
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    one.write(A)
+    one.write(A + 1)
+    sync(one, host)
+    sync(other, host)
+    before = (other.directory(A) / "events.json").read_bytes()
+    if is_restored:
+        one.append(A, 1, "b", LONG_AGO + SECOND)
+        sync(one, host)
+        sync(other, host)
+        (other.directory(A) / "events.json").write_bytes(before)
+    else:
+        one.append(A, 1, "b", LONG_AGO + SECOND)
+        sync(one, host)
+        other.append(A + 1, 1, "c", LONG_AGO + SECOND)
+
+        class DeadEngine(MemoryEngine):
+            def swap(self, *_: object) -> Swap:
+                return Swap.UNKNOWN
+
+        with pytest.raises(RemoteError, match="no answer"):
+            sync(other, host, DeadEngine(host))
+        assert other.events(A) == 4
+    one.append(A, 1, "d", LONG_AGO + SECOND)
+    sync(one, host)
+    one.run("rm", str(A), "--yes")
+    sync(one, host)
+    found = sync(other, host).removed_here
+    assert [entry.id for entry in found] == ([] if is_restored else [f"jp-c{A}"])
+    sync(one, host)
+    assert one.contents == other.contents
