@@ -275,7 +275,7 @@ def test_what_can_not_be_read_is_told_once(world: World) -> None:
         code, told, said = bounded(world, "resolve", "17500000001", "--take", "store")
     assert code == 4
     assert said == "jp-c17500000001 cannot be read, see below; make it readable, then run `reconcile` again\n"
-    assert "  a file or directory cannot be read\n    workspace:17500000001-it: can't be read" in told
+    assert "repair:\n  workspace:17500000001-it: can't be read" in told
     world.reconcile()
 
 
