@@ -38,6 +38,7 @@ _R = TypeVar("_R")
 
 OBJECTIVE = 40
 UNTITLED = "(no title)"
+_DAY = len("2026-05-05")
 _FAR_MS = 1e14
 """Times (ms) from here on are outside of the calendar."""
 _NO_BRANCH = "HEAD"
@@ -144,9 +145,9 @@ def _show(
     columns = [
         Column("Title", shrinks=True),
         Column("Id"),
-        Column("Events", right=True),
-        Column("Last activity", drops=True),
-        Column("State"),
+        Column("Events", right=True, drops=True),
+        Column("Last activity", drops=True, brief=_DAY),
+        Column("State", shrinks=True, drops_last=True),
         Column("Root", drops=True),
     ]
     cells = [
@@ -202,7 +203,7 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
     columns = (
         Column("Title", shrinks=True),
         Column("Id"),
-        Column("Status"),
+        Column("Status", drops_last=True),
         Column("Objective", shrinks=True, drops=True),
         Column("References", shrinks=True, drops=True),
         Column("Depends on", shrinks=True, drops=True),
@@ -248,8 +249,8 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
         Column("Title", shrinks=True),
         Column("Id"),
         Column("Holds", shrinks=True, drops=True),
-        Column("Last used", drops=True),
-        Column("Where"),
+        Column("Last used", drops=True, brief=_DAY),
+        Column("Where", drops_last=True),
     )
     _print(context, "records", rows, columns, _record_cells)
 
@@ -279,9 +280,9 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
     columns = (
         Column("Title", shrinks=True),
         Column("Id"),
-        Column("Where"),
+        Column("Where", drops_last=True),
         *(() if is_shared else (Column("Deleted in", drops=True),)),
-        Column("Last activity", drops=True),
+        Column("Last activity", drops=True, brief=_DAY),
         Column("Size", right=True, drops=True),
         Column("Branch", shrinks=True, drops=True),
     )

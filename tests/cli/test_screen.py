@@ -177,6 +177,29 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(columns: int) -> None:
     assert len({columns_of(line.partition("jp-c")[0].replace("\ufe0f", "")) for line in whole[1:5]}) == 1
 
 
+def test_a_time_is_cut_to_its_day_and_columns_go_before_the_title_is_cut_short() -> None:
+    head = (
+        tables.Column("Title", shrinks=True),
+        tables.Column("Id"),
+        tables.Column("Events", right=True, drops=True),
+        tables.Column("Last activity", drops=True, brief=10),
+        tables.Column("State", shrinks=True, drops_last=True),
+    )
+    rows = [("The plan of the long way home", "jp-c17780000000", "12", "2026-05-16 09:03:00", "up to date")]
+    shown = {}
+    for columns in (90, 80, 60, 50, 30):
+        lines = tables.table(head, rows, text.Style(colored=False, columns=columns))
+        assert [line for line in lines if columns_of(line) > columns] == []
+        shown[columns] = lines[1]
+    assert shown == {
+        90: "The plan of the long way home  jp-c17780000000      12  2026-05-16 09:03:00  up to date",
+        80: "The plan of the long way ho…  jp-c17780000000      12  2026-05-16     up to date",
+        60: "The plan of the long way home  jp-c17780000000  up to date",
+        50: "The plan of the long…  jp-c17780000000  up to date",
+        30: "The plan of …  jp-c17780000000",
+    }
+
+
 def removal(number: int, depth: int, reason: Reason = Reason.WITH_ANCESTOR) -> tuple[Action, Heading]:
     conversation = f"jp-c{number}"
     action = Action(
