@@ -86,7 +86,7 @@ COLORS = {
     accepts=("only", "below", "prefer", "all", "json", "verbose", "quiet"),
     examples=(
         ("reconcile status", "Show what is not up to date, and count the rest."),
-        ("reconcile status jp-c17780300000", "Show everything that is known of a conversation."),
+        ("reconcile status jp-c17780300000", "Show what is known of one conversation on both sides."),
         ("reconcile status --all", "Print a line with the counts of each project."),
     ),
 )
@@ -95,6 +95,7 @@ COLORS = {
 def status(context: click.Context, conversation: str | None) -> None:
     """Show the state of all conversations, or details of one.
 
+    With --verbose, lists all conversations; of one, also shows the hashes of its versions and of the last synced state.
     With --all, prints one line for each project. Writes nothing.
     """
     options = options_of(context)

@@ -40,7 +40,7 @@ def decisions(plan: Plan) -> Iterator[Way]:
     """Yield the commands that settle what is blocked. The plan prints the same ones."""
     for item in plan.held:
         if item.conversation is None and item.resolve:
-            yield item.resolve[0], f"settles this: {item.reason.words}"
+            yield item.resolve[0], "settles what is blocked"
     blocked = list(_blocked(plan))
     for item in blocked[:NAMED]:
         name = shorten(visible(item.title or str(item.conversation)), 40)

@@ -55,7 +55,8 @@ def walk_in_lines(options: Options, walk: Walk) -> Result:
         return Result()
     asked = [each for each in subjects if each.is_question]
     others = [each for each in subjects if not each.is_question and each.offered()]
-    _say(f"The plan has {_counted(len(asked), 'conversation')} to decide, and {_counted(len(others), 'other')}.")
+    rest = f", and {_counted(len(others), 'other')}" if others else ""
+    _say(f"The plan has {_counted(len(asked), 'conversation')} to decide{rest}.")
     _say("Nothing changes before you apply the plan. An undecided conflict is left to the next plain run.")
     for subject in subjects:
         if subject.held and not subject.offered():

@@ -37,6 +37,15 @@ def test_one_conversation_is_named_in_many_ways(text: str, run: Run, project: Pa
     assert json.loads(run("status", text, "--json").stdout)["conversation"] == RELEASE
 
 
+def test_the_details_of_one_conversation_have_its_hashes_with_verbose_only(run: Run, project: Path) -> None:
+    run("--yes")
+    lines = {verbose: run("status", RELEASE, *verbose).stdout.splitlines() for verbose in ((), ("-v",))}
+    assert [line for line in lines[()] if re.search("[0-9a-f]{16}|last synced", line)] == []
+    hashes = [re.findall("[0-9a-f]{16}", line) for line in lines["-v",] if line.startswith("    ")]
+    assert hashes == [hashes[0]] * 3 + [hashes[3]] * 3, "metadata and events: last synced, store, workspace"
+    assert [line.split()[:2] for line in lines["-v",] if "last" in line] == [["last", "synced"]] * 2
+
+
 @pytest.mark.parametrize(
     "line",
     [
