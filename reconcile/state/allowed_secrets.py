@@ -140,4 +140,4 @@ class AllowedSecrets:
 
     def _unreadable(self, name: str, why: str) -> StateError:
         path = os.path.join(self._directory, name)
-        return StateError(f"{path}: {why}", "correct or delete it; secrets that it allowed are then held again")
+        return StateError(f"{path}: {why}", "correct or delete it; secrets that it allowed are then blocked again")
