@@ -83,28 +83,36 @@ def _decided(conflict: Conflict, child: str) -> str:
 
 
 def value_lines(conflict: Conflict, columns: int | None, indent: str) -> Iterator[str]:
-    """Yield a line for each key of metadata that differs, with the values of both sides, cut to the width.
+    """Yield a line for each key of metadata that differs, with the values of both sides, cut to the width."""
+    return difference_lines(differences(conflict), tuple(Side), columns, indent)
+
+
+def difference_lines(
+    pairs: Sequence[tuple[str, str, str]], places: tuple[str, ...], columns: int | None, indent: str
+) -> Iterator[str]:
+    """Yield a line for each key with its two values, cut to the width, each with the name of its place.
 
     If the cut hides where they differ, each value has a line of its own, if need be without its beginning.
     """
-    found, most = differences(conflict), MAX_COLUMNS if columns is None else columns
-    for key, *values in found[:SHOWN]:
+    most = MAX_COLUMNS if columns is None else columns
+    here, there = places
+    for key, *values in pairs[:SHOWN]:
         name = shorten(clean(key), 40)
-        room = max(most - width(f"{indent}{name}:  (store) /  (workspace)"), 2 * LEAST_VALUE)
+        room = max(most - width(f"{indent}{name}:  ({here}) /  ({there})"), 2 * LEAST_VALUE)
         whole = [visible(value) for value in values]
-        store = shorten_value(whole[0], max(room // 2, room - width(whole[1])))
-        workspace = shorten_value(whole[1], room - width(store))
-        if _shows_difference(whole, (store, workspace)):
-            yield f"{indent}{name}: {store} (store) / {workspace} (workspace)"
+        first = shorten_value(whole[0], max(room // 2, room - width(whole[1])))
+        second = shorten_value(whole[1], room - width(first))
+        if _shows_difference(whole, (first, second)):
+            yield f"{indent}{name}: {first} ({here}) / {second} ({there})"
             continue
-        starts = [f"{indent}{name} ({side}): " for side in Side]
+        starts = [f"{indent}{name} ({place}): " for place in places]
         rooms = [max(most - width(start), LEAST_VALUE) for start in starts]
         if not _shows_difference(whole, [shorten_value(*each) for each in zip(whole, rooms, strict=True)]):
             common = _in_common(*whole)
             whole = [f"…{value[max(common - LEAST_VALUE, 1) :]}" for value in whole]
         yield from (start + shorten_value(value, room) for start, value, room in zip(starts, whole, rooms, strict=True))
-    if len(found) > SHOWN:
-        yield f"{indent}... and {len(found) - SHOWN} more keys"
+    if len(pairs) > SHOWN:
+        yield f"{indent}... and {len(pairs) - SHOWN} more keys"
 
 
 def _shows_difference(whole: Sequence[str], cut: Sequence[str]) -> bool:

@@ -25,6 +25,7 @@ from reconcile.remote.sync import Sync, open_session
 from ..context import is_id, policy_of, settings_of
 from ..context import open_session as open_own_session
 from ..misuse import Misuse
+from ..output.conflict_text import difference_lines
 from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.interaction import print_message, print_warning, waiting_callback
@@ -152,6 +153,7 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     for conflict in () if options.quiet else report.conflicts:
         word = "conflict" if conflict.run is None else "conflict, decided"
         lines.append(f"{word}:  {title_and_id(conflict.title, conflict.id, style)}")
+        lines += difference_lines(conflict.values, ("this machine", "the other machine"), style.columns, "  ")
         lines += wrap(_conflict_words(conflict), style.columns, "  ", "    ")
         if conflict.run is not None:  # a command is never wrapped: people copy it
             lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}")
@@ -241,7 +243,8 @@ def _conflict_words(conflict: DecidedConflict) -> str:
     here, there = "this machine's", "the other machine's"
     winner, loser = (here, there) if conflict.is_here else (there, here)
     if conflict.run is None:
-        return f"{unit_text(conflict.unit)}: both machines changed it; {winner} would be taken"
+        would = f"{winner} would be taken; the sync prints the command for {loser}"
+        return f"{unit_text(conflict.unit)}: both machines changed it; {would}"
     other = f"{loser} is now the fork {conflict.child}; to take it" if conflict.child else f"to take {loser}"
     return f"{unit_text(conflict.unit)}: both machines changed it; {winner} is taken; {other} instead:"
 

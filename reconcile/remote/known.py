@@ -71,7 +71,8 @@ class DecidedConflict(NamedTuple):
     """A unit that this machine and another one have changed, of which a sync has taken one version.
 
     ``is_here``: it took this machine's. ``child``: the conversation that the other continuation is now. ``run``: the
-    run that has saved the other version; None in a dry run.
+    run that has saved the other version; None in a dry run. ``values``: of metadata, the keys that both have changed,
+    with this machine's value and the other one's.
     """
 
     id: str
@@ -80,6 +81,7 @@ class DecidedConflict(NamedTuple):
     is_here: bool
     child: str | None
     run: str | None
+    values: tuple[tuple[str, str, str], ...] = ()
 
 
 class Planned(Struct, frozen=True):

@@ -26,6 +26,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
 from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, joined
 from reconcile.model.units import units_of
+from reconcile.planning.conflicts import differences
 from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
@@ -814,7 +815,8 @@ def _conflicts(plan: Plan, world: WorldState, outcome: Outcome | None) -> Iterat
             continue
         forks = (each.conversation for each in done if each.kind is Kind.FORK and each.source == action.target)
         is_here, child = conflict.takes is Side.STORE, next(forks, None)
-        yield DecidedConflict(conflict.conversation, conflict.title, conflict.unit, is_here, child, run)
+        unit, values = conflict.unit, tuple(differences(conflict))
+        yield DecidedConflict(conflict.conversation, conflict.title, unit, is_here, child, run, values)
     new = {each.conversation for each in done if each.unit == WHOLE and each.kind is Kind.COPY}
     for copy in world.workspace.copies if new else ():
         described = copy.metadata

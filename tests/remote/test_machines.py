@@ -106,7 +106,10 @@ def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, d
     set_key(desktop.directory(B), "title", "Of the desktop", LONG_AGO + 60 * SECOND)
     assert laptop.sync()["conflicts"] == []
     planned = " ".join(desktop.run("sync", "--dry-run").output.split())
-    assert "events: both machines changed it; this machine's would be taken" in planned
+    words = "both machines changed it; {}'s would be taken; the sync prints the command for {}'s"
+    assert f"events: {words.format('this machine', 'the other machine')}" in planned
+    values = 'title: "Of the desktop" (this machine) / "Of the laptop" (the other machine)'
+    assert f"{values} metadata: {words.format('the other machine', 'this machine')}" in planned
     printed = desktop.run("sync").output
     first = " ".join(printed.split())
     (child,) = {path.parent.name[:11] for path in desktop.store.glob("*diverged*/events.json")}
@@ -114,7 +117,7 @@ def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, d
     kept = f"the other machine's is now the fork jp-c{child}; to take it instead: "
     assert f"this machine's is taken; {kept}reconcile restore jp-c{A}@{run}:events" in first
     way = f"to take this machine's instead: reconcile restore jp-c{B}@{run}:metadata"
-    assert f"metadata: both machines changed it; the other machine's is taken; {way}" in first
+    assert f"{values} metadata: both machines changed it; the other machine's is taken; {way}" in first
     assert f"\n    reconcile restore jp-c{A}@{run}:events\n" in printed, "a command is on a line of its own"
     told = laptop.sync()["conflicts"]
     assert [(each["id"], each["unit"], each["takes"], each["child"]) for each in told] == [
