@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
 
 
-_SIDES = tuple(f"{side}:" for side in Side)
-"""The beginnings of a place."""
+_PLACES = (*(f"{side}:" for side in Side), "/", "~/")
+"""The beginnings of a message that names a place: one of a side, or a path."""
 _HINTS = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
@@ -163,8 +163,8 @@ def result_lines(outcome: Outcome, style: Style, again: str = "run `reconcile` a
         if trouble is None and same is not None:
             told.add(same)
             title, id_ = shorten(visible(action.title or ""), 40), action.conversation
-            place = "" if message.startswith(_SIDES) else f": {clean(str(action.target))}"
-            what = f"{title} ({id_}){place}" if title else f"{id_}{place}"
+            place = "" if message.startswith(_PLACES) else f": {clean(str(action.target))}"
+            what = f"{title} ({id_}){place}" if title not in ("", id_) else f"{id_}{place}"
         if trouble is not None:
             told.add(trouble)
             if groups[trouble] > 1:
