@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.plan import Action, Heading, Plan, states_of
 from reconcile.model.snapshot import Stream
 from reconcile.planning.attention import report_conversation, report_sides
@@ -115,21 +114,7 @@ def plan_by_rules(
 
     requests = requested_of(context, policy)  # as things are before the steps are written
     plan = replace(written(context), policy=policy)
-    waiting = recorded(context, policy, plan, requests)
-    return replace(plan, intents=_unfulfilled(context, plan, baseline), waiting=waiting)
-
-
-def _unfulfilled(context: PlanningContext, plan: Plan, baseline: Baseline) -> tuple[tuple[str, Intent | None], ...]:
-    """Return a plan's intents without requests to publish what is published and in its place: they leave no run."""
-    open_ones = {action.conversation for action in context.builder} | {item.conversation for item in plan.held}
-    open_ones |= baseline.intents.keys() | context.frozen
-
-    def is_fulfilled(conversation: str, intent: Intent | None) -> bool:
-        view = context.views.get(conversation)
-        is_here = view is not None and view.workspace.main is not None
-        return is_here and intent == Intent(IntentKind.PROJECTED) and conversation not in open_ones
-
-    return tuple((key, intent) for key, intent in plan.intents if not is_fulfilled(key, intent))
+    return replace(plan, waiting=recorded(context, policy, plan, requests))
 
 
 def _is_limited_by_command(policy: Policy) -> bool:

@@ -933,15 +933,3 @@ def test_a_decision_that_only_ends_an_undo_says_so(world: World) -> None:
     again = world.reconcile("resolve", str(FIRST), "--take", "store")
     assert again.stderr == f"jp-c{FIRST} has no conflict, and is not blocked\n"
     assert "Nothing to do." in again.stdout
-
-
-def test_a_command_that_changes_nothing_leaves_no_run(world: World) -> None:
-    three(world)
-    world.reconcile()
-    world.reconcile("local", str(FIRST))
-    world.reconcile("project", str(FIRST))
-    before = runs(world)
-    assert len(before) == 3
-    for _ in range(2):
-        assert "Nothing to do." in world.reconcile("project", str(FIRST)).stdout
-    assert runs(world) == before
