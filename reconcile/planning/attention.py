@@ -352,10 +352,10 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
 
 
 def _hold_problems(context: PlanningContext, side: Snapshot) -> None:
-    """Hold what can't be read on a side, but a file that is held with its conversation."""
-    told = {item.place for item in context.held}
+    """Hold what can't be read on a side, but a file that is held with its conversation for the same cause."""
+    told = {item.place: item.message for item in context.held}
     for problem in side.problems:
-        if Place(side.side, problem.path) not in told:
+        if problem.message not in told.get(Place(side.side, problem.path), ""):
             message = f"{side.side}:{problem.path or '.'}: {problem.message}; left alone until it can be read"
             context.held.append(_whole_side(Reason.UNREADABLE, message))
 
