@@ -60,8 +60,10 @@ def _read_text(file: str) -> str:
         ) from None
 
 
-def read_saved(options: Options, file: str) -> tuple[Plan, Roots]:
+def read_saved(options: Options, file: str, text: str | None = None) -> tuple[Plan, Roots]:
     """Read a saved plan, and locate its sides. They become options if they aren't found without.
+
+    ``text``: the content, if it was read already: a pipe can be read only once.
 
     Raises:
         PlanFileError: it can't be read, or is no plan.
@@ -69,7 +71,7 @@ def read_saved(options: Options, file: str) -> tuple[Plan, Roots]:
     """
     from reconcile.serialization.plan_file import read_plan
 
-    plan, workspace, store = read_plan(_read_text(file), file)
+    plan, workspace, store = read_plan(_read_text(file) if text is None else text, file)
     return plan, _find_sides(options, workspace, store, file)
 
 
@@ -95,7 +97,7 @@ def apply(context: click.Context, file: str) -> None:
     options = options_of(context)
     if SYNC_PLAN in (text := _read_text(file))[:200]:
         context.exit(_apply_sync(options, command_line(context), text, file))
-    plan, roots = read_saved(options, file)
+    plan, roots = read_saved(options, file, text)
     settings = settings_of(roots)
     dry = options.is_dry
     with open_session(roots, settings, readonly=dry) as session:

@@ -264,7 +264,7 @@ def test_the_plain_walk_has_help_and_every_choice_at_each_part(ten: World) -> No
     assert "S store alone, W workspace alone, h hold" in text
     assert "h hold the whole conversation: leave both sides alone until one changes" in text
     assert "no answer" not in text
-    assert "2 held" in text
+    assert "2 on hold" in text
     assert "[1 of 1] events" not in text
 
 
