@@ -16,7 +16,7 @@ from reconcile.model.units import Rules
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.views import PLACE
 from tests.support.formats import notes as records
-from tests.support.scenarios.building import agreed_on, here, plan_of, stored, view_of
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored, unreadable, view_of
 
 if TYPE_CHECKING:
     from reconcile.model.plan import Item, Plan
@@ -341,6 +341,15 @@ def test_what_is_in_the_trash_more_than_once_is_said_to_be_where_it_came_last() 
 def test_a_workspace_that_can_not_be_read_is_not_called_empty() -> None:
     (held,) = plan_of(stored(A), replace(here(), problems=(Problem("", "denied"),)), agreed_on(A)).held
     assert held.reason is Reason.UNREADABLE
+
+
+@pytest.mark.parametrize(("cause", "count"), [("the same", 1), ("another", 2)])
+def test_a_file_that_can_not_be_read_is_told_once_with_each_cause(cause: str, count: int) -> None:
+    workspace = unreadable(here(A), "1-a/events.json")
+    (held,) = plan_of(stored(A), workspace, agreed_on(A)).held
+    words = held.message.partition(": ")[2] if cause == "the same" else "File name too long"
+    workspace = replace(workspace, problems=(Problem("1-a/events.json", words),))
+    assert len(plan_of(stored(A), workspace, agreed_on(A)).held) == count
 
 
 def test_an_emptied_workspace_comes_back_by_recover_or_by_git() -> None:
