@@ -136,13 +136,19 @@ def test_two_machines_without_git(tmp_path: Path, run: Run) -> None:
     assert not sync(other, host).taken
 
 
-def test_a_saved_plan_sends_nothing_after_a_lost_race(tmp_path: Path, run: Run) -> None:
+def synced_pair(tmp_path: Path, run: Run) -> tuple[Host, Machine, Machine]:
+    """Return a host, and two machines that have synced two conversations with it."""
     host = Host()
     one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
     one.write(A)
     one.write(A + 1)
     sync(one, host)
     sync(other, host)
+    return host, one, other
+
+
+def test_a_saved_plan_sends_nothing_after_a_lost_race(tmp_path: Path, run: Run) -> None:
+    host, one, other = synced_pair(tmp_path, run)
     one.append(A, 1, "b", LONG_AGO + SECOND)
     sync(one, host)
     other.append(A + 1, 1, "c", LONG_AGO + SECOND)
@@ -168,12 +174,7 @@ def test_what_an_interrupted_sync_has_taken_is_no_edit_of_what_was_removed(
     tmp_path: Path, run: Run, is_restored: bool
 ) -> None:
     """An earlier version is one: a person has restored it."""
-    host = Host()
-    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
-    one.write(A)
-    one.write(A + 1)
-    sync(one, host)
-    sync(other, host)
+    host, one, other = synced_pair(tmp_path, run)
     before = (other.directory(A) / "events.json").read_bytes()
     if is_restored:
         one.append(A, 1, "b", LONG_AGO + SECOND)
