@@ -150,13 +150,14 @@ def _show(
         Column("State", shrinks=True, drops_last=True),
         Column("Root", drops=True),
     ]
+    words = {state: state_word(state) for state in set(states.values())}
     cells = [
         (
             row.branch + _title(row.title),
             clean(row.conversation),
             "?" if row.events is None else str(row.events),
             local_event_time(row.last or ""),
-            state_word(states[row.conversation]),
+            words[states[row.conversation]],
             "" if row.root == row.conversation else clean(row.root),
         )
         for row in rows

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import re
+    from collections.abc import Callable, Iterable
 
     from reconcile.adapters.roots import Roots
 
@@ -58,7 +61,6 @@ def with_local_times(text: str) -> str:
     if "Z" not in text or ":" not in text:
         return text
     import re  # here: few messages have a time
-    from datetime import datetime
 
     def local(match: re.Match[str]) -> str:
         return datetime.fromisoformat(f"{match[1]}+00:00").astimezone().strftime("%Y-%m-%d %H:%M:%S") + match[2]
@@ -68,8 +70,6 @@ def with_local_times(text: str) -> str:
 
 def local_event_time(text: str) -> str:
     """Return the time of an event in local time, to the second; without a zone it is UTC, as JP writes it."""
-    from datetime import UTC, datetime  # here: few commands show such a time
-
     try:
         try:
             seconds = datetime.fromisoformat(f"{text}Z").timestamp()
@@ -99,14 +99,19 @@ def _may_have_secret(text: str) -> bool:
     The rules (`reconcile.secrets.rules`) find three kinds: a long word, a word with a digit behind a name, and the
     password of a URL, which has an ``@``.
     """
-    words = text.split()
-    longest = max(map(len, words), default=0)
-    if longest >= _SHORTEST_KEY or "PRIVATE KEY" in text:
+    if _search(rf"\S{{{_SHORTEST_KEY}}}")(text) or "PRIVATE KEY" in text:
         return True
-    if longest < _SHORTEST_VALUE or not (":" in text or "=" in text or "," in text):
+    if not (":" in text or "=" in text or "," in text) or not _search(r"[0-9@\x80-\U0010ffff]")(text):
         return False
-    others = [word for word in words if len(word) >= _SHORTEST_VALUE and not word.isalpha()]
-    return "@" in text or any(map(str.isdigit, "".join(others)))
+    words = [word for word in text.split() if len(word) >= _SHORTEST_VALUE]
+    return bool(words) and ("@" in text or any(map(str.isdigit, "".join(words))))
+
+
+@cache
+def _search(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    import re  # here: few starts show a title
+
+    return re.compile(pattern).search
 
 
 def clean(text: str) -> str:
@@ -131,8 +136,6 @@ def _visible(char: str) -> str:
 
 def format_time(time_ns: int) -> str:
     """Return a time (ns since the epoch) in the local time zone, to the second; outside of the calendar, the number."""
-    from datetime import datetime  # here: most runs show no time
-
     try:
         return datetime.fromtimestamp(time_ns // 10**9).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):

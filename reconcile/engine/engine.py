@@ -360,11 +360,12 @@ class Engine:
         if pass_.full or self.index is None:
             return
         store, workspace = (self.known.sides[side] for side in (Side.STORE, Side.WORKSPACE))
-        rows = self.session.scanner.index(Side.STORE).rows
+        rows, covered = self.session.scanner.index(Side.STORE).rows, pass_.conversations
+        store_paths, workspace_paths = store.paths_of, workspace.paths_of
         for conversation, state in self.index.before.counted.items():
-            if conversation not in pass_.conversations:
-                (path,) = store.paths_of(conversation)
-                yield CleanConversation(conversation, state, path, rows[path], workspace.paths_of(conversation))
+            if conversation not in covered:
+                (path,) = store_paths(conversation)
+                yield CleanConversation(conversation, state, path, rows[path], workspace_paths(conversation))
 
     def empty_directories(self, pass_: Pass) -> list[Copy]:
         """Return the directories of a pass that hold neither a file nor another conversation."""

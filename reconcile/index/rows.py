@@ -17,7 +17,7 @@ from array import array
 from collections.abc import MutableMapping
 from functools import cached_property
 from sys import intern
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, field, msgpack
 
@@ -118,19 +118,12 @@ class Rows(MutableMapping[str, T], Generic[T]):
 
     def __getitem__(self, path: str) -> T:
         """Return a row."""
-        row = self.get(path)
-        if row is None:
-            raise KeyError(path)
-        return row  # type: ignore[no-any-return]
-
-    def get(self, path: str, default: Any = None) -> Any:
-        """Return a row, or the default."""
-        row = self._new.get(path)
-        if row is not None:
+        if (row := self._new.get(path)) is not None:
             return row
         saved = self._saved
-        at = None if path in self._gone else saved.at.get(path)
-        return default if at is None else self._decode(saved.raw(at))
+        if path in self._gone or (at := saved.at.get(path)) is None:
+            raise KeyError(path)
+        return self._decode(saved.raw(at))
 
     def __setitem__(self, path: str, row: T) -> None:
         """Put a row at a path, in the place of the one that was there."""
@@ -318,6 +311,11 @@ def split_names(names: str) -> tuple[str, ...]:
     return tuple(map(intern, names.split("\0")))
 
 
+@functools.cache
+def _decoder() -> Callable[[Bytes], Row]:
+    return msgpack.Decoder(Row).decode
+
+
 class Index(Struct):
     """Rows by the path of the copy, good for one format and one directory (`Snapshot.identity`).
 
@@ -327,7 +325,7 @@ class Index(Struct):
 
     format: str = ""
     identity: str = ""
-    rows: Rows[Row] = field(default_factory=lambda: Rows(_decode_row))
+    rows: Rows[Row] = field(default_factory=lambda: Rows(_decoder()))
     copies: dict[str, Copy] = field(default_factory=dict)
     base: bytes = b""
     is_saved: bool = True
@@ -335,14 +333,14 @@ class Index(Struct):
     @classmethod
     def load(cls, name: str, identity: str, saved: Packed, changes: Changes, base: bytes) -> Index:
         """Return the index of saved rows and their changes. Raises `ValueError`."""
-        rows = Rows(_decode_row, saved)
+        rows = Rows(_decoder(), saved)
         rows.change(changes)
         return cls(name, identity, rows, base=base)
 
     @classmethod
     def of(cls, name: str, identity: str, packed: Packed) -> Index:
         """Return the index of rows of a format, as `packed` has returned them."""
-        return cls(name, identity, Rows(_decode_row, packed))
+        return cls(name, identity, Rows(_decoder(), packed))
 
     def packed(self) -> Packed:
         """Return all rows to be saved."""
@@ -413,15 +411,6 @@ def _encode_row(row: Row) -> bytes | None:
         return msgpack.encode(row)
     except UnicodeEncodeError:
         return None
-
-
-def _decode_row(raw: Bytes) -> Row:
-    return _row_decoder().decode(raw)
-
-
-@functools.cache
-def _row_decoder() -> msgpack.Decoder[Row]:
-    return msgpack.Decoder(Row)
 
 
 # The rows of what a run has written.

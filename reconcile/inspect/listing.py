@@ -135,10 +135,11 @@ def _shape(
 ) -> tuple[Sequence[str], Callable[[str], Sequence[str]]]:
     """Return the roots of a tree, and the function that returns the children of a conversation."""
     index = survey.tree
-    shown = index.depths.keys() if wanted is None else wanted
-    tops = (id_ for id_ in index.walk() if id_ in shown and index.parent_of(id_) not in shown)
+    if wanted is None:
+        return index.roots() if top is None else (top,), index.children_of
+    tops = (id_ for id_ in index.walk() if id_ in wanted and index.parent_of(id_) not in wanted)
     starts = tuple(tops) if top is None else (top,)
-    return starts, lambda parent: [child for child in index.children_of(parent) if child in shown]
+    return starts, lambda parent: [child for child in index.children_of(parent) if child in wanted]
 
 
 def draw_tree(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -147,13 +148,13 @@ def draw_tree(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]
     while stack:
         node, depth, branch, indent = stack.pop()
         yield node, branch
-        children = children_of(node)
-        for number, child in reversed(list(enumerate(children, 1))):
-            last = number == len(children)
+        last = True
+        for child in reversed(children_of(node)):
             if depth < MAX_DRAWN:
                 stack.append((child, depth + 1, indent + _BRANCH[last], indent + _INDENT[last]))
             else:
                 stack.append((child, depth + 1, f"{indent}{depth + 1}: ", indent))
+            last = False
 
 
 def _exists(view: View) -> bool:
@@ -181,10 +182,10 @@ def _entry_of(view: View) -> Entry:
 def _row(survey: Survey, conversation: str, branch: str = "") -> Row:
     entry, tree = survey.entries[conversation], survey.tree
     return Row(
-        conversation=conversation,
-        title=entry.title,
-        events=entry.events,
-        last=entry.last,
+        conversation,
+        entry.title,
+        entry.events,
+        entry.last,
         root=tree.tops.get(conversation, conversation),
         parent=tree.parent_of(conversation) if conversation in tree else None,
         where=entry.where,

@@ -185,7 +185,7 @@ class JpFormat(ManagedFiles):
 
     def order(self, conversation: str) -> tuple[int, str]:
         """Sort by time of creation."""
-        return (int(decimal_of(conversation)), "")
+        return (int(conversation.removeprefix(_PREFIX)), "")
 
     def dirname(self, conversation: str, title: str | None) -> str:
         """Return the name to which JP would rename the directory."""
