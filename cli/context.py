@@ -152,9 +152,9 @@ def find_ids(engine: Engine, texts: Iterable[str]) -> list[str]:
 
 def fitting(engine: Engine, text: str) -> list[str]:
     """Return the conversations that a text fits, as `find_ids` says."""
-    full = engine.session.format.parse_id(text)
-    if full is not None and full in engine.known:
-        return [full]
+    for full in (text, engine.session.format.parse_id(text)):
+        if full is not None and full in engine.known:
+            return [full]
     return ids_that_begin(engine, text) or find_titles(engine, text)
 
 

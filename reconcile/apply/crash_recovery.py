@@ -24,6 +24,7 @@ from reconcile.apply.staging import (
     staging_name,
 )
 from reconcile.fs.hashing import chunks_of
+from reconcile.fs.mutations import NotAFileError
 from reconcile.fs.paths import directory_identity
 from reconcile.model.plan import MOVES, Kind
 from reconcile.model.snapshot import WHOLE, Side, is_same_directory
@@ -248,7 +249,7 @@ def roll_back_partial_units(
 def _digest_at(root: Root, path: str) -> Digest | None:
     try:
         return root.digest(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, NotAFileError):
         return None
 
 

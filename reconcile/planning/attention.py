@@ -14,6 +14,7 @@ from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, commands, conflict_of, taken
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal, missing_side
+from reconcile.planning.rules.shapes import two_shapes
 from reconcile.planning.rules.views import PLACE, Lead
 from reconcile.planning.steps.placement import is_complete, is_sound
 
@@ -50,7 +51,7 @@ def report_conversation(context: PlanningContext, view: View) -> None:
         _hold_unplaced(context, view)
     lacks = missing_side(view, context.policy)
     if presence.goal is Goal.HELD:
-        report = _two_shapes if view.has_two_shapes else _invalid
+        report = _obstructed if presence.reason is Reason.OBSTRUCTED else _invalid
         report(context, view)
     elif presence.goal is Goal.REMOVED_BEFORE:
         context.set_aside(
@@ -138,10 +139,11 @@ def _link_in_place(context: PlanningContext, view: View) -> str | None:
     )
 
 
-def _two_shapes(context: PlanningContext, view: View) -> None:
-    here, there = ("file", "directory") if METADATA in view.store.own else ("directory", "file")
-    message = f"a {here} in the store, a {there} on the other side; rename the one in the store, and run again"
-    context.hold(view, WHOLE, Reason.OBSTRUCTED, message)
+def _obstructed(context: PlanningContext, view: View) -> None:
+    """Hold a record that one side has as a file, and the other side as a directory."""
+    same_name = (two_shapes(is_file_in_store=METADATA in view.store.own),)
+    message, *ways = context.two_shapes.get(view.id, same_name)
+    context.hold(view, WHOLE, Reason.OBSTRUCTED, message, *ways)
 
 
 def _invalid(context: PlanningContext, view: View) -> None:
@@ -220,7 +222,7 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
     if verdict.reason in (Reason.CONTRADICTING, Reason.LOSING):
         context.hold(view, verdict.unit, verdict.reason, verdict.words, *take)
         return
-    if verdict.reason is Reason.GIT_BUSY:
+    if verdict.reason in (Reason.GIT_BUSY, Reason.OBSTRUCTED):
         context.hold(view, verdict.unit, verdict.reason, verdict.words)
         return
     if verdict.reason is Reason.NOT_ROUND_TRIP:
@@ -288,9 +290,33 @@ def _remember(context: PlanningContext, view: View) -> None:
             _note_intent(context, view, presence.intent)
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         context.intents[view.id] = Intent(IntentKind.LOCAL)
+    _bridge(context, view)
     for unit in (METADATA, STREAM):
         if (view.id, unit) in context.baseline.asides and unit not in context.verdicts.get(view.id, {}):
             context.asides[view.id, unit] = None
+
+
+def _bridge(context: PlanningContext, view: View) -> None:
+    """Record that a record of which every file is replaced by others belongs where it is.
+
+    Between two steps it has no file there. After an interruption, this is neither a removal by a person nor a loss.
+    """
+    if context.baseline.is_of_remote:
+        return
+    verdicts = context.verdicts.get(view.id, {}).values()
+    outcomes = {verdict.outcome for verdict in verdicts}
+    for side, leaves, arrives in (
+        (Side.WORKSPACE, Outcome.DROP, Outcome.TO_WORKSPACE),
+        (Side.STORE, Outcome.DROP_HERE, Outcome.TO_STORE),
+    ):
+        dropped = {verdict.unit for verdict in verdicts if verdict.outcome is leaves}
+        if not outcomes.issuperset((leaves, arrives)) or dropped != view.side(side).units.keys():
+            continue
+        if side is Side.WORKSPACE:
+            context.intents[view.id] = Intent(IntentKind.PROJECTED)
+        else:
+            digests = {view.store.digest(name) for name in dropped}
+            context.tombstones[view.id] = tuple(sorted(digest for digest in digests if digest is not None))
 
 
 def _note_intent(context: PlanningContext, view: View, intent: Intent) -> None:

@@ -14,6 +14,7 @@ from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, P
 from reconcile.model.units import units_of
 from reconcile.planning.incremental.status import adoption, by_conversation, dirty_conversations
 from reconcile.planning.rules.guards import whole_of
+from reconcile.planning.rules.shapes import collisions
 from reconcile.planning.rules.views import PLACE, views_of
 
 if TYPE_CHECKING:
@@ -458,6 +459,8 @@ def _entry_of(view: View, workspace: Copy, parent: str | None, run: _Run, change
     doubled = {name for copy in view.workspace.stale for name in units_of(copy, run.rules, None)}
     here = in_workspace.keys() | doubled
     there = {n for n in before_it if n in here or (n in in_store and (stays or not n.startswith(EXTRA)))}
+    # If this run could not let a directory take its place, the next one still has to know that it was not edited.
+    there.update(gone for gone, _ in collisions(before_it.keys() & in_store.keys() - here, here))
     there = there & in_store.keys() if run.renewed else there
     units = {name: digest for name, digest in before_it.items() if name in there}
     for name, unit in in_workspace.items():

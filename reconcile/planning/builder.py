@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Action, Kind, Precondition, Write
 from reconcile.model.snapshot import WHOLE, File, Place, joined
+from reconcile.planning.rules.shapes import folders_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -193,6 +194,10 @@ class PlanBuilder:
         self._actions: list[Action] = []
         self._wrote: dict[Node, dict[str, int]] = {}
         """The last step that wrote a file, by node and file name."""
+        self._gone: dict[Place, int] = {}
+        """The step that removed a file, by its place."""
+        self._gone_below: dict[Place, set[int]] = {}
+        """The steps that removed files, by each directory above these."""
         self._placed: dict[Node, int] = {}
         """The last step that created or moved a directory, by node."""
         self._used: dict[Node, list[int]] = {}
@@ -270,6 +275,8 @@ class PlanBuilder:
             if not is_new:
                 self._need_file(needs, target, name)
                 targets.append(_expect(to, before))
+            if before is None and self._gone:
+                self._need_room(needs, to)
             if before != file:
                 assert file.digest is not None  # noqa: S101 - only valid units are written
                 writes.append(Write(to, source, put.content, file.size, file.mtime_ns, file.digest, put.kept))
@@ -364,6 +371,7 @@ class PlanBuilder:
         for name in node.files if names is None else names:
             self._need_file(needs, node, name)
         files = [node.files[name] for name in (node.files if names is None else names)]
+        places = [node.file(file.name) for file in files]
         index = self._add(
             step,
             needs,
@@ -376,6 +384,10 @@ class PlanBuilder:
             ),
             together=together,
         )
+        for place in places:
+            self._gone[place] = index
+            for folder in folders_of(place.path):
+                self._gone_below.setdefault(Place(place.side, folder), set()).add(index)
         self._uses(index, *(other for other, _ in stays))
         if names is None:
             self._uses(index, *(() if node.container is None else (node.container,)))
@@ -462,6 +474,12 @@ class PlanBuilder:
         index = self._wrote.get(node, _NO_STEPS).get(name)
         if index is not None:
             needs.add(index)
+
+    def _need_room(self, needs: set[int], new: Place) -> None:
+        """Add the steps that removed a file where a directory comes, or files of a directory where a file comes."""
+        needs |= self._gone_below.get(new, set())
+        above = (Place(new.side, folder) for folder in folders_of(new.path))
+        needs.update(self._gone[folder] for folder in above if folder in self._gone)
 
 
 def _expect_file(node: Node, file: File) -> Precondition:

@@ -148,6 +148,13 @@ class PlanningContext(Struct, kw_only=True):
     """
     forks: dict[str, str] = field(default_factory=dict)
     """New conversations, each with the one that it continues."""
+    making_room: dict[str, list[str]] = field(default_factory=dict)
+    """For a record of the store, those that this run removes from its place in the workspace: it gets there afterwards.
+    """
+    two_shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The records that are held because one side has a file in the place of the other side's directory, each with the
+    message and the commands that decide.
+    """
     blocked: list[tuple[View, Step, Node, tuple[Node | None, str, str]]] = field(default_factory=list)
     """Moves to a place that was taken when they were due: to (container, prefix, name)."""
     builder: PlanBuilder = field(default_factory=PlanBuilder)

@@ -16,7 +16,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, ParentKind, Side
 from reconcile.model.units import units_of
 from reconcile.planning.builder import nodes_of
-from reconcile.planning.context import Edits, PlanningContext
+from reconcile.planning.context import NAMED, Edits, PlanningContext
 from reconcile.planning.rules.content import (
     Outcome,
     Verdict,
@@ -27,6 +27,7 @@ from reconcile.planning.rules.content import (
 )
 from reconcile.planning.rules.guards import whole_of
 from reconcile.planning.rules.presence import Goal, Presence, decide_presence, missing_side
+from reconcile.planning.rules.shapes import collisions, two_shapes
 from reconcile.planning.rules.tree import Parentage, TreeIndex, decide_parent, states
 from reconcile.planning.rules.views import Lead, views_of, without_speakers
 from reconcile.planning.steps.content import final_metadata, keeps_directories, merged_metadata, stated_content
@@ -101,6 +102,8 @@ def decide(
     rebuild_first(context, scanned)
     for view in views.values():
         _decide_one(context, view)
+    if rules.format.places is not None:
+        _make_way(context)
     live = {view.id: context.parentage[view.id].parent for view in views.values() if _is_live(context, view)}
     live |= {conversation: container for conversation, container in edits.apart.items() if conversation in live}
     context.tree = TreeIndex(live, rules.format.order)
@@ -109,6 +112,38 @@ def decide(
     context.frozen = _frozen(context)
     choose_directories(context)
     return context
+
+
+def _make_way(context: PlanningContext) -> None:
+    """Decide about records of which one side has a file in the place of the other side's directory.
+
+    What a run removes from the workspace makes room there. What was removed from the workspace stays in the store: only
+    a person can tell that the new record has replaced it. So the file is held, and what would join it waits.
+    """
+    views = context.views.values()
+    here = {view.id for view in views if view.store.main is None and view.workspace.main is not None}
+    kept = {view.id for view in views if view.store.main is not None and view.workspace.main is None}
+    met: dict[str, set[str]] = {}
+    for one, other in collisions(here, kept):
+        met.setdefault(min(one, other, key=len), set()).update((one, other))
+    for file, records in met.items():
+        goals = {record: context.presences[record].goal for record in records}
+        room = sorted(record for record in records & here if goals[record] is Goal.REMOVE)
+        arriving = [record for record in records if goals[record] in (Goal.IMPORT, Goal.PROJECT)]
+        if len(room) == len(records & here):
+            context.making_room.update((record, room) for record in records & kept)
+            continue
+        if not arriving:
+            continue
+        unwanted = () if kept & set(arriving) else sorted(records & kept)
+        ways = (f"reconcile rm {' '.join(unwanted)}",) if 0 < len(unwanted) <= NAMED else ()
+        words = two_shapes(is_file_in_store=file in kept)
+        asked = context.edits.requested
+        told = {record for record in (file, *(records & asked)) if goals[record] is not Goal.REMOVE}
+        for record in told.union(arriving):
+            goal, reason = (Goal.HELD, Reason.OBSTRUCTED) if record in told else (Goal.NOTHING, None)
+            context.presences[record] = replace(context.presences[record], goal=goal, reason=reason)
+        context.two_shapes.update(dict.fromkeys(told, (words, *ways)))
 
 
 def _frozen(context: PlanningContext) -> frozenset[str]:

@@ -11,7 +11,6 @@ import os
 import random
 import time
 from contextlib import nullcontext, suppress
-from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -70,14 +69,14 @@ from reconcile.remote.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
-    from reconcile.model.plan import Plan
+    from reconcile.model.plan import Item, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Rules
@@ -501,16 +500,14 @@ class Sync:
             if into is sent and action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
                 into = removed
             into.setdefault(action.conversation, action.title)
-        for conversation, message in undone.items():
-            why = _other_shape(conversation, world, self.session.format, removed) or f"{message}; run the sync again"
-            report.held.append(f"{conversation}: {why}")
+        report.held += [f"{conversation}: {message}; run the sync again" for conversation, message in undone.items()]
         for copy in world.workspace.copies:
             if copy.conversation in taken:  # a step has the title that the store had
                 taken[copy.conversation] = getattr(copy.metadata, "title", None) or taken[copy.conversation]
         known = {entry.id for entry in (*report.taken, *report.forked)}
         report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
         report.forked += [Entry(*item) for item in forked.items()]
-        report.held += [f"{item.conversation}: {item.words}" if item.conversation else item.words for item in plan.held]
+        report.held += map(_said, plan.held)
         if self.session.readonly:
             report.sent += [Entry(*item) for item in sent.items()]
             report.removed_there += [Entry(*item) for item in removed.items()]
@@ -773,32 +770,10 @@ def _digests(copy: Copy) -> dict[str, str | None]:
     return {file.name: file.digest for file in copy.files}
 
 
-def _other_shape(conversation: str, world: WorldState, fmt: Format, removed: Collection[str]) -> str | None:
-    """Return that a path of a conversation is a file on one side and a directory on the other; None if none is.
-
-    ``removed`` are conversations that are no longer in the way.
-    """
-    store, there = (list(_paths(side.copies, fmt)) for side in (world.store, world.workspace))
-    for files, others, words in (
-        (store, there, "a file in the store, a directory"),
-        (there, store, "a directory in the store, a file"),
-    ):
-        own, near = ([each for each in side if each[0] == conversation] for side in (files, others))
-        for (owner, path), (other, below) in (*product(own, others), *product(files, near)):
-            if not below.startswith(f"{path}/"):
-                continue
-            if not {owner, other}.isdisjoint(removed):
-                return "its place is free now; run the sync again"
-            name = "" if path == conversation else f"{path.removeprefix(f'{owner}/')}: "
-            return f"{name}{words} on the other side; rename the one in the store, and run again"
-    return None
-
-
-def _paths(copies: Iterable[Copy], fmt: Format) -> Iterator[tuple[str, str]]:
-    """Yield the files of copies, with their conversations: the directory of one has another name on each side."""
-    for copy in copies:
-        top = copy.conversation if fmt.places is None else copy.path
-        yield from ((copy.conversation, joined(top, file.name)) for file in copy.files)
+def _said(item: Item) -> str:
+    """Return what is held, and why; a file that no program of the format knows is named, too."""
+    name = f"{item.unit.removeprefix(EXTRA)}: " if item.unit.startswith(EXTRA) else ""
+    return f"{item.conversation}: {name}{item.words}" if item.conversation else item.words
 
 
 def _conflicts(plan: Plan, world: WorldState, outcome: Outcome | None) -> Iterator[DecidedConflict]:

@@ -15,6 +15,7 @@ from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Side
 from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.planner import make_plan
+from reconcile.planning.rules.shapes import collisions
 from tests.support.formats.notes import HOUR, RULES, Files, carried_out, notes, snapshot
 from tests.support.scenarios.memories import Memories
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Snapshot
 
 CHECKOUTS = ("workspace", "workspace2")
-PATHS = ("a.md", "b.md", "c.md", "trip/map", "trip/list", "box/x", "log", "INDEX")
+TRIP = ("trip/map", "trip/list", "trip/map/a", "trip/map/b")
+PATHS = ("a.md", "b.md", "c.md", *TRIP, "box/x", "box/x/y", "log", "INDEX")
 STORIES = 40
 
 
@@ -49,6 +51,8 @@ class Story:
             old = where.get(path, (b"", 0))[0]
             ends = b"%d\n" % self.random.randrange(5)
             content = old + ends if path == "log" or self.random.random() < 0.5 else ends
+            for other in [each for each in where if collisions({path}, {each})]:
+                del where[other]  # a file in the place of a directory, or the other way round
             where[path] = (b"\xff" if self.random.random() < 0.03 else content, self.hour * HOUR)
         self.told.append(f"{path} of {next(name for name, files in self.files.items() if files is where)}")
 
@@ -62,6 +66,7 @@ class Story:
         found = self.sides(checkout)
         after = {content for files in self.files.values() for content, _ in files.values()}
         assert before <= after | self.vault, self.told
+        assert not any(collisions(files.keys(), files.keys()) for files in self.files.values()), self.told
         self.memories.remember(checkout, update_baseline(*found, self.memories.of(checkout), plan, RULES))
         again = self.plan(checkout)
         assert not again.actions, (self.told, again.actions)

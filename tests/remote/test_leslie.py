@@ -259,12 +259,11 @@ def test_a_log_with_the_name_of_a_directory_on_another_machine_waits(machines: l
     first.run("rm", "logs/x", "--yes")
     put(first.side, {"logs/x/new.log": b"new\n"})
     first.run()
-    assert first.sync(code=4)["held"] == ["logs/x/new.log: its place is free now; run the sync again"]
     first.sync()
     put(second.store, {"logs/x": b"one\ntwo\n"})
     words = "a file in the store, a directory on the other side; rename the one in the store, and run again"
-    for _ in range(2):
-        assert set(second.sync(code=4)["held"]) == {f"logs/x: {words}", f"logs/x/new.log: logs/x: {words}"}
+    for args in (("--dry-run",), (), ()):
+        assert second.sync(*args, code=4)["held"] == [f"logs/x: {words}"]
     for side in (second.store, second.side):
         (side / "logs/x").rename(side / "logs/y")
     second.sync()

@@ -31,6 +31,7 @@ from reconcile.planning.incremental.ancestry import Ancestry, above, ancestry_of
 from reconcile.planning.incremental.side_index import SideIndex
 from reconcile.planning.incremental.status import is_clean, state_of
 from reconcile.planning.rules.guards import Sides, holds_any, whole_of
+from reconcile.planning.rules.shapes import collisions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -173,6 +174,7 @@ class SnapshotIndex:
 
         ``parents`` are the conversations that the change puts above them.
         """
+        changed = frozenset(changed) | self._colliding(changed)
         left = frozenset(parents).union(*(self.ancestry.parents(conversation) for conversation in changed))
         own = load(changed)
         self.update_ancestry(changed, own)
@@ -184,6 +186,15 @@ class SnapshotIndex:
         near = closure(changed, left, self.ancestry, dirty)
         baseline = own if near == set(changed) else load(near)
         return Part(self.world_of(near, baseline), self.whole, near)
+
+    def _colliding(self, changed: Collection[str]) -> frozenset[str]:
+        """Return the records in whose place the other side has one of these, in another shape."""
+        if self._rules.format.places is None:
+            return frozenset()
+        store, here = (self.sides[side] for side in (Side.STORE, Side.WORKSPACE))
+        lone = {record for record in changed if (record in store) is not (record in here)}
+        others = {record for side in (store, here) for record in side.conversations()} if lone else ()
+        return frozenset(other for _, other in collisions(lone, others))
 
     def part_in_place(
         self, changed: Collection[str], load: LoadBaseline, *, parents: Collection[str] = ()

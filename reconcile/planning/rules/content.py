@@ -17,6 +17,7 @@ from reconcile.model.format import Summary, TwoContinuations
 from reconcile.model.options import Diverged, Missing, OnConflict, Prefer, StreamRule, Take
 from reconcile.model.reasons import Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault, Side
+from reconcile.planning.rules.shapes import collisions, two_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ class Outcome(Enum):
     DROP = auto()
     """An extra that the store no longer has is removed from the workspace."""
     DROP_HERE = auto()
-    """An extra that another machine has removed is removed from the store."""
+    """An extra that another machine has removed, or the workspace has replaced, is removed from the store."""
     BEHIND = auto()
     ASIDE = auto()
     """Kept or undone: nothing happens until a side changes."""
@@ -109,12 +110,46 @@ def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.DROP else verdict for verdict in verdicts]
     if is_partly_here(view, policy):
         verdicts = [_kept(verdict) if verdict.outcome in _GIVING else verdict for verdict in verdicts]
+    verdicts = _in_one_shape(view, verdicts, baseline, policy)
     if policy.git_busy is not None:
         busy = policy.git_busy
         verdicts = [
             _held_by_git(verdict, busy) if _replaces(view, verdict, policy) else verdict for verdict in verdicts
         ]
     return tuple([_unwritten(view, verdict) for verdict in verdicts] if view.local else verdicts)
+
+
+def _in_one_shape(view: View, verdicts: list[Verdict], baseline: Baseline, policy: Policy) -> list[Verdict]:
+    """Decide about extras of which one side has a file in the place of the other side's directory.
+
+    The workspace has replaced what the store has as at the last sync. Otherwise both sides have something new, and all
+    of it waits.
+    """
+    decided = {verdict.unit: verdict for verdict in verdicts}
+    here = [name for name in decided if name.startswith(EXTRA) and name not in view.store.units]
+    there = [name for name in decided if name.startswith(EXTRA) and name not in view.workspace.units]
+    met: dict[str, set[str]] = {}
+    for ours, kept in collisions(here, there):
+        if _meet(decided[ours], decided[kept]):
+            met.setdefault(min(ours, kept, key=len), set()).update((ours, kept))
+    for file, names in met.items():
+        stored = names.intersection(there)
+        is_replaced = not baseline.is_of_remote and all(decided[name].case == 9 for name in stored)
+        if is_replaced and policy.git_busy is None:
+            gone = {"outcome": Outcome.DROP_HERE, "reason": Reason.EDITED_WORKSPACE}
+            decided |= {name: replace(decided[name], **gone) for name in stored}
+            continue
+        decided |= {name: _kept(decided[name]) for name in names}
+        words = two_shapes(is_file_in_store=file in stored)
+        held = Verdict(file, decided[file].case, Outcome.HELD, Reason.OBSTRUCTED, words=words)
+        decided[file] = _held_by_git(held, policy.git_busy) if is_replaced and policy.git_busy else held
+    return list(decided.values())
+
+
+def _meet(ours: Verdict, kept: Verdict) -> bool:
+    """Tell whether one of two colliding extras would get to the side of the other, which stays there."""
+    arrives = ours.outcome is Outcome.TO_STORE and kept.outcome is not Outcome.DROP_HERE
+    return arrives or (kept.outcome is Outcome.TO_WORKSPACE and ours.outcome is not Outcome.DROP)
 
 
 def _unit_names(view: View) -> Sequence[str]:

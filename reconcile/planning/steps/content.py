@@ -57,7 +57,7 @@ def save(context: PlanningContext, view: View) -> None:
     if context.presences[view.id].goal is Goal.IMPORT:
         _import(context, view)
     verdicts = context.verdicts.get(view.id, {})
-    for verdict in verdicts.values():
+    for verdict in _removals_first(verdicts.values()):
         after = []
         loser = view.side(verdict.forks).units[verdict.unit] if verdict.forks is not None else None
         if loser is not None and view.format.places is not None:
@@ -73,6 +73,11 @@ def save(context: PlanningContext, view: View) -> None:
             _drop(context, view, verdict, context.node(view.store.main), Kind.REMOVE)
     if view.store.stale and not keeps_directories(verdicts.values()):
         _gather(context, view, verdicts)
+
+
+def _removals_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts in the order of their steps: a removal may make room for another unit."""
+    return sorted(verdicts, key=lambda verdict: verdict.outcome not in (Outcome.DROP, Outcome.DROP_HERE))
 
 
 def is_undecided(verdicts: Iterable[Verdict]) -> bool:
@@ -368,7 +373,7 @@ def update_workspace(context: PlanningContext, view: View) -> None:
     assert view.workspace.main is not None  # noqa: S101 - both goals mean that it is there
     node = context.node(view.workspace.main)
     gives = not is_partly_here(view, context.policy)
-    for verdict in _verdicts(context, view):
+    for verdict in _removals_first(_verdicts(context, view)):
         if verdict.outcome is Outcome.BEHIND:
             _age(context, view, verdict, node)
         elif gives:

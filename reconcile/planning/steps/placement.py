@@ -22,7 +22,7 @@ from reconcile.planning.builder import Node, Put, Step
 from reconcile.planning.rules.presence import Goal, removed_here
 from reconcile.planning.rules.views import Lead
 from reconcile.planning.steps.content import events_of, final_metadata, is_undecided, keeps_directories
-from reconcile.planning.steps.removal import vacate
+from reconcile.planning.steps.removal import make_room, vacate
 
 if TYPE_CHECKING:
     from reconcile.model.policy import Policy
@@ -334,6 +334,7 @@ def _make(
         owner = None if places is None else places.owner(step.conversation)
         # Where its owner may not go, it doesn't go either.
         after = context.builder.placing(context.present[owner]) if owner in context.present else ()
+        make_room(context, step.conversation)
         context.builder.create(step, node, puts, after)
     else:
         node = bare_directory

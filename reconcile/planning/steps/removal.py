@@ -83,6 +83,14 @@ def vacate(context: PlanningContext, view: View, at: tuple[Node | None, str, str
     return True
 
 
+def make_room(context: PlanningContext, conversation: str) -> None:
+    """Remove what is in the place of a record in the workspace."""
+    for record in context.making_room.get(conversation, ()):
+        main = context.views[record].workspace.main
+        if main is not None and (main.side, main.path) in context.to_remove:
+            remove(context, main)
+
+
 def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) -> int | None:
     """Remove one directory, after every conversation below it has been saved and moved.
 

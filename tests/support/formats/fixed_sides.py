@@ -135,7 +135,7 @@ def changes(before: Tree, after: Tree, other: Tree | None) -> list[str]:
         name = json.dumps(path, ensure_ascii=False) if re.search(r'[\s"]', path) else path
         if now is None:
             lines.append(f"  - {name}{'/' if was is True else ''}")
-        elif was is True and not any(each.startswith(f"{path}/") for each in after):
+        elif was is True and not isinstance(now, bytes) and not any(each.startswith(f"{path}/") for each in after):
             lines.append(f"  {name}/ {now!r}")
         elif now is True:
             if not any(each.startswith(f"{path}/") for each in after):
