@@ -101,7 +101,7 @@ def _may_have_secret(text: str) -> bool:
     """
     if _search(rf"\S{{{_SHORTEST_KEY}}}")(text) or "PRIVATE KEY" in text:
         return True
-    if not (":" in text or "=" in text or "," in text) or not _search(r"[0-9@\x80-\U0010ffff]")(text):
+    if not (":" in text or "=" in text or "," in text) or not _search(r"[^\x00-/:-?A-\x7f]")(text):
         return False
     words = [word for word in text.split() if len(word) >= _SHORTEST_VALUE]
     return bool(words) and ("@" in text or any(map(str.isdigit, "".join(words))))
