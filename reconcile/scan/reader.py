@@ -100,10 +100,13 @@ class Reader:
         self.foreign: list[Foreign] = []
         self.problems: list[Problem] = []
         self.stats = StatList()
-        self.learned = False
+        self.learned: set[str] = set()
+        """The paths of the new rows."""
         self.read = 0
         self.common_names = {} if self.fixed else {name: name for name in (fmt.metadata_file, *fmt.stream_files)}
         """The names of the files that nearly every copy has."""
+        self.twins: Mapping[str, Copy] = {}
+        """Copies of another side, by conversation: equal values are shared with them to save memory."""
         self._units: dict[str, str | None] = {}
 
     def bind(self, name: str, identity: str) -> None:
@@ -176,7 +179,8 @@ class Reader:
         if isinstance(metadata, Metadata) and is_racy_safe(known, self.now_ns) and len(metadata.content) <= _KEPT:
             row = make_row({"": (known, digest)}, metadata, None, log)
         if row is not None:
-            self.index.rows[location.path], self.learned = row, True
+            self.index.rows[location.path] = row
+            self.learned.add(location.path)
         files = (File("", known[0], known[1], digest),)
         return Copy(self.side, location.conversation, location.path, location.partition, None, files, metadata, None)
 
@@ -306,7 +310,7 @@ class Reader:
         row = make_row(known, whole_metadata, whole_stream)
         if row is not None:
             self.index.rows[path] = row
-            self.learned = True
+            self.learned.add(path)
 
 
 def read_record(
@@ -445,6 +449,8 @@ def read_common_copy(reader: Reader, directory: Directory, location: CopyLocatio
         reader.stats.add(f"{location.path}/{name}", status, reader.now_ns)
     reader.remember(location.path, known, metadata, stream)
     files = tuple([File(name, at[0], at[1], digest) for name, (at, digest) in known.items()])
+    if (twin := reader.twins.get(location.conversation)) is not None and twin.files == files:
+        files = twin.files
     place = location.conversation, location.path, location.partition, location.container
     return Copy(reader.side, *place, files, metadata, stream), children
 

@@ -1,7 +1,5 @@
 """Scans one side or both as a whole: returns every copy of every conversation at any depth, as immutable values.
 
-A helper process scans the workspace if both sides are large enough.
-
 A scan only reads, and raises no error for anything below the side's directory. An unreadable entry becomes a `Problem`,
 and a `Fault` of the unit that it concerns.
 
@@ -13,40 +11,36 @@ names, and "missing" would be taken for "removed". The side is then scanned agai
 from __future__ import annotations
 
 import gc
-import marshal
 import os
 import stat
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.fs.files import Directory, error_text, kind_of
-from reconcile.fs.helper_process import HelperProcess, is_possible
-from reconcile.index.rows import Index, Packed, is_whole
+from reconcile.index.rows import Index
 from reconcile.index.stat_table import StatTable
 from reconcile.model.snapshot import (
     STREAM,
     Copy,
     Fault,
-    Partition,
     Problem,
     Side,
     Snapshot,
     Stream,
     Unreadable,
 )
-from reconcile.scan.reader import read_stream
+from reconcile.scan.reader import ContentCache, read_stream
+from reconcile.scan.shards import OpenWalk, run_walks
 from reconcile.scan.walker import FixedWalk, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from reconcile.index.rows import Row
     from reconcile.model.format import Format
-    from reconcile.scan.reader import ContentCache
 
 _TRIES = 3
 CHANGED = "it has changed since the scan"
@@ -69,6 +63,13 @@ class Scanned(Struct, frozen=True):
     stats: StatTable = _NOTHING
 
 
+class ScanInput(Struct, frozen=True):
+    """A side's directory of conversations, and its index of an earlier scan, of any directory and format."""
+
+    conversations: str
+    known: Index
+
+
 def scan(
     side: Side,
     conversations_dir: str,
@@ -79,28 +80,58 @@ def scan(
     now_ns: int | None = None,
     cache: ContentCache | None = None,
 ) -> Scanned:
-    """Scan one side. ``index`` is that of an earlier scan, of any directory and format.
+    """Scan one side as `scan_sides` does."""
+    inputs = {side: ScanInput(conversations_dir, index or Index())}
+    return scan_sides(inputs, fmt, events_for=events_for, now_ns=now_ns, cache=cache)[side]
+
+
+def scan_sides(
+    inputs: Mapping[Side, ScanInput],
+    fmt: Format,
+    *,
+    events_for: Collection[str] = (),
+    now_ns: int | None = None,
+    cache: ContentCache | None = None,
+) -> dict[Side, Scanned]:
+    """Scan one side or both.
 
     ``events_for``: ids whose streams are read with their events. ``now_ns``: a file that was written later than this
     isn't added to the index (ns; by default the time when the scan begins). ``cache`` holds parsed contents by digest,
     and is extended.
     """
-    known, wanted = index or Index(), frozenset(events_for)
-    walks = Walk if fmt.places is None else FixedWalk
+    known, wanted = {side: source.known for side, source in inputs.items()}, frozenset(events_for)
+    walk_type, cache = Walk if fmt.places is None else FixedWalk, cache or ContentCache()
+    scanned: dict[Side, Scanned] = {}
     with _collector_paused():
         for attempt in range(_TRIES):
-            walk = walks(side, fmt, known, wanted, time.time_ns() if now_ns is None else now_ns, cache)
-            try:
-                is_stable = walk.run(conversations_dir)
-            except OSError as error:
-                return _without_root(side, conversations_dir, error)
-            if is_stable or attempt == _TRIES - 1:
-                break
-            known = walk.reader.index
-        after, before = walk.reader.index, index or Index()
-        same = (after.format, after.identity) == (before.format, before.identity)
-        changed = not same or walk.reader.learned or len(after.rows) != len(before.rows)
-        return Scanned(walk.snapshot(), after, changed, walk.reader.read, StatTable.of(walk.reader.stats))
+            with ExitStack() as stack:
+                walks = []
+                for side, source in inputs.items():
+                    if side in scanned:
+                        continue
+                    walk = walk_type(
+                        side, fmt, known[side], wanted, time.time_ns() if now_ns is None else now_ns, cache
+                    )
+                    try:
+                        root = stack.enter_context(walk.opened(source.conversations))
+                    except OSError as error:
+                        scanned[side] = _without_root(side, source.conversations, error)
+                    else:
+                        walks.append(OpenWalk(walk, root, source.conversations))
+                run_walks(walks)
+                for opened in walks:
+                    walk = opened.walk
+                    if walk.is_unchanged(opened.root, opened.conversations) or attempt == _TRIES - 1:
+                        scanned[walk.side] = _scanned(walk, inputs[walk.side].known)
+                    known[walk.side] = walk.reader.index
+    return scanned
+
+
+def _scanned(walk: Walk, before: Index) -> Scanned:
+    after = walk.reader.index
+    is_same = (after.format, after.identity) == (before.format, before.identity)
+    changed = not is_same or bool(walk.reader.learned) or len(after.rows) != len(before.rows)
+    return Scanned(walk.snapshot(), after, changed, walk.reader.read, StatTable.of(walk.reader.stats))
 
 
 def inspect(
@@ -191,111 +222,3 @@ def _collector_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-MIN_ENTRIES = 400
-"""Entries of a side from which on a helper process saves time."""
-
-
-class ScanInput(Struct, frozen=True):
-    """A side's directory of conversations, and its index of an earlier scan."""
-
-    conversations: str
-    known: Index
-
-
-def scan_both(sides: Mapping[Side, ScanInput], fmt: Format, cache: ContentCache) -> dict[Side, Scanned]:
-    """Scan both sides; `scan` scans one."""
-    store, workspace = sides[Side.STORE], sides[Side.WORKSPACE]
-
-    def here(side: Side) -> Scanned:
-        return scan(side, sides[side].conversations, fmt, sides[side].known, cache=cache)
-
-    if not is_possible() or min(_entries(store.conversations), _entries(workspace.conversations)) < MIN_ENTRIES:
-        return {side: here(side) for side in Side}
-    with HelperProcess.start(lambda: encode(here(Side.WORKSPACE))) as child:
-        stored = here(Side.STORE)
-        decoded = decode(Side.WORKSPACE, child.result(), workspace.known, stored)
-    # If the helper process has failed, this process scans the workspace.
-    return {Side.STORE: stored, Side.WORKSPACE: decoded or here(Side.WORKSPACE)}
-
-
-def encode(scanned: Scanned) -> bytes:
-    """Return a scan's result as bytes; an unchanged index is left out."""
-    snapshot, rows = scanned.snapshot, scanned.index.rows
-    locations: list[tuple[str, str, str, str | None] | None] = []
-    others: list[Copy] = []
-    for copy in snapshot.copies:
-        if is_whole(copy, rows.get(copy.path)) and not _has_events(copy):
-            locations.append((copy.path, copy.conversation, copy.partition.value, copy.container))
-        else:
-            locations.append(None)
-            others.append(copy)
-    import pickle  # here and below: most scans need no helper process
-
-    rest = (others, snapshot.foreign, snapshot.problems)
-    values = (
-        (snapshot.exists, snapshot.identity, scanned.changed, scanned.read),
-        locations,
-        pickle.dumps(rest, pickle.HIGHEST_PROTOCOL),
-        list(scanned.stats.pieces),
-        (scanned.index.format, scanned.index.identity, tuple(scanned.index.packed())) if scanned.changed else None,
-    )
-    return marshal.dumps(values)
-
-
-def decode(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Scanned | None:
-    """Return a scan's result from bytes, None if there are none; ``before`` is the index that was passed to the scan.
-
-    Values that equal those of the ``other`` side are shared with it to save memory.
-    """
-    if blob is None:
-        return None
-    (exists, identity, changed, read), locations, rest, pieces, new = marshal.loads(blob)  # noqa: S302 - our own
-    del blob
-    index = before if new is None else Index.of(new[0], new[1], Packed(*new[2]))
-    import pickle
-
-    pickled, foreign, problems = pickle.loads(rest)  # noqa: S301 - as above
-    others, copies, twins = iter(pickled), [], {copy.conversation: copy for copy in other.snapshot.copies}
-    for location in locations:
-        if location is None:
-            copies.append(next(others))
-            continue
-        path, conversation, partition, container = location
-        row, twin, place = (
-            index.rows[path],
-            twins.get(conversation),
-            (conversation, path, Partition(partition), container),
-        )
-        if twin is not None and _describes(row, twin, other.index.rows.get(twin.path)):
-            copy = Copy(side, *place, twin.files, twin.metadata, twin.stream)
-        else:
-            copy = row.copy(side, *place)
-        index.copies[path] = copy
-        copies.append(copy)
-    snapshot = Snapshot(side, exists, identity, tuple(copies), foreign, problems)
-    return Scanned(snapshot, index, changed, read, StatTable(pieces))
-
-
-def _describes(row: Row, copy: Copy, twin: Row | None) -> bool:
-    """Tell whether a complete row equals another copy, whose row is ``twin``."""
-    return (
-        twin is not None
-        and row.names == twin.names
-        and row[2:-1] == twin[2:-1]  # without the log, which is of one file
-        and row.sizes_and_times() == [(file.size, file.mtime_ns) for file in copy.files]
-        and is_whole(copy, twin)
-        and not _has_events(copy)
-    )
-
-
-def _has_events(copy: Copy) -> bool:
-    return isinstance(copy.stream, Stream) and copy.stream.events is not None
-
-
-def _entries(directory: str) -> int:
-    try:
-        return len(os.listdir(directory))
-    except OSError:
-        return 0

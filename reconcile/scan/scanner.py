@@ -14,7 +14,7 @@ from reconcile.index.stat_table import StatTable
 from reconcile.model.snapshot import Side
 from reconcile.scan.reader import ContentCache, CopyLocation
 from reconcile.scan.rescan import location_at, rescan, rescan_locations
-from reconcile.scan.scan import ScanInput, scan, scan_both
+from reconcile.scan.scan import ScanInput, scan_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -175,12 +175,7 @@ class Scanner:
 
     def _scanned(self, sides: Collection[Side]) -> dict[Side, Scanned]:
         inputs = {side: ScanInput(self._where[side], self._indexes[side]) for side in sides}
-        if len(inputs) == len(Side):
-            return scan_both(inputs, self._format, self._cache)
-        return {
-            side: scan(side, source.conversations, self._format, source.known, cache=self._cache)
-            for side, source in inputs.items()
-        }
+        return scan_sides(inputs, self._format, cache=self._cache)
 
     def _with_derived_inputs(self, snapshot: Snapshot) -> Snapshot:
         """Return a workspace's snapshot with the inputs of derived data, if its format has such data."""

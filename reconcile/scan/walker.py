@@ -44,6 +44,24 @@ class Level(Struct, frozen=True):
     """The open directory, unless too many are open: opening it later would start at the root again."""
 
 
+class Shard(Struct, frozen=True):
+    """A part of a side: a share of the conversations outside of other conversations, with all that is inside these.
+
+    Directories outside of conversations are listed by the walk of every shard, and noted by that of the first one.
+    """
+
+    number: int = 0
+    of: int = 1
+
+    def has(self, conversation: str) -> bool:
+        """Tell whether a conversation is in the shard; forked processes agree on that."""
+        return self.of == 1 or hash(conversation) % self.of == self.number
+
+    def notes(self, level: Level) -> bool:
+        """Tell whether a walk of the shard notes a directory of conversations."""
+        return self.number == 0 or bool(level.owner)
+
+
 class Walk:
     """One walk over a side, without recursion: trees may be as deep as the file system allows."""
 
@@ -61,19 +79,17 @@ class Walk:
         self.identity = ""
         self.reader = Reader(side, fmt, known, events_for, now_ns, cache or ContentCache())
         self.copies: list[Copy] = []
-        self._stamps: list[tuple[str, tuple[int, int]]] = []
+        self.stamps: list[tuple[str, tuple[int, int]]] = []
+        self.blocked: set[str] = set()
+        """The paths of copies whose directory of children can't be read."""
+        self.problems: list[Problem] = []
         self._open = 0
-        self._blocked: set[str] = set()
-        self._problems: list[Problem] = []
+        self._shard = Shard()
 
-    def run(self, conversations_dir: str) -> bool:
-        """Scan the whole side; return False if a directory of conversations changed during the walk.
-
-        Raises `OSError` only where the root itself can't be opened.
-        """
-        with self.opened(conversations_dir) as root:
-            self.walk(root, [Level("", "", None, Partition.LIVE)])
-            return self.is_unchanged(root, conversations_dir)
+    def run(self, root: Directory, shard: Shard) -> None:
+        """Scan a shard of the side."""
+        self._shard = shard
+        self.walk(root, [Level("", "", None, Partition.LIVE)])
 
     @contextmanager
     def opened(self, conversations_dir: str) -> Iterator[Directory]:
@@ -96,21 +112,22 @@ class Walk:
     @property
     def has_problems(self) -> bool:
         """Some entry could not be read."""
-        return bool(self.reader.problems or self._problems)
+        return bool(self.reader.problems or self.problems)
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot, in the format's order of ids."""
         orders = {copy.conversation: self.fmt.order(copy.conversation) for copy in self.copies}
         copies = sorted(self.copies, key=lambda copy: (orders[copy.conversation], copy.path))
-        if self._blocked:
-            copies = [replace(copy, obstructed=True) if copy.path in self._blocked else copy for copy in copies]
+        if self.blocked:
+            copies = [replace(copy, obstructed=True) if copy.path in self.blocked else copy for copy in copies]
+        problems = dict.fromkeys(self.reader.problems + self.problems)  # shards may have the same one
         return Snapshot(
             self.side,
             exists=True,
             identity=self.identity,
             copies=tuple(copies),
             foreign=tuple(sorted(self.reader.foreign, key=lambda entry: entry.path)),
-            problems=tuple(sorted(self.reader.problems + self._problems, key=lambda problem: problem.path)),
+            problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         )
 
     def _level(self, root: Directory, level: Level, pending: list[Level]) -> None:
@@ -120,16 +137,21 @@ class Walk:
                 self._open -= level.opened is not None
                 status = directory.status()
                 self.note_stamp(level.path, status)
-                self.reader.stats.add(level.path, status, self.reader.now_ns)
-                here = replace(level, opened=directory)
+                if self._shard.notes(level):
+                    self.reader.stats.add(level.path, status, self.reader.now_ns)
+                here, foreign = replace(level, opened=directory), len(self.reader.foreign)
                 entries = (self.entry_of(entry, here, pending) for entry in self.entries_of(directory, level))
-                for location in [location for location in entries if location is not None]:
-                    self.add_copy(directory, location, pending)
+                locations = [location for location in entries if location is not None]
+                if not self._shard.notes(level):
+                    del self.reader.foreign[foreign:]
+                for location in locations:
+                    if level.owner or self._shard.has(location.conversation):
+                        self.add_copy(directory, location, pending)
         except FileNotFoundError:
             self._note_lost(level.path)
         except OSError as error:
-            self._blocked.add(level.owner)
-            self._problems.append(Problem(level.path, f"can't be read ({error_text(error)})"))
+            self.blocked.add(level.owner)
+            self.problems.append(Problem(level.path, f"can't be read ({error_text(error)})"))
 
     def entries_of(self, directory: Directory, level: Level) -> Iterable[os.DirEntry[str]]:  # noqa: ARG002
         """Return the entries of a directory of conversations to scan: all of them."""
@@ -226,16 +248,16 @@ class Walk:
         return children
 
     def _note_lost(self, path: str) -> None:
-        self._stamps.append((path, (0, 0)))
+        self.stamps.append((path, (0, 0)))
 
     def note_stamp(self, path: str, status: os.stat_result) -> None:
         """Note the stamp of a directory of conversations, which must not change during the walk."""
-        self._stamps.append((path, _stamp(status)))
+        self.stamps.append((path, _stamp(status)))
 
     def is_unchanged(self, root: Directory, conversations_dir: str) -> bool:
         """Tell whether every directory of conversations has the stamp that it had when it was listed."""
-        changed = [path for path, stamp in self._stamps if _stamp_now(root, conversations_dir, path) != stamp]
-        self._problems += [Problem(path, "changed during the whole scan") for path in changed]
+        changed = [path for path, stamp in self.stamps if _stamp_now(root, conversations_dir, path) != stamp]
+        self.problems += [Problem(path, "changed during the whole scan") for path in changed]
         return not changed
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.scan.scan import MIN_ENTRIES
+from reconcile.scan.shards import MIN_ENTRIES
 from tests.support.projects.world import SCRIPT, events, make_project, write_conversation
 
 if TYPE_CHECKING:

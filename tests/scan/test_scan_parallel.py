@@ -15,9 +15,8 @@ from reconcile.fs import helper_process
 from reconcile.fs.helper_process import HelperProcess
 from reconcile.index.rows import Index
 from reconcile.model.snapshot import Side
-from reconcile.scan import scan as scanning
-from reconcile.scan.reader import ContentCache
-from reconcile.scan.scan import ScanInput, decode, encode, scan_both
+from reconcile.scan import shards
+from reconcile.scan.scan import ScanInput, scan_sides
 from tests.support.projects.mixed_side import FIRST, fill
 from tests.support.projects.world import events, write_conversation
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reconcile.scan.scan import Scanned
+    from reconcile.scan.walker import Walk
 
 FORMAT = get_format("jp", ("*.bak",))
 
@@ -44,26 +44,36 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Side, Path]:
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own process has more threads, none of which holds anything."""
-    monkeypatch.setattr(scanning, "MIN_ENTRIES", 1)
+    monkeypatch.setattr(shards, "MIN_ENTRIES", 1)
     monkeypatch.setattr(helper_process, "is_possible", lambda: True)
-    monkeypatch.setattr(scanning, "is_possible", lambda: True)
+    monkeypatch.setattr(shards, "is_possible", lambda: True)
 
 
 def looked(sides: dict[Side, Path], known: dict[Side, Index] | None = None) -> dict[Side, Scanned]:
     where = {side: ScanInput(str(root), known[side] if known else Index()) for side, root in sides.items()}
-    return scan_both(where, FORMAT, ContentCache())
+    return scan_sides(where, FORMAT)
 
 
 def comparable(found: Scanned) -> tuple[object, ...]:
     rows = dict(Index.of("jp", "", found.index.packed()).rows)  # what is kept of them
-    return found.snapshot, rows, found.changed, found.read, found.stats.pieces
+    return found.snapshot, rows, found.changed, found.read, statuses(found)
+
+
+def statuses(found: Scanned) -> list[tuple[bytes, bytes]]:
+    """Return the status of each path, in the order of the paths."""
+    entries = []
+    for names, numbers in found.stats.pieces:
+        each = names.split(b"\0")
+        size = len(numbers) // len(each)
+        entries += [(name, numbers[size * at : size * (at + 1)]) for at, name in enumerate(each)]
+    return sorted(entries)
 
 
 @pytest.mark.usefixtures("shared")
 def test_two_processes_see_what_one_sees(sides: dict[Side, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     both = looked(sides)
     again = looked(sides, {side: found.index for side, found in both.items()})
-    monkeypatch.setattr(scanning, "MIN_ENTRIES", 10**6)
+    monkeypatch.setattr(shards, "MIN_ENTRIES", 10**6)
     alone = looked(sides)
     alone_again = looked(sides, {side: found.index for side, found in alone.items()})
     for side in Side:
@@ -85,15 +95,6 @@ def test_of_an_index_that_stays_as_it_is_nothing_is_told(tmp_path: Path) -> None
         assert not found.changed
         assert found.read == 0
         assert [copy.path for copy in found.snapshot.copies] == list(known[side].rows)
-    assert looked(sides, known)[Side.WORKSPACE].index is known[Side.WORKSPACE]
-
-
-def test_what_is_told_is_heard(sides: dict[Side, Path]) -> None:
-    both = looked(sides)
-    for side, found in both.items():
-        known = decode(side, encode(found), Index(), both[side.other])
-        assert known is not None
-        assert comparable(known) == comparable(found)
 
 
 @pytest.mark.usefixtures("shared")
@@ -109,11 +110,32 @@ def test_what_is_the_same_on_both_sides_is_in_memory_once(sides: dict[Side, Path
 
 
 @pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("of_helper", [True, False])
+def test_a_directory_that_changes_after_its_walk_is_scanned_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, of_helper: bool
+) -> None:
+    number = next(n for n in range(FIRST, FIRST + 1000) if shards._SECOND.has(f"jp-c{n}") == of_helper)
+    children, add = tmp_path / f"{number}-it" / "conversations", shards.add
+    write_conversation(children.parent, "It", events(2))
+    write_conversation(children / f"{FIRST + 2000}-before", "Before", events(2))
+
+    def late(walk: Walk, result: shards.ShardResult) -> None:
+        if (children / f"{FIRST + 2000}-before").exists():
+            (children / f"{FIRST + 2000}-before").rename(children / f"{FIRST + 2000}-after")
+        add(walk, result)
+
+    monkeypatch.setattr(shards, "add", late)
+    snapshot = looked({Side.STORE: tmp_path})[Side.STORE].snapshot
+    assert [copy.path.rpartition("/")[2] for copy in snapshot.copies] == [f"{number}-it", f"{FIRST + 2000}-after"]
+    assert not snapshot.problems
+
+
+@pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("how", ["killed", "failed", "refused"])
 def test_a_second_process_that_comes_to_no_end_is_done_without(
     sides: dict[Side, Path], how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ending(_: Scanned) -> bytes:
+    def ending(_: Walk) -> shards.ShardResult:
         if how == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         raise MemoryError
@@ -123,7 +145,7 @@ def test_a_second_process_that_comes_to_no_end_is_done_without(
 
     expected = {side: comparable(found) for side, found in looked(sides).items()}
     before = set(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(scanning, "encode", ending)
+    monkeypatch.setattr(shards, "result_of", ending)
     if how == "refused":
         monkeypatch.setattr(os, "fork", refused)
     assert {side: comparable(found) for side, found in looked(sides).items()} == expected
