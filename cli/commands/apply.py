@@ -111,7 +111,7 @@ def apply(context: click.Context, file: str) -> None:
 
 
 def _apply_sync(options: Options, command: str, text: str, file: str) -> int:
-    from reconcile.remote.known import Half  # here: other plans need no remote
+    from reconcile.remote.known import Half, Planned  # here: other plans need no remote
     from reconcile.remote.saved import read_saved_sync
     from reconcile.serialization.plan_file import PlanFileError
 
@@ -123,7 +123,8 @@ def _apply_sync(options: Options, command: str, text: str, file: str) -> int:
         raise PlanFileError(f"{file}: {error}", "make the plan again with --out") from None
     _find_sides(options, saved.workspace, saved.store, file)
     options.only, options.allow_bulk_removal = tuple(saved.only), saved.allow_bulk_removal
-    return run_sync(options, command, saved.remote, Half[saved.half], saved.planned)
+    planned = Planned(**saved.planned.model_dump())
+    return run_sync(options, command, saved.remote, Half[saved.half], planned)
 
 
 def carry_out(

@@ -7,6 +7,8 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from reconcile.adapters.roots import LocateError
 from reconcile.engine.versions import saved_titles
 from reconcile.formats import get_format
@@ -19,7 +21,6 @@ from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import restore_of
 from reconcile.remote.address import without_password
 from reconcile.remote.known import Entry, Half, Lock, tops
-from reconcile.remote.saved import FORMAT, SavedSync, saved_text
 from reconcile.remote.sync import Sync, open_session
 
 from ..context import is_id, policy_of, settings_of
@@ -79,10 +80,20 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
             print_message(options, message)
     _report(options, shared, place, report)
     if options.out is not None and report.planned is not None:
-        roots, document = shared.roots, _document(options, place, report)
-        only, bulk = list(options.only), options.allow_bulk_removal
-        way = place.name, half.name, only, bulk
-        write_plan(options, saved_text(SavedSync(FORMAT, roots.workspace, roots.store, *way, report.planned, document)))
+        from reconcile.remote.saved import FORMAT, PlannedModel, SavedSync, saved_text  # here: few syncs are saved
+
+        saved = SavedSync(
+            format=FORMAT,
+            workspace=shared.roots.workspace,
+            store=shared.roots.store,
+            remote=place.name,
+            half=half.name,
+            only=list(options.only),
+            allow_bulk_removal=options.allow_bulk_removal,
+            planned=PlannedModel(**asdict(report.planned)),
+            report=_document(options, place, report),
+        )
+        write_plan(options, saved_text(saved))
     return ExitCode.HELD if report.held else ExitCode.DONE
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Struct, field
 
+from reconcile.fs.hashing import digest
 from reconcile.model.plan import counted_as
 from reconcile.model.snapshot import Partition, is_archived
 from reconcile.planning.incremental.status import digests_of
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.model.baseline import BaselineEntry
     from reconcile.model.format import Places
-    from reconcile.model.snapshot import Copy
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Copy, Digest
     from reconcile.remote.coding import Coding
     from reconcile.remote.place import RemotePlace
     from reconcile.state.database import State
@@ -90,6 +92,24 @@ class Planned(Struct, frozen=True):
     commit: str | None
     steps: str
     now_ns: int
+
+
+def steps_of(plan: Plan, removals: Iterable[str]) -> Digest:
+    """Return the digest of the steps of a plan, with the conversations that would be removed here first."""
+    steps = [
+        (
+            action.kind,
+            action.conversation,
+            action.unit,
+            action.source,
+            action.target,
+            [(write.target, write.digest) for write in action.writes],
+            [(expected.place, expected.digest) for expected in action.expect],
+            action.removes,
+        )
+        for action in plan.actions
+    ]
+    return digest(msgspec.json.encode((steps, sorted(removals))))
 
 
 class Report(Struct):

@@ -44,10 +44,10 @@ from reconcile.remote.known import (
     by_conversation,
     known_of,
     note,
+    steps_of,
     won,
     working,
 )
-from reconcile.remote.saved import steps_of
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
     FORMAT,

@@ -369,11 +369,16 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
         _check_order(model.actions)
         return _plan(model), model.workspace, model.store
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(_brief(str(part)) for part in first["loc"])
-        raise PlanFileError(f"{name}: {where}: {_brief(first['msg'])}", _AGAIN) from None
+        raise PlanFileError(f"{name}: {first_fault(error)}", _AGAIN) from None
     except (ValueError, binascii.Error) as error:
         raise PlanFileError(f"{name}: {_brief(str(error))}", _AGAIN) from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return the first fault of a file as one line: its place, and what is wrong."""
+    first = error.errors()[0]
+    where = ".".join(_brief(str(part)) for part in first["loc"])
+    return f"{where}: {_brief(first['msg'])}"
 
 
 def _brief(text: str) -> str:

@@ -24,8 +24,7 @@ from reconcile.model.policy import (
     SetParentRequest,
     UndoRequest,
 )
-from reconcile.remote.known import Planned
-from reconcile.remote.saved import FORMAT, SavedSync, saved_text
+from reconcile.remote.saved import FORMAT, PlannedModel, SavedSync, saved_text
 from reconcile.serialization.plan_json import plan_to_json
 from tests.support.formats.claudesidian import conversation, session, workspace
 from tests.support.formats.leslie import Leslie
@@ -87,10 +86,21 @@ def sessions() -> list[Any]:
 def sync_plans() -> list[Any]:
     """Return saved plans of syncs."""
     report = {"format": "reconcile.sync/1", "sent": [{"id": "jp-c1", "title": "A"}], "held": []}
-    planned = Planned("8a1d0c7e", "0" * 32, 1), Planned(None, "f" * 32, 2)
+    planned = (
+        PlannedModel(commit="8a1d0c7e", steps="0" * 32, now_ns=1),
+        PlannedModel(commit=None, steps="f" * 32, now_ns=2),
+    )
     saved = [
         SavedSync(
-            FORMAT, "/w", "/s", "origin", "BOTH", ["jp-c1"], allow_bulk_removal=False, planned=each, report=report
+            format=FORMAT,
+            workspace="/w",
+            store="/s",
+            remote="origin",
+            half="BOTH",
+            only=["jp-c1"],
+            allow_bulk_removal=False,
+            planned=each,
+            report=report,
         )
         for each in planned
     ]

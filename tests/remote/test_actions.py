@@ -263,3 +263,21 @@ def test_a_file_that_is_no_plan_is_not_overwritten(new_laptop: Machine, plan: Pa
     plan.write_text("notes")
     assert "is not a plan" in new_laptop.run("sync", "--out", str(plan), code=2).output
     assert plan.read_text() == "notes"
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"half": "NEITHER"}, "half: String should match pattern"),
+        ({"planned": {"commit": None, "steps": "x", "now_ns": 2**63}}, "planned.now_ns: Input should be less than"),
+        ({"only": "jp-c1"}, "only: Input should be a valid list"),
+        ({"more": 1}, "more: Extra inputs are not permitted"),
+    ],
+)
+def test_a_saved_plan_with_a_fault_is_refused_in_one_line(
+    laptop: Machine, desktop: Machine, plan: Path, change: dict[str, object], fault: str
+) -> None:
+    prepare(laptop, desktop)
+    saved = save(desktop, plan)
+    plan.write_text(json.dumps(saved | change))
+    assert f"{plan}: {fault}" in desktop.run("apply", str(plan), code=2).output
