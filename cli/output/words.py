@@ -147,16 +147,16 @@ def phrase_of(kind: str, side: str, reason: str, *, whole: bool, renames: bool, 
     if kind == "move":
         return "rename" if renames else "move"
     if kind in REMOVALS:
-        return f"remove {side}"
+        return f"remove {side}" if whole else side  # without one of its files, a conversation is updated
     return _BY_KIND.get(kind, kind)
 
 
 def remote_phrase_of(phrase: str, kind: str, side: str) -> str:
     """Return the key in `PHRASES` of an action of a sync, whose workspace is the remote; ``phrase``: in a run."""
-    if kind in DIRECTED:
-        return "take" if kind == "copy" else "send"
-    if kind in REMOVALS:
+    if phrase == f"remove {side}":
         return "remove here" if side == "store" else "remove remote"
+    if kind in DIRECTED or kind in REMOVALS:
+        return "take" if side == "store" else "send"
     return phrase
 
 
