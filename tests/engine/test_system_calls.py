@@ -152,7 +152,7 @@ def made(project: Path, count: int, run: Run) -> World:
 
 @pytest.mark.parametrize(
     ("few", "many", "looks"),
-    [(40, 140, 84), pytest.param(300, 400, 86, marks=pytest.mark.long)],
+    [(40, 140, 84), pytest.param(420, 520, 86, marks=pytest.mark.long)],
     ids=["one process", "two processes"],
 )
 def test_a_projection_costs_what_it_writes_and_two_readings(
