@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.model.snapshot import EXTRA, joined
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
 from tests.support.formats.lossy_programs import PROGRAMS
@@ -120,8 +121,8 @@ class Story:
             path.write_text(text)
 
     def reshape(self, machine: RecordMachine, number: int) -> None:
-        """Write a record of the workspace as a file, or as a directory, whatever it was."""
-        path = machine.side / "other"
+        """Write a record of the workspace, or a file of one, as a file or as a directory, whatever it was."""
+        path = machine.side / self.chance.choice(("other", *machine.other_shapes))
         if path.is_dir():
             shutil.rmtree(path)
         else:
@@ -129,14 +130,14 @@ class Story:
         if self.chance.random() < 0.5:
             path.mkdir(parents=True)
             path /= "one"
-        machine.side.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"shape {number}")
-        self.log[-1] += f" {path.name}"
+        self.log[-1] += f" {path.relative_to(machine.side)}"
 
-    def rename(self, machine: RecordMachine) -> None:
-        """Do what a run tells if the two sides have the record in two shapes."""
+    def rename(self, machine: RecordMachine, path: str) -> None:
+        """Do what a run tells if the two sides have something in two shapes."""
         self.renamed += 1
-        (machine.store / "other").rename(machine.store / f"other-{self.renamed}")
+        (machine.store / path).rename(machine.store / f"{path}-{self.renamed}")
 
     def remove(self, machine: RecordMachine) -> None:
         there = sorted(name for name in machine.contents if not name.startswith(machine.never_removed))
@@ -155,9 +156,10 @@ class Story:
             self.save(machine)
         for _ in range(ROUNDS):
             for machine in self.machines:
-                if any("rename the one in the store" in each for each in self.sync(machine).held):
-                    self.rename(machine)
-                    self.sync(machine)
+                for each in (each for each in self.sync(machine).held if "rename the one in the store" in each):
+                    *path, _ = each.split(": ")
+                    self.rename(machine, "/".join(path))
+                self.sync(machine)
                 self.save(machine)
                 self.decide(machine)
                 self.save(machine, "recover", "--all", "--yes")
@@ -182,7 +184,9 @@ class Story:
             resolve = held["resolve"]
             assert isinstance(resolve, list)
             if held["reason"] == "obstructed":
-                self.rename(machine)
+                unit = str(held["unit"])
+                name = unit.removeprefix(EXTRA) if unit.startswith(EXTRA) else ""
+                self.rename(machine, joined(str(held["conversation"]), name))
                 self.save(machine)
             if held["reason"] == "invalid" and (lines := [line for line in resolve if line.endswith("--take store")]):
                 self.save(machine, *lines[0].split()[1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.support.formats.claudesidian_project import Vault
 from tests.support.projects.machines import Machine
@@ -39,6 +39,9 @@ class RecordMachine(Machine, frozen=True):
     def records(self) -> dict[str, bytes]:
         """The files of the workspace's side."""
         return {str(path.relative_to(self.side)): path.read_bytes() for path in files(self.side)}
+
+    other_shapes: ClassVar[tuple[str, ...]] = ()
+    """Places below the workspace's root where a story makes a file or a directory."""
 
     @property
     def never_removed(self) -> tuple[str, ...]:
@@ -82,6 +85,8 @@ class RecordMachine(Machine, frozen=True):
 class VaultMachine(RecordMachine, frozen=True):
     format = "claudesidian"
 
+    other_shapes: ClassVar[tuple[str, ...]] = (".nexus/shape", ".nexus/other/shape")
+
     @property
     def other_place(self) -> str:
         return ".nexus/other"
@@ -108,6 +113,8 @@ class LeslieMachine(RecordMachine, frozen=True):
     @property
     def never_removed(self) -> tuple[str, ...]:
         return "thread_relations", "objectives", "logs/"
+
+    other_shapes: ClassVar[tuple[str, ...]] = ("logs/shape", "threads/other/shape")
 
     @property
     def other_place(self) -> str:
