@@ -230,10 +230,12 @@ _HOSTILE = "no sync of this program writes that: look at the repository"
 
 
 def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return a line that git has printed on standard error, for people: that of the error, or else the last one."""
-    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
-    return without_password((errors[:1] or lines[-1:] or [f"exit code {done.returncode}"])[0])
+    """Return a line of git's standard error for people: the error of the host, that of git, or the last one."""
+    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    errors = ("fatal: ", "error: ")
+    theirs = [each for line in lines if (each := line.removeprefix("remote: ")) != line and each.startswith(errors)]
+    own = [line for line in lines if line.startswith(errors)]
+    return without_password((theirs[:1] or own[:1] or lines[-1:] or [f"exit code {done.returncode}"])[0])
 
 
 def _quoted(path: str) -> bytes:

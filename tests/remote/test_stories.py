@@ -1,7 +1,7 @@
 """Random stories of machines: edits, removals, privacy, archives, halves of syncs, kills at every operation.
 
 The clocks of the machines are up to a day wrong, and some can't reach the remote for a while. Machines with JP also
-work in a project, where nothing private may get.
+work in a project, or in two worktrees of it, where nothing private may get.
 
 At the end all machines are equal after some quiet rounds, no line is lost, and no continuation was forked needlessly.
 What one machine has removed is gone, unless another one had edited it.
@@ -23,7 +23,7 @@ from msgspec import Struct, field
 
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
-from tests.support.projects.machines import git, make_machine
+from tests.support.projects.machines import add_worktree, git, make_machine
 from tests.support.projects.memory_engine import Host
 from tests.support.projects.mortal_syncs import CheckedSync, CutOffEngine, Killed, MortalEngine, sync_with
 from tests.support.projects.plain_machines import make_plain_machine
@@ -93,9 +93,7 @@ class Story(Struct):
 
     def unsaved(self, machine: Machine) -> set[str]:
         """Return the conversations that the project has otherwise than the store, or alone."""
-        store = streams_of(machine)
-        project = (machine.project / ".jp" / "conversations").rglob("events.json")
-        return {id_ for path in project if lines_of(path) != store.get(id_ := machine.id_of(path.parent))}
+        return set().union(*(unsaved_in(machine, project) for project in machine.worktrees))
 
     def step(self, number: int) -> None:
         at = self.chance.randrange(len(self.machines))
@@ -113,12 +111,12 @@ class Story(Struct):
         elif kind == "w":
             self.write(machine, 10 + number * 10 + at, name, mtime_ns)
         elif kind == "b":
-            if streams := sorted((machine.project / ".jp").rglob("events.json")):
+            if streams := sorted(path for project in machine.worktrees for path in streams_in(project)):
                 stream = self.chance.choice(streams)
                 self.edits(machine, machine.id_of(stream.parent))
                 self.say(stream, name, mtime_ns)
         elif kind == "j":
-            self.work(machine)
+            self.work(machine, self.chance.choice(machine.worktrees))
         elif kind == "c":
             self.check_out(machine, self.chance.choice(self.machines))
         elif kind in "skuv":
@@ -145,7 +143,7 @@ class Story(Struct):
             parent = {"parent_id": self.chance.choice(older)} if older else {}
             write_json(metadata, json.loads(metadata.read_bytes()) | parent, mtime_ns)
         elif kind == "g":
-            self.work(machine, "project", conversation)
+            self.work(machine, self.chance.choice(machine.worktrees), "project", conversation)
         elif kind == "p":
             others = sorted(stream.parent.glob("*.txt"))
             if others and self.chance.random() < 0.4:
@@ -165,6 +163,7 @@ class Story(Struct):
 
     def remove(self, machine: Machine, stream: Path) -> None:
         conversation = machine.id_of(stream.parent)
+        elsewhere = set().union(*(unsaved_in(machine, project) for project in machine.worktrees[1:]))
         here = self.project_of(machine, conversation)
         lines = {line["content"] for path in (stream, here) if path for line in json.loads(path.read_bytes())}
         with machine.at_work():  # a later run removes it, if a child waits for a decision
@@ -173,18 +172,21 @@ class Story(Struct):
         self.removed |= lines
         self.edits(machine, *streams_of(machine))  # the children have another parent
         at = self.machines.index(machine)
-        edited = self.unseen.get(at, set()).union(*(ids for other, ids in self.edited.items() if other != at))
+        edited = self.unseen.get(at, set()).union(
+            *(ids for other, ids in self.edited.items() if other != at), elsewhere
+        )
         if not result.exit_code and conversation not in edited:
             self.gone.add(conversation)
 
     def check_out(self, machine: Machine, other: Machine) -> None:
         """Have git bring a conversation of another machine's project, with the time of the checkout."""
-        there = sorted((other.project / ".jp" / "conversations").rglob("events.json"))
+        there = sorted(path for project in other.worktrees for path in streams_in(project))
         source = self.chance.choice(there).parent if there else None
-        if source is None or other.id_of(source) in published(machine):
+        project = self.chance.choice(machine.worktrees)
+        if source is None or other.id_of(source) in published(machine, project):
             return
         self.edits(machine, other.id_of(source))
-        target = machine.project / ".jp" / "conversations" / source.name
+        target = project / ".jp" / "conversations" / source.name
         for file in filter(Path.is_file, source.iterdir()):
             target.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target / file.name)
@@ -194,15 +196,15 @@ class Story(Struct):
         name = conversation.removeprefix("jp-c")
         return next((machine.project / ".jp" / "conversations").rglob(f"{name}-*/events.json"), None)
 
-    def work(self, machine: Machine, *command: str) -> None:
-        """Run a command in the project: nothing private gets there."""
-        before = published(machine)
+    def work(self, machine: Machine, project: Path, *command: str) -> None:
+        """Run a command in a worktree: nothing private gets there."""
+        before = published(machine, project)
         with machine.at_work():
-            result = machine.world.run(*machine.sides, *command)
-        assert result.exit_code in (0, 4), result.output
-        shown = json.loads(machine.run("ls", "--json").stdout)
+            result = machine.world.run("--workspace", project, *command)
+            assert result.exit_code in (0, 4), result.output
+            shown = json.loads(machine.world.run("--workspace", project, "ls", "--json").stdout)
         private = {each["conversation"] for each in shown["conversations"] if each["state"] == "local"}
-        assert not private & (published(machine) - before), private
+        assert not private & (published(machine, project) - before), private
 
     def write(self, machine: Machine, number: int, name: str, mtime_ns: int) -> None:
         path = machine.write(FIRST + number, 0, name)
@@ -215,26 +217,39 @@ class Story(Struct):
         write_json(stream, [*before, line], mtime_ns)
         self.said.add(name)
 
+    def work_everywhere(self, machine: Machine) -> None:
+        for project in machine.worktrees if machine.format == "jp" else ():
+            self.work(machine, project)
+
     def check(self) -> None:
         for _ in range(ROUNDS):
             for machine in self.machines:
-                if machine.format == "jp":
-                    self.work(machine)
+                self.work_everywhere(machine)
                 self.sync(machine)
         first = self.machines[0]
         for machine in self.machines:
             found = self.sync(machine)
             assert found == Report(), "a quiet round has nothing to do"
-            if machine.format == "jp":
-                self.work(machine)
+            self.work_everywhere(machine)
             assert machine.contents == first.contents
         assert not self.gone & streams_of(first).keys(), "a removal travels"
         assert self.said - self.removed <= {line for stream in streams_of(first).values() for line in stream}
 
 
-def published(machine: Machine) -> set[str]:
-    """Return the conversations of the project."""
-    return {machine.id_of(path.parent) for path in (machine.project / ".jp").rglob("events.json")}
+def streams_in(project: Path) -> list[Path]:
+    """Return the events of all conversations of a worktree."""
+    return sorted((project / ".jp").rglob("events.json"))
+
+
+def published(machine: Machine, project: Path) -> set[str]:
+    """Return the conversations of a worktree."""
+    return {machine.id_of(path.parent) for path in streams_in(project)}
+
+
+def unsaved_in(machine: Machine, project: Path) -> set[str]:
+    """Return the conversations that a worktree has otherwise than the store, or alone."""
+    store = streams_of(machine)
+    return {id_ for path in streams_in(project) if lines_of(path) != store.get(id_ := machine.id_of(path.parent))}
 
 
 def streams_of(machine: Machine) -> dict[str, list[str]]:
@@ -262,14 +277,17 @@ def play(path: Path, run: Run, seed: int, make: Maker = make_machine) -> None:
     story = Story(machines, Host(), chance, clocks=clocks, is_encrypted=chance.random() < 0.3)
     for machine in machines if story.is_encrypted else ():
         machine.take_key()
+    for machine in machines if make is make_machine else ():
+        if chance.random() < 0.5:
+            add_worktree(machine)
     try:
         for number in range(START):
             story.write(machines[0], -number, f"start{number}", LONG_AGO)
         late = machines[-1:] if chance.random() < 0.5 else []  # its first sync comes at some step
         for machine in machines[: len(machines) - len(late)]:
             story.sync(machine)
-            if machine.format == "jp":
-                story.work(machine, "project", *streams_of(machine))
+            for project in machine.worktrees if machine.format == "jp" else ():
+                story.work(machine, project, "project", *streams_of(machine))
         for machine in late if make is make_machine else ():
             for _ in range(START):
                 story.check_out(machine, machines[0])

@@ -47,6 +47,11 @@ class Machine(Struct, frozen=True):
         return self.world.project
 
     @property
+    def worktrees(self) -> list[Path]:
+        """The project, and the other worktrees of its repository."""
+        return [self.project, *sorted(self.home.glob("worktree*"))]
+
+    @property
     def environment(self) -> dict[str, str]:
         return {name: str(self.home / below) for name, below in HOMES.items()}
 
@@ -137,6 +142,18 @@ def make_machine(path: Path, run: Run) -> Machine:
     machine = Machine(path, make_project(path / "project", run))
     (path / "jp" / "workspace" / "project-ab1cd" / "conversations").mkdir(parents=True)
     return machine
+
+
+def add_worktree(machine: Machine) -> Path:
+    """Add a worktree of the project's repository, which is made if need be; return its path."""
+    project = machine.project
+    if not (project / ".git").exists():
+        git(project, "init", "--quiet")
+        git(project, "add", ".jp/.id")
+        git(project, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message", "begin")
+    path = machine.home / f"worktree{len(machine.worktrees)}"
+    git(project, "worktree", "add", "--quiet", "--detach", str(path))
+    return path
 
 
 def make_bare(path: Path) -> Path:
