@@ -259,7 +259,7 @@ def _answers(
         if earlier := {item.conversation for item in secrets if item.conversation and not item.secrets}:
             pass_ = engine.plan(policy, also=earlier)
             plan = engine.completed(pass_)
-        conflicts = _to_ask(plan, options)
+        conflicts = undecided(plan, options)
         units = {(each.conversation, each.unit) for each in conflicts}
         repeated = (item for item in plan.held if is_repeated(item) or (item.conversation, item.unit) in units)
         questioned = (*repeated, *conflicts)
@@ -267,11 +267,8 @@ def _answers(
         answered = policy
         if conflicts:
             from .output.conflict_questions import ask_about_conflicts  # here, as below: few runs meet conflicts
-            from .output.differences import print_differences
 
-            board = engine.decide(pass_, policy)
-            show_them = partial(print_differences, engine.session, board.views, options)
-            answered = ask_about_conflicts(options, policy, conflicts, show_them)
+            answered = ask_about_conflicts(engine, pass_, policy, options, conflicts)
         answered = ask_about(options, answered, plan.held)
         is_shown = answered == policy
         if answered.accept_bulk > policy.accept_bulk:
@@ -286,10 +283,10 @@ def _answers(
 
 
 def _has_questions(plan: Plan, options: Options) -> bool:
-    return any(map(is_question, plan.held)) or bool(_to_ask(plan, options))
+    return any(map(is_question, plan.held)) or bool(undecided(plan, options))
 
 
-def _to_ask(plan: Plan, options: Options) -> list[Conflict]:
+def undecided(plan: Plan, options: Options) -> list[Conflict]:
     """Return the conflicts that a person may decide now; ``--yes`` leaves them to the rules."""
     if options.yes or not plan.conflicts:
         return []

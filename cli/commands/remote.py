@@ -152,7 +152,8 @@ def _run(context: click.Context, url: str | None, half: Half) -> None:
 def sync(context: click.Context, url: str | None) -> None:
     """Sync the store with a remote that your machines share.
 
-    A sync fetches, merges by the rules of a run, and sends the result. If another machine was faster, it begins again.
+    A sync fetches, merges by the rules of a run, and sends the result. At a terminal it asks about each conflict.
+    Elsewhere the newest version wins. If another machine was faster, it begins again.
     It sends private conversations too, and they stay private on every machine. It changes the store alone: run
     `reconcile` before it and after it, to sync the store with the project.
     """
@@ -172,7 +173,7 @@ def sync(context: click.Context, url: str | None) -> None:
 def pull(context: click.Context, url: str | None) -> None:
     """Take into the store what a remote has, and send nothing.
 
-    It is the first half of `reconcile sync`, and merges as that does. The result is sent by the next sync or push.
+    It is the first half of `reconcile sync`, and merges and asks as that does. The next sync or push sends the result.
     """
     _run(context, url, Half.PULL)
 

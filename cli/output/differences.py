@@ -47,9 +47,14 @@ def _side(session: Session, view: View, side: Side) -> Source:
     return replace(side_source(session, copy), title=view.title)
 
 
-def print_differences(session: Session, views: Mapping[str, View], options: Options, conversation: str) -> None:
-    """Print the differences between the sides of one conversation, for a question, as `diff` does."""
-    style, labels = Style.choose(options.color), (Side.STORE.value, Side.WORKSPACE.value)
+def print_differences(
+    session: Session, views: Mapping[str, View], options: Options, labels: tuple[str, str], conversation: str
+) -> None:
+    """Print the differences between the sides of one conversation, for a question, as `diff` does.
+
+    ``labels``: the names of the store and of the workspace.
+    """
+    style = Style.choose(options.color)
     found = differences_of_sides(session, views[conversation])
     for line in diff_lines(found, labels, style, is_full=options.verbose):
         click.echo(line)

@@ -138,7 +138,8 @@ def ask_for_key(
         if key in keys:
             return key
         if typed == "?":
-            click.echo("\n".join(f"  {letter}  {meant.get(letter, word)}" for letter, word in keys.items()))
+            for letter, word in keys.items():
+                click.echo("\n".join(wrap(meant.get(letter, word), terminal_columns(), f"  {letter}  ", " " * 5)))
             continue
         click.echo(f"  no answer: {clean(shorten(typed, 20))!r}; type one of {', '.join(answers)}, or q to quit")
 

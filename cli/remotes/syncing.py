@@ -7,6 +7,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from reconcile.adapters.roots import LocateError
@@ -18,9 +19,10 @@ from reconcile.model.names import CHILDREN
 from reconcile.model.plan import counted_as
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
-from reconcile.planning.conflicts import restore_of
+from reconcile.planning.conflicts import differences, restore_of
 from reconcile.remote.address import without_password
 from reconcile.remote.known import Entry, Half, Lock, tops
+from reconcile.remote.machines import MACHINES
 from reconcile.remote.sync import Sync, open_session
 
 from ..context import is_id, policy_of, settings_of
@@ -29,9 +31,9 @@ from ..misuse import Misuse
 from ..output.conflict_text import difference_lines
 from ..output.documents import print_document
 from ..output.errors import ExitCode
-from ..output.interaction import print_message, print_warning, waiting_callback
+from ..output.interaction import is_interactive, print_message, print_warning, waiting_callback
 from ..output.screen import wrap
-from ..output.text import Style, show, title_and_id, visible
+from ..output.text import Style, show, title_and_id, visible, with_local_times
 from ..run import opened, write_plan
 from .actions import add, shared_store
 
@@ -72,6 +74,10 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
     is_known = planned is not None
     place = shared.remote(url) if is_known else _place(options, shared, url or os.environ.get(VARIABLE))
     with opened_sync(options, command, shared, place, half, planned) as sync:
+        if is_interactive(options) and not (options.is_dry or is_known):
+            from .questions import Questions  # here: most syncs ask nothing
+
+            sync.ask = Questions(options)
         report = sync.run()
         if not options.is_dry:  # a plan has the titles
             report.removed_there = [_titled(sync.session, entry) for entry in report.removed_there]
@@ -164,13 +170,15 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     for conflict in () if options.quiet else report.conflicts:
         word = "conflict" if conflict.run is None else "conflict, decided"
         lines.append(f"{word}:  {title_and_id(conflict.title, conflict.id, style)}")
-        lines += difference_lines(conflict.values, ("this machine", "the other machine"), style.columns, "  ")
+        values = [] if conflict.found is None else differences(conflict.found)
+        lines += difference_lines(values, MACHINES, style.columns, "  ")
         lines += wrap(_conflict_words(conflict), style.columns, "  ", "    ")
         if conflict.run is not None:  # a command is never wrapped: people copy it
             lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}")
     if report.interrupted_push is not None and not options.quiet:
         lines.append(f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}")
-    lines += [f"blocked: {visible(message)}" for message in report.held]
+    for message in report.held:
+        lines += wrap(with_local_times(f"blocked: {visible(message)}"), style.columns, "", "  ")
     if not options.quiet:
         ending = _counts(listed, shared.roots.noun, is_dry=options.is_dry)
         if report.taken and not options.is_dry:
@@ -254,17 +262,21 @@ def _conflict_words(conflict: DecidedConflict) -> str:
     here, there = "this machine's", "the other machine's"
     winner, loser = (here, there) if conflict.is_here else (there, here)
     if conflict.run is None:
-        would = f"{winner} would be taken; the sync prints the command for {loser}"
+        would = f"the sync asks at a terminal, or takes {winner} and prints the command for {loser}"
         return f"{unit_text(conflict.unit)}: both machines changed it; {would}"
     other = f"{loser} is now the fork {conflict.child}; to take it" if conflict.child else f"to take {loser}"
     return f"{unit_text(conflict.unit)}: both machines changed it; {winner} is taken; {other} instead:"
 
 
 def _conflict_json(conflict: DecidedConflict) -> dict[str, object]:
+    found = conflict.found
     return {
         "id": conflict.id,
         "title": conflict.title,
         "unit": conflict.unit,
+        "keys": [] if found is None else list(found.keys),
+        "here": None if found is None else to_builtins(found.store),
+        "there": None if found is None else to_builtins(found.workspace),
         "takes": "here" if conflict.is_here else "there",
         "child": conflict.child,
         "run": conflict.run,

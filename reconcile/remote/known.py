@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.model.baseline import BaselineEntry
     from reconcile.model.format import Places
-    from reconcile.model.plan import Plan
+    from reconcile.model.plan import Conflict, Plan
     from reconcile.model.snapshot import Copy, Digest
     from reconcile.remote.coding import Coding
     from reconcile.remote.place import RemotePlace
@@ -73,8 +73,8 @@ class DecidedConflict(NamedTuple):
     """A unit that this machine and another one have changed, of which a sync has taken one version.
 
     ``is_here``: it took this machine's. ``child``: the conversation that the other continuation is now. ``run``: the
-    run that has saved the other version; None in a dry run. ``values``: of metadata, the keys that both have changed,
-    with this machine's value and the other one's.
+    run that has saved the other version; None in a dry run. ``found``: the conflict in the plan, in which the other
+    machine is the workspace; None if that machine has decided it.
     """
 
     id: str
@@ -83,7 +83,7 @@ class DecidedConflict(NamedTuple):
     is_here: bool
     child: str | None
     run: str | None
-    values: tuple[tuple[str, str, str], ...] = ()
+    found: Conflict | None = None
 
 
 class Planned(Struct, frozen=True):

@@ -20,12 +20,12 @@ from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
 from reconcile.fs.locks import LockedError
 from reconcile.model.baseline import Baseline, Intent, IntentKind
-from reconcile.model.options import Layout, Missing
+from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
+from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, joined
 from reconcile.model.units import units_of
-from reconcile.planning.conflicts import differences
 from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
@@ -48,6 +48,7 @@ from reconcile.remote.known import (
     won,
     working,
 )
+from reconcile.remote.machines import of_machines
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import (
     FORMAT,
@@ -69,14 +70,14 @@ from reconcile.remote.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
-    from reconcile.model.plan import Item, Plan
+    from reconcile.model.plan import Action, Conflict, Item, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Rules
@@ -148,9 +149,14 @@ class Sync:
         lock: Lock,
         half: Half = Half.BOTH,
         planned: Planned | None = None,
+        ask: Callable[[Engine, Pass, Policy], Policy] | None = None,
     ) -> None:
-        """Prepare; the session is that of `open_session`. ``planned``: do this, and nothing else."""
-        self.planned = planned
+        """Prepare; the session is that of `open_session`.
+
+        ``planned``: do this, and nothing else. ``ask`` returns the policy with a person's answers about the conflicts
+        of a pass; None: the rules decide them.
+        """
+        self.planned, self.ask = planned, ask
         self.session, self.engine, self.lock, self.half = session, engine, lock, half
         self.name, self.store, self.keys, self.place = place.name, place.store, place.keys, place
         self.policy = replace(policy, layout=Layout.FLAT, missing=Missing.REPROJECT)
@@ -451,9 +457,11 @@ class Sync:
             plan = engine.plan(self._without((*buried, *known.kept), engine), now_ns=now_ns).plan
             if steps_of(plan, buried) != self.planned.steps:
                 raise _moved("the store")
+        choices, open_ones = self._choices((*buried, *known.kept), engine, changed)
         waiting = self._remove(engine, buried, report)
         left = (*(buried if self.session.readonly else waiting), *known.kept)
-        pass_ = engine.plan(self._without(left, engine), also=changed or (), now_ns=now_ns)
+        policy = replace(self._without(left, engine), choices=choices)
+        pass_ = engine.plan(policy, also=changed or (), now_ns=now_ns)
         if self.session.readonly:
             report.planned = Planned(start, steps_of(pass_.plan, buried), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
@@ -466,7 +474,7 @@ class Sync:
             self._learn(tree, before, known, engine)
         self._describe(plan, outcome, report, pass_.world)
         told = {(each.id, each.unit) for each in report.conflicts}  # by an attempt that has lost the race
-        found = _conflicts(plan, pass_.world, outcome)
+        found = _conflicts(plan, open_ones, pass_.world, outcome)
         report.conflicts += [each for each in found if (each.id, each.unit) not in told]
         if changed is None:
             return _End(tree, before, None, tuple(waiting), engine, last, outcome)
@@ -476,6 +484,16 @@ class Sync:
         concerned = changed | pass_.concerned
         tree, before = self._with(tree, before, start, concerned)
         return _End(tree, before, concerned, tuple(waiting), engine, last, outcome)
+
+    def _choices(
+        self, left: Collection[str], engine: Engine, changed: Collection[str] | None
+    ) -> tuple[Mapping[tuple[str, str], Take], tuple[Conflict, ...]]:
+        """Ask about the conflicts before anything is changed; return the answers, and the conflicts."""
+        if self.ask is None:
+            return {}, ()
+        policy = self._without(left, engine)
+        pass_ = engine.plan(policy, also=changed or ())
+        return self.ask(engine, pass_, policy).choices, pass_.plan.conflicts
 
     def _without(self, held: Collection[str], engine: Engine) -> Policy:
         """Return the policy without conversations whose removal waits: sent again, they would come back everywhere."""
@@ -496,6 +514,8 @@ class Sync:
         for action in plan.actions:
             if action.id in results and not results[action.id].is_done:
                 continue
+            if action.kind is Kind.MOVE and action.target.side is Side.STORE:
+                continue  # a new title renames a directory: that alone brings nothing here
             into = forked if action.kind is Kind.FORK else taken if action.target.side is Side.STORE else sent
             if into is sent and action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
                 into = removed
@@ -773,25 +793,31 @@ def _digests(copy: Copy) -> dict[str, str | None]:
 def _said(item: Item) -> str:
     """Return what is held, and why; a file that no program of the format knows is named, too."""
     name = f"{item.unit.removeprefix(EXTRA)}: " if item.unit.startswith(EXTRA) else ""
-    return f"{item.conversation}: {name}{item.words}" if item.conversation else item.words
+    words = item.words
+    if item.reason is Reason.CONFLICT_HELD:
+        words = f"{of_machines(words)}; `reconcile sync` asks about it at a terminal"
+    return f"{item.conversation}: {name}{words}" if item.conversation else words
 
 
-def _conflicts(plan: Plan, world: WorldState, outcome: Outcome | None) -> Iterator[DecidedConflict]:
+def _conflicts(
+    plan: Plan, conflicts: Iterable[Conflict], world: WorldState, outcome: Outcome | None
+) -> Iterator[DecidedConflict]:
     """Yield the units of which one machine's version was taken, by this sync or by an earlier one of another machine.
 
-    The other machine has sent this machine's continuation as a new child.
+    The other machine has sent this machine's continuation as a new child. A person may have decided some of them.
     """
     results, run = ({}, None) if outcome is None else (outcome.results, outcome.run)
     done = [each for each in plan.actions if outcome is None or results[each.id].is_done]
     replaced = {(each.conversation, each.unit): each for each in done if each.unit != WHOLE}
-    for conflict in plan.conflicts:
-        action = replaced.get((conflict.conversation, conflict.unit))
-        if action is None or conflict.takes is None:
+    by_unit = {(each.conversation, each.unit): each for each in (*conflicts, *plan.conflicts)}
+    for key, conflict in by_unit.items():
+        action, choice = replaced.get(key), plan.policy.choices.get(key)
+        takes = conflict.takes if choice is None else _side_of(choice, action)
+        if action is None or takes is None:
             continue
         forks = (each.conversation for each in done if each.kind is Kind.FORK and each.source == action.target)
-        is_here, child = conflict.takes is Side.STORE, next(forks, None)
-        unit, values = conflict.unit, tuple(differences(conflict))
-        yield DecidedConflict(conflict.conversation, conflict.title, unit, is_here, child, run, values)
+        is_here, child = takes is Side.STORE, next(forks, None)
+        yield DecidedConflict(conflict.conversation, conflict.title, conflict.unit, is_here, child, run, conflict)
     new = {each.conversation for each in done if each.unit == WHOLE and each.kind is Kind.COPY}
     for copy in world.workspace.copies if new else ():
         described = copy.metadata
@@ -800,6 +826,13 @@ def _conflicts(plan: Plan, world: WorldState, outcome: Outcome | None) -> Iterat
         action = replaced.get((described.parent.id, STREAM))
         if action is not None and action.target.side is Side.STORE and (described.title or "").startswith(DIVERGED):
             yield DecidedConflict(action.conversation, action.title, STREAM, False, copy.conversation, run)  # noqa: FBT003
+
+
+def _side_of(choice: Take, action: Action | None) -> Side | None:
+    """Return the side whose version an answer takes; of both, the newer one replaces the other."""
+    if choice in (Take.STORE, Take.WORKSPACE):
+        return Side(choice.value)
+    return None if choice is Take.KEEP or action is None else action.target.side.other
 
 
 def _moved(what: str) -> RemoteError:

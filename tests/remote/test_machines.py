@@ -106,7 +106,7 @@ def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, d
     set_key(desktop.directory(B), "title", "Of the desktop", LONG_AGO + 60 * SECOND)
     assert laptop.sync()["conflicts"] == []
     planned = " ".join(desktop.run("sync", "--dry-run").output.split())
-    words = "both machines changed it; {}'s would be taken; the sync prints the command for {}'s"
+    words = "both machines changed it; the sync asks at a terminal, or takes {}'s and prints the command for {}'s"
     assert f"events: {words.format('this machine', 'the other machine')}" in planned
     values = 'title: "Of the desktop" (this machine) / "Of the laptop" (the other machine)'
     assert f"{values} metadata: {words.format('the other machine', 'this machine')}" in planned

@@ -1,0 +1,41 @@
+"""The questions of a sync: which machine's version of each conflict is taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ..output.conflict_questions import IN_SYNC, ask_about_conflicts
+from ..run import undecided
+
+if TYPE_CHECKING:
+    from reconcile.engine.engine import Engine, Pass
+    from reconcile.model.options import Take
+    from reconcile.model.plan import Conflict
+    from reconcile.model.policy import Policy
+
+    from ..arguments import Options
+
+
+class Questions:
+    """Asks about the conflicts of a sync. After a lost race, only about those that have changed since."""
+
+    def __init__(self, options: Options) -> None:
+        """Prepare; the sync is at a terminal."""
+        self._options = options
+        self._answered: dict[tuple[str, str], tuple[Conflict, Take | None]] = {}
+
+    def __call__(self, engine: Engine, pass_: Pass, policy: Policy) -> Policy:
+        """Return the policy with the answers about the conflicts of a pass. ``q`` ends the command."""
+        conflicts = {(each.conversation, each.unit): each for each in undecided(pass_.plan, self._options)}
+        known = {key: self._answered[key][1] for key, each in conflicts.items() if self._knows(key, each)}
+        policy = replace(policy, choices={key: take for key, take in known.items() if take is not None})
+        new = [each for key, each in conflicts.items() if key not in known]
+        if new:
+            policy = ask_about_conflicts(engine, pass_, policy, self._options, new, IN_SYNC)
+        self._answered |= {key: (each, policy.choices.get(key)) for key, each in conflicts.items()}
+        return policy
+
+    def _knows(self, key: tuple[str, str], conflict: Conflict) -> bool:
+        return key in self._answered and self._answered[key][0] == conflict

@@ -1,0 +1,163 @@
+"""The questions of a sync at a terminal: which machine's version of a conflict is taken."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.remote.test_watch import titled_on_both
+from tests.support.projects.machines import Machine, git, quiet
+from tests.support.projects.terminal import Session
+from tests.support.projects.world import LONG_AGO, SECOND, set_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+A, B, C = 17528832000, 17528832010, 17528832020
+HERE, THERE = "Of the desktop", "Of the laptop"
+REF = "refs/reconcile/jp-ab1cd"
+
+
+def asked(machine: Machine, *args: str, answers: str, code: int = 0) -> str:
+    """Sync at a terminal of 80 columns; return what it shows, on one line."""
+    with machine.at_work():
+        session = Session("sync", *machine.sides, *args, environ={"NO_COLOR": "1"})
+    for answer in answers.splitlines(keepends=True):
+        session.type(answer, after="]: ")
+    ended, shown = session.end()
+    assert ended == code, shown
+    assert not [line for line in shown.splitlines() if len(line) > 80]
+    return " ".join(shown.split())
+
+
+def title(machine: Machine, number: int = A) -> str:
+    return str(json.loads((machine.directory(number) / "metadata.json").read_text())["title"])
+
+
+@pytest.fixture
+def titled(laptop: Machine, desktop: Machine) -> Machine:
+    """The desktop, after both machines have given a title, the laptop has sent it, and the desktop's is newer."""
+    titled_on_both(laptop, desktop)
+    laptop.sync()
+    return desktop
+
+
+def test_the_newer_version_is_the_default_answer(titled: Machine, laptop: Machine) -> None:
+    shown = asked(titled, answers="\n")
+    assert f"{HERE} jp-c{A} metadata (title): this machine 2020-" in shown
+    assert f'title: "{HERE}" (this machine) / "{THERE}" (the other machine)' in shown
+    question = "Take [t]his machine's (newer), the [o]ther machine's, s[k]ip it, show the [d]ifference, or [q]uit [t]:"
+    assert "this machine's version is newer; the version that is not taken is saved, and can be restored" in shown
+    assert question in shown
+    assert "this machine's is taken; to take the other machine's instead: reconcile restore" in shown
+    assert f"taken {THERE}" not in shown
+    assert "store" not in shown.replace("restore", "")
+    quiet(laptop, titled)
+    assert (title(titled), title(laptop)) == (HERE, HERE)
+
+
+@pytest.mark.parametrize("answer", ["o", "other"])
+def test_the_other_machine_can_be_chosen_and_the_command_brings_this_version_back(
+    titled: Machine, laptop: Machine, answer: str
+) -> None:
+    shown = asked(titled, answers=f"{answer}\n")
+    assert title(titled) == THERE
+    run = json.loads(titled.run("log", "--json").stdout)["runs"][0]["id"]
+    way = f"reconcile restore jp-c{A}@{run}:metadata"
+    assert f"the other machine's is taken; to take this machine's instead: {way}" in shown
+    quiet(laptop, titled)
+    titled.run(*way.split()[1:])
+    assert title(titled) == HERE
+    quiet(titled, laptop)
+    assert title(laptop) == HERE
+
+
+def test_this_machine_can_be_chosen_although_the_other_one_is_newer(laptop: Machine, desktop: Machine) -> None:
+    titled_on_both(laptop, desktop)
+    desktop.sync()
+    shown = asked(laptop, answers="t\n")
+    assert "Take [t]his machine's, the [o]ther machine's (newer)," in shown
+    assert "this machine's is taken; to take the other machine's instead: reconcile restore" in shown
+    quiet(laptop, desktop)
+    assert (title(laptop), title(desktop)) == (THERE, THERE)
+
+
+def test_the_difference_is_shown_with_the_names_of_the_machines(titled: Machine) -> None:
+    shown = asked(titled, answers="d\n?\nq\n", code=4)
+    assert "o take the other machine's version; this machine's is saved, and can be restored" in shown
+    assert shown.count("Take [t]his machine's") == 3
+    assert f'metadata title - this machine "{HERE}" + the other machine "{THERE}"' in shown
+    assert "workspace" not in shown
+
+
+def test_quitting_changes_nothing(titled: Machine, laptop: Machine, bare: Path) -> None:
+    before, commit = titled.contents, git(bare, "rev-parse", REF)
+    assert "Cancelled, nothing changed." in asked(titled, answers="q\n", code=4)
+    assert (titled.contents, git(bare, "rev-parse", REF)) == (before, commit)
+    asked(titled, answers="o\n")
+    quiet(laptop, titled)
+
+
+def test_a_skipped_conflict_is_asked_about_again_and_the_rest_goes_on(titled: Machine, laptop: Machine) -> None:
+    titled.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    shown = asked(titled, answers="k\n", code=4)
+    words = "both sides changed title: this machine 2020-09-13 12:28:40; the other machine 2020-09-13 12:27:40"
+    assert f"blocked: jp-c{A}: {words}; `reconcile sync` asks about it at a terminal" in shown
+    assert "1 conversation sent" in shown
+    assert title(titled) == HERE
+    laptop.sync()
+    assert (laptop.events(B), title(laptop)) == (4, THERE)
+    asked(titled, answers="o\n")
+    quiet(laptop, titled)
+    assert title(titled) == THERE
+
+
+def test_one_answer_for_all(titled: Machine, laptop: Machine) -> None:
+    for machine, name in ((laptop, THERE), (titled, HERE)):
+        set_key(machine.directory(B), "title", name, LONG_AGO + (180 if machine is laptop else 60) * SECOND)
+    laptop.sync()
+    shown = asked(titled, answers="a\nn\n")
+    assert "For this one and all that follow: the [n]ewest, [t]his machine's, the [o]ther machine's," in shown
+    assert {title(titled, A), title(titled, B)} == {HERE, THERE}
+    quiet(laptop, titled)
+
+
+def test_a_held_conflict_waits_for_the_answer(titled: Machine, laptop: Machine) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RECONCILE_CONFLICT", "hold")
+        assert "title: this machine 2020" in titled.sync(code=4)["held"][0]
+        assert "blocked until you choose" in asked(titled, answers="o\n")
+    quiet(laptop, titled)
+    assert title(titled) == THERE
+
+
+def test_an_answer_holds_if_another_machine_is_faster(titled: Machine, laptop: Machine) -> None:
+    titled.append(C, 1, "c", LONG_AGO + 60 * SECOND)
+    with titled.at_work():
+        session = Session("sync", *titled.sides)
+        session.wait("or [q]uit")
+    laptop.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.sync()
+    session.type("o\n", after="[t]: ")
+    code, shown = session.end()
+    assert code == 0, shown
+    assert shown.count("or [q]uit") == 1
+    assert (title(titled), titled.events(B)) == (THERE, 4)
+    quiet(laptop, titled)
+
+
+def test_the_json_has_both_versions(titled: Machine) -> None:
+    for each in (titled.sync("--dry-run"), titled.sync()):
+        (conflict,) = each["conflicts"]
+        assert (conflict["keys"], conflict["takes"]) == (["title"], "here")
+        assert conflict["here"]["values"] == [json.dumps(HERE)]
+        assert conflict["there"]["values"] == [json.dumps(THERE)]
+        assert conflict["here"]["mtime_ns"] > conflict["there"]["mtime_ns"]
+
+
+def test_elsewhere_nothing_is_asked(titled: Machine) -> None:
+    printed = titled.run("sync").output
+    assert "[q]uit" not in printed
+    assert "this machine's is taken; to take the other machine's instead:" in " ".join(printed.split())
