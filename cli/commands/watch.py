@@ -150,7 +150,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
 
 
 def _syncing_one(options: Options) -> AbstractContextManager[None]:
-    """Sync with the remote while a block runs. Raises `RemoteError` without a remote."""
+    """Sync with the remote while a block runs. Raises `UnknownRemoteError` without a remote."""
     from ..remotes.actions import shared_store  # here: most watchers have no remote
     from ..remotes.syncing import VARIABLE
 

@@ -53,7 +53,7 @@ class Shared(NamedTuple):
         return remotes(self.state, self.roots.name_elsewhere)
 
     def remote(self, text: str | None) -> RemotePlace:
-        """Return the remote with this name or address; None: the only one. Raises `RemoteError`."""
+        """Return the remote with this name or address; None: the only one. Raises `UnknownRemoteError`."""
         return chosen(self.state, self.roots.name_elsewhere, text)
 
 

@@ -26,6 +26,12 @@ class UnreachableError(RemoteError):
     exit_code = 1
 
 
+class UnknownRemoteError(RemoteError):
+    """No remote has the name that was given, or none was given and there isn't exactly one."""
+
+    exit_code = 2
+
+
 class UnwritableError(RemoteError):
     """The host refuses every write."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconcile.fs.private_files import make_private_directory, replace_private_file
 from reconcile.model.snapshot import Side
 from reconcile.remote.address import without_password
-from reconcile.remote.engine import RemoteError, UnwritableError
+from reconcile.remote.engine import RemoteError, UnknownRemoteError, UnwritableError
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sealing import Keys
 from reconcile.state.directory import REMOTES
@@ -131,18 +131,19 @@ def chosen(state: str, store: str, text: str | None) -> RemotePlace:
     """Return the remote with this name or address; None: the only one.
 
     Raises:
-        RemoteError: there is none, or there are several.
+        UnknownRemoteError: there is none, or there are several.
     """
     known = remotes(state, store)
     fitting = [place for place in known if text is None or text in (place.name, place.url)]
     if len(fitting) == 1:
         return fitting[0]
     if not known:
-        raise RemoteError("no remote is known for this store", "name one: reconcile remote add URL")
+        hint = "add one, a private git repository of your own: reconcile remote add URL"
+        raise UnknownRemoteError("no remote is known for this store", hint)
     names = ", ".join(place.name for place in known)
     if text:
-        raise RemoteError(f"no remote is called {without_password(text)}", f"one of: {names}")
-    raise RemoteError(f"there are several remotes: {names}", f"name one: reconcile sync {known[0].name}")
+        raise UnknownRemoteError(f"no remote is called {without_password(text)}", f"one of: {names}")
+    raise UnknownRemoteError(f"there are several remotes: {names}", f"name one: reconcile sync {known[0].name}")
 
 
 def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bool = False) -> RemotePlace:

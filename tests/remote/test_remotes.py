@@ -56,10 +56,18 @@ def test_an_address_has_one_name(laptop: Machine, bare: Path) -> None:
 
 def test_one_of_several_remotes_has_to_be_named(laptop: Machine, tmp_path: Path) -> None:
     laptop.run("remote", "add", str(make_bare(tmp_path / "second.git")))
-    text = refused(laptop, "sync")
+    text = refused(laptop, "sync", code=2)
     assert "there are several remotes: origin, remote2" in text
     assert "name one: reconcile sync origin" in text
-    assert "one of: origin, remote2" in refused(laptop, "remote", "remove", "another")
+    assert "one of: origin, remote2" in refused(laptop, "remote", "remove", "another", code=2)
+
+
+@pytest.mark.parametrize("command", ["sync", "pull", "push", "remote check"])
+def test_without_a_remote_a_command_says_how_to_add_one(tmp_path: Path, run: Run, command: str) -> None:
+    machine = make_machine(tmp_path / "one", run)
+    error, hint = refused(machine, *command.split(), code=2).splitlines()
+    assert error == "error: no remote is known for this store"
+    assert hint == "hint: add one, a private git repository of your own: reconcile remote add URL"
 
 
 def test_an_address_without_a_repository_is_refused(laptop: Machine, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_one_project_for_each_store_with_a_remote(new_laptop: Machine, tmp_path:
 
 def test_a_watcher_without_a_remote_says_so(tmp_path: Path, run: Run) -> None:
     machine = make_machine(tmp_path / "one", run)
-    assert "no remote is known" in machine.run("watch", "--sync", code=4).output
+    assert "no remote is known" in machine.run("watch", "--sync", code=2).output
 
 
 def test_a_variable_names_the_remote(laptop: Machine, tmp_path: Path, run: Run, bare: Path) -> None:
