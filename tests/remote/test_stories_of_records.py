@@ -1,8 +1,9 @@
 """Random stories of Leslie and Claudesidian on several machines, with the failures of these programs.
 
-Each machine works, runs and syncs on its own. Syncs are killed at every operation, and some machines can't reach the
-remote for a while. At the end all stores are equal after some quiet rounds. No entry that a store ever had is missing
-from a store or from a workspace, but for those of records that someone has removed. `make machines` plays more.
+Each machine works, runs and syncs on its own; some have two worktrees of the project. Syncs are killed at every
+operation, and some machines can't reach the remote for a while. At the end all stores are equal after some quiet
+rounds. No entry that a store ever had is missing from a store or from a workspace, but for those of records that
+someone has removed. `make machines` plays more.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Story:
         self.program = PROGRAMS[name](self.chance)
         make: Maker = RECORD_MACHINES[name]
         self.machines = [make(path / f"m{at}", run) for at in range(self.chance.randint(2, 4))]
+        self.checkouts = [*self.machines]
         self.host = Host()
         self.is_encrypted = self.chance.random() < 0.3
         self.known: set[Entry] = set()
@@ -63,13 +65,16 @@ class Story:
         for machine in self.machines:
             self.program.work(machine.side)
             self.save(machine)
+            if self.chance.random() < 0.5:
+                self.checkouts.append(machine.in_worktree())
         for number in range(STEPS):
             self.step(number)
         self.end()
 
     def step(self, number: int) -> None:
-        at = self.chance.randrange(len(self.machines))
-        machine, kind = self.machines[at], self.chance.choice(KINDS)
+        kind = self.chance.choice(KINDS)
+        at = self.chance.randrange(len(self.checkouts if kind in "wfrq" else self.machines))
+        machine = self.checkouts[at]
         self.log.append(f"{kind} {at}")
         if kind == "w":
             self.log[-1] += f" {self.program.work(machine.side)}"
@@ -122,7 +127,9 @@ class Story:
 
     def reshape(self, machine: RecordMachine, number: int) -> None:
         """Write a record of the workspace, or a file of one, as a file or as a directory, whatever it was."""
-        path = machine.side / self.chance.choice(("other", *machine.other_shapes))
+        place = self.chance.choice(("other", *machine.other_shapes))
+        path = machine.side / place
+        self.removed |= {place, f"{place}/one"}  # a person replaces it, or gives it another name
         if path.is_dir():
             shutil.rmtree(path)
         else:
@@ -149,13 +156,13 @@ class Story:
 
     def end(self) -> None:
         """Bring all together, as people would: each works on, and does what a run and the doctor tell."""
-        for machine in self.machines:
+        for machine in self.checkouts:
             self.save(machine)
             self.decide(machine)
             self.program.touch_all(machine.side)
             self.save(machine)
         for _ in range(ROUNDS):
-            for machine in self.machines:
+            for machine in self.checkouts:
                 for each in (each for each in self.sync(machine).held if "rename the one in the store" in each):
                     *path, _ = each.split(": ")
                     self.rename(machine, "/".join(path))
@@ -168,7 +175,7 @@ class Story:
             report = self.sync(machine)
             assert report == Report(), "a quiet round has nothing to do"
             assert machine.contents == first.contents
-        for machine in self.machines:
+        for machine in self.checkouts:
             assert not self.save(machine)
             for side in (machine.store, machine.side):
                 missing = {each for each in self.known if each[0] not in self.removed} - self.program.entries(side)

@@ -149,8 +149,9 @@ def add_worktree(machine: Machine) -> Path:
     project = machine.project
     if not (project / ".git").exists():
         git(project, "init", "--quiet")
-        git(project, "add", ".jp/.id")
-        git(project, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message", "begin")
+        git(project, "add", "--all")
+        author = "-c", "user.name=a", "-c", "user.email=a@b"
+        git(project, *author, "commit", "--quiet", "--allow-empty", "--message", "begin")
     path = machine.home / f"worktree{len(machine.worktrees)}"
     git(project, "worktree", "add", "--quiet", "--detach", str(path))
     return path

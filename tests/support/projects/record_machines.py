@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from msgspec.structs import replace
 
 from tests.support.formats.claudesidian_project import Vault
-from tests.support.projects.machines import Machine
+from tests.support.projects.machines import Machine, add_worktree
 from tests.support.projects.world import World, files
 
 if TYPE_CHECKING:
@@ -19,9 +21,18 @@ NAME = "records"
 
 
 class RecordMachine(Machine, frozen=True):
+    own_store: Path | None = None
+    """For another worktree: the store of the machine's project."""
+
     @property
     def sides(self) -> tuple[str | Path, ...]:
-        return "--format", self.format, "--workspace", self.project
+        named = () if self.own_store is None else ("--store", self.own_store)
+        return "--format", self.format, "--workspace", self.project, *named
+
+    def in_worktree(self) -> Self:
+        """Return this machine at work in another worktree of the project."""
+        path, run = add_worktree(self), self.world.run
+        return replace(self, world=World(path, run), own_store=self.store)
 
     @property
     def store(self) -> Path:
