@@ -92,7 +92,7 @@ PHRASES: Mapping[str, tuple[str, str]] = {
     "workspace": ("updated in the workspace", "to update in the workspace"),
     "fork": ("fork created", "fork to create"),
     "parent": ("parent set", "parent to set"),
-    "time": ("time reset", "time to reset"),
+    "time": ("file time reset", "file time to reset"),
     "archive": ("archived", "to archive"),
     "unarchive": ("unarchived", "to unarchive"),
     "rename": ("renamed", "to rename"),
