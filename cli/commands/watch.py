@@ -21,7 +21,7 @@ from reconcile.serialization.plan_json import action_to_json, item_to_json
 from reconcile.state.directory import state_directory
 from reconcile.watch.everywhere import HomeWatcher, Visit
 from reconcile.watch.reporter import EventKind
-from reconcile.watch.watcher import Timings, Watcher, WatchTarget
+from reconcile.watch.watcher import COMMAND, Timings, Watcher, WatchTarget
 
 from ..command import Command, Several
 from ..context import find_roots, formats_here, open_session, policy_of, settings_of
@@ -34,7 +34,7 @@ from ..output.streams import output_error
 from ..output.summary import verb
 from ..output.text import Style, clean, message_text, pad, short_path, shorten, visible, width
 from ..output.words import VERB_COLUMNS, reason_words
-from ..run import announce_new_store, begun, open_engine
+from ..run import announce_new_store, begun, open_engine, run_before_watching
 from ..scope.projects import home_request, options_for, refuse_beside
 from ..unchanged import Opening, Start
 
@@ -113,11 +113,15 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     """
     gc.enable()  # other commands end before garbage matters
     options = options_of(context)
-    printer = _JsonLines(options) if options.json else _TextLines(options)
     if options.all:
-        context.exit(_watch_all(options, printer, settle, settle_at_most, sync=sync))
+        context.exit(_watch_all(options, _printer(options), settle, settle_at_most, sync=sync))
     formats = formats_here(options)
     chosen = {name: options.in_format(name) for name in formats} if formats else {"": options}
+    for each in chosen.values():
+        code = run_before_watching(each, COMMAND)
+        if code is not None and (code == ExitCode.INTERRUPTED or each.is_cancelled):
+            context.exit(code)
+    printer = _printer(options)
     printing = Lock()
 
     def emitted(name: str) -> Callable[[WatchEvent, WatchStatus], None]:
@@ -139,7 +143,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
         for watcher in watchers.values():
             watcher.queue.reopen()
 
-    code: int = ExitCode.DONE
+    code = ExitCode.DONE
     with _signals(stop, reopen) as seen, _syncing_one(options) if sync else nullcontext():
         if formats:
             code = _run_beside_each_other(watchers, options)
@@ -147,6 +151,10 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
             watchers[""].run()
     printer.close()
     context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else code)
+
+
+def _printer(options: Options) -> _JsonLines | _TextLines:
+    return _JsonLines(options) if options.json else _TextLines(options)
 
 
 def _syncing_one(options: Options) -> AbstractContextManager[None]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.terminal import watched_at_terminal
-from tests.support.projects.three_conversations import SECOND_ID
+from tests.support.projects.terminal import Session, watched_at_terminal
+from tests.support.projects.three_conversations import SECOND_ID, three
 from tests.support.projects.watcher import grow
 from tests.support.projects.world import command, events, write_conversation
 
@@ -65,6 +65,31 @@ def test_quiet(watched: World) -> None:
     text = " ".join(lines(shown))
     assert text.count("TIME") == 1
     assert re.match(r"TIME  It +blocked +workspace:\S+/metadata.json: .* reconcile resolve jp-c\d+ --take store", text)
+
+
+def test_as_the_first_command_it_asks_as_a_run_does(world: World) -> None:
+    three(world)
+    for _ in range(2):  # the answer no is asked again
+        refused = Session("watch", "--workspace", world.project)
+        refused.type("n\n", after="Continue?")
+        code, shown = refused.end()
+        assert code == 4
+        assert "This is the first run here. It creates:" in shown
+        assert "Cancelled, nothing changed." in shown
+        assert "watching" not in shown
+        assert list(world.store.glob("*")) == []
+    agreed = Session("watch", "--workspace", world.project)
+    agreed.type("y\n", after="Continue?")
+    agreed.wait("watching 3 conversations")
+    agreed.process.terminate()
+    code, shown = agreed.end()
+    assert code == 0
+    assert "creating" not in shown
+    world.check_settled()
+    again = Session("watch", "--workspace", world.project)
+    again.wait("watching 3 conversations")
+    again.process.terminate()
+    assert "Continue?" not in again.end()[1]
 
 
 def test_the_window_is_closed(watched: World) -> None:
