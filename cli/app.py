@@ -68,6 +68,7 @@ GROUPS = {
         "vault": Entry("vault", "Show saved versions, or delete some for good."),
         "checkouts": Entry("checkouts", "List the checkouts that share this store, or forget one."),
         "remote": Entry("remote", "Add, list, check and remove the remotes of the store."),
+        "completion": Entry("completion", "Print the script that completes commands, ids and titles."),
         "service": Entry("service", "Keep every project with a service of the system."),
         "gc": Entry("requests", "Remove expired conversations from both sides."),
     },
@@ -90,6 +91,7 @@ EXAMPLES = (
 SYNONYMS = {
     "backups": "vault",
     "check": "doctor",
+    "completions": "completion",
     "conflicts": "status",
     "delete": "rm",
     "download": "pull",
@@ -115,13 +117,7 @@ SYNONYMS = {
     "worktrees": "checkouts",
 }
 """The command that other tools' words stand for, to be suggested."""
-_LOAD = (
-    'load it in bash: eval "$(_RECONCILE_COMPLETE=bash_source reconcile)"; '
-    "in zsh and fish with zsh_source and fish_source"
-)
 OTHERS = {
-    "completion": _LOAD,
-    "completions": _LOAD,
     "dry-run": "did you mean `reconcile --dry-run`?",
     "run": "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do",
     "version": "did you mean `reconcile --version`?",
@@ -244,9 +240,6 @@ def main(context: click.Context) -> None:
     The store is a durable directory in your home directory. The workspace is the place where a program keeps its
     conversations. Without a command, reconcile compares both with their last synced state, shows its plan, and carries
     it out. It saves every version that it replaces.
-
-    Completion in bash: eval "$(_RECONCILE_COMPLETE=bash_source reconcile)"; zsh_source and fish_source are for the
-    others.
 
     Exit status: 0 done, 1 something failed, 2 wrong usage, 3 there are changes (--check), 4 something is blocked,
     skipped or refused, 5 another reconcile is running, 130 interrupted.

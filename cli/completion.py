@@ -80,15 +80,18 @@ end
 complete -c reconcile -f -k -a '(__reconcile_complete)'
 """,
 }
-"""The script of each shell; the wheel has the same as files."""
+"""The script of each shell. `reconcile completion` prints it, and the wheel has the same as files."""
 _BREAKS = re.compile(r".*[:=@]")
 """The part of a word that bash has behind itself when it completes the rest (COMP_WORDBREAKS)."""
 
 
 def complete(instruction: str) -> None:
-    """Print the script of a shell, or the candidates for the command line in the environment; never raise."""
-    shell, _, what = instruction.partition("_")
-    if shell in SCRIPTS and what == "source":
+    """Print the candidates for the command line in the environment, as a script asks for them; never raise.
+
+    It prints the script of a shell for click's `bash_source`: start files have that line.
+    """
+    shell, _, wanted = instruction.partition("_")
+    if shell in SCRIPTS and wanted == "source":
         sys.stdout.write(SCRIPTS[shell])
         return
     try:

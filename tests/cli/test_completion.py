@@ -181,6 +181,29 @@ def test_it_reads_only_and_fails_in_silence(
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_the_command_prints_the_script_that_is_installed(name: str, run: Run) -> None:
+    printed = run("completion", name)
+    assert (printed.exit_code, printed.stderr) == (0, "")
+    assert printed.stdout == (PROJECT / "share" / FILES[name]).read_text()
+
+
+@pytest.mark.parametrize("words", [(), ("tcsh",)], ids=str)
+def test_a_shell_without_a_script_is_refused(words: tuple[str, ...], run: Run) -> None:
+    refused = run("completion", *words)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "bash, zsh, fish" in refused.stderr.replace("'", "").replace(" or ", " ")
+
+
+def test_bash_loads_what_the_command_prints(project: Path) -> None:
+    script = 'eval "$(reconcile completion bash)"; complete -p reconcile'
+    assert shell("bash", "--norc", "-c", script) == ["complete -o nosort -F _reconcile_completion reconcile"]
+
+
+def test_the_names_of_shells_are_completed(complete: Callable[[str], dict[str, str]]) -> None:
+    assert list(complete("completion ")) == ["bash", "zsh", "fish"]
+
+
 def shell(*command: str) -> list[str]:
     if shutil.which(command[0]) is None:
         pytest.skip(f"no {command[0]} here")

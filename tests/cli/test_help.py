@@ -160,10 +160,6 @@ def test_a_mistyped_word_is_answered_with_what_may_be_meant(line: list[str], mea
     assert ("did you mean" in hint) == (meant is not None)
 
 
-def test_completion_is_no_command_and_the_hint_says_how_to_load_it(run: Run) -> None:
-    assert '_RECONCILE_COMPLETE=bash_source reconcile)"; in zsh and fish' in run("completion").stderr
-
-
 def test_the_former_name_of_an_option_works_and_is_not_shown(run: Run) -> None:
     assert "--allow-bulk-removal" in run("rm", "--help").output
     assert "--accept" not in run("rm", "--help-all").output

@@ -97,6 +97,10 @@ def test_a_summary_counts_conversations() -> None:
     named = [("fork", "a"), ("fork", "b"), ("store", "a"), ("store", "a"), ("time", "c")]
     phrases = [(*each, "store") for each in named]
     assert words.summed(phrases, done=True) == ["1 updated in the store", "2 forks created", "1 file time reset"]
-    assert words.summed(phrases, done=False) == ["1 to update in the store", "2 forks to create", "1 file time to reset"]
+    assert words.summed(phrases, done=False) == [
+        "1 to update in the store",
+        "2 forks to create",
+        "1 file time to reset",
+    ]
     both = [*phrases, ("fork", "a", "workspace")]
     assert words.summed(both, done=True)[1:3] == ["1 fork created", "1 fork created on both sides"]

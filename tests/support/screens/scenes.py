@@ -29,6 +29,7 @@ STORIES: tuple[Story, ...] = (
         "for-git/hooks": (Shot("hooks --help"),),
         "maintain/service": (Shot("service --help"),),
         "maintain/remote": (Shot("remote --help"),),
+        "maintain/completion": (Shot("completion --help"),),
         "daily/sync": (Shot("sync --help"),),
         "daily/pull": (Shot("pull --help"),),
         "daily/push": (Shot("push --help"),),
