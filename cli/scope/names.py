@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reconcile.engine.run_history import NoRunError
 from reconcile.engine.versions import NoVersionError, holdings, saved_ids
 from reconcile.errors import ReconcileError
-from reconcile.inspect.sources import is_hash, is_path, split_spelling
+from reconcile.inspect.sources import is_hash, is_path, split_spelling, split_unit
 from reconcile.model.snapshot import Side
 
 from ..context import fitting
@@ -60,7 +60,7 @@ def _knows_source(engine: Engine, text: str) -> bool:
     session = engine.session
     name, place = split_spelling(text)
     if place is None:
-        return is_hash(session, text) or _knows_id(engine, text)
+        return is_hash(session, text) or _knows_id(engine, split_unit(text)[0])
     place = place.partition(":")[0]
     if place in tuple(Side) or is_path(place) or not _knows_run(engine, place):  # a path, perhaps
         return _knows_id(engine, name)

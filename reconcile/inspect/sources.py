@@ -3,7 +3,7 @@
 A source is spelled ``ID``, ``ID@store``, ``ID@workspace``, ``ID@RUN`` or ``ID@PATH``. ``RUN`` is a run that has saved
 a version, and ``PATH`` another checkout of the same store. A command may know more places, such as a remote. A bare id
 is the store's version, or the workspace's if the store has none. The beginning of a hash is a saved version too.
-``:UNIT`` after a side or a run is a part of it.
+``:UNIT`` after a side or a run is a part of it; after a bare id, only the metadata and the events are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.files import Directory, read_files
 from reconcile.fs.paths import is_directory
 from reconcile.index.file import IndexFile
-from reconcile.model.snapshot import EXTRA, Fault, Metadata, Side, Stream
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault, Metadata, Side, Stream
 from reconcile.model.units import spelled_units, unit_text
 from reconcile.scan.scan import scan
 
@@ -107,7 +107,8 @@ def read_source(reading: Reading, text: str) -> Source:
     if place is None:
         if is_hash(session, text):
             return saved_source(session, find_versions(session.state, text, session.format), has_unit=True)
-        return _of_either_side(reading, reading.find(name))
+        name, unit = split_unit(text)
+        return _of_either_side(reading, reading.find(name), unit)
     side, _, unit = place.partition(":")
     if side in tuple(Side):
         conversation = reading.find(name)
@@ -154,6 +155,12 @@ def split_spelling(text: str) -> tuple[str, str | None]:
     return (name, place) if at else (text, None)
 
 
+def split_unit(text: str) -> tuple[str, str]:
+    """Return the conversation and the unit of a spelling without a place; the unit is empty if none is named."""
+    name, _, unit = text.rpartition(":")
+    return (name, unit) if name and spelled_units(unit)[0] in (METADATA, STREAM) else (text, "")
+
+
 def is_path(place: str) -> bool:
     """Tell whether a place can only be a path."""
     return place in (".", "..") or "/" in place.partition(":")[0] or place.startswith("~")
@@ -176,22 +183,25 @@ def is_saved(session: Session, text: str) -> bool:
     return any(run.id.startswith(place.partition(":")[0]) for run in session.state.journal.runs())
 
 
-def _of_either_side(reading: Reading, conversation: str) -> Source:
+def _of_either_side(reading: Reading, conversation: str, unit: str) -> Source:
     view = reading.view(conversation)
     copies = {side: view.side(side).main for side in Side}
     copy = copies[Side.STORE] or copies[Side.WORKSPACE]
     if copy is None:
         raise NoSourceError(f"{conversation} is on neither side", _where(view))
     source = _titled(side_source(reading.session, copy, reading.largest), view)
+    if unit:
+        source = _unit_of(reading.session.format, source, unit)
     other = copies[copy.side.other]
-    if other is not None and _differ(view):
-        spelled = f"{conversation}@{other.side}"
+    if other is not None and _differ(view, source.unit):
+        spelled = f"{conversation}@{other.side}" + (f":{unit}" if unit else "")
         return replace(source, others=((spelled, f"the {other.side}'s version differs"),))
     return source
 
 
-def _differ(view: View) -> bool:
-    names = {*view.store.units, *view.workspace.units}
+def _differ(view: View, unit: str) -> bool:
+    """Tell whether the sides' versions differ. ``unit``: of this unit alone; empty: of any."""
+    names = {unit} if unit else {*view.store.units, *view.workspace.units}
     return any(view.store.raw(name) != view.workspace.raw(name) for name in names)
 
 

@@ -103,6 +103,8 @@ def test_a_conversation_is_printed_as_text(world: World) -> None:
 def test_a_version_that_differs_is_named(world: World) -> None:
     edited(world)
     assert f"> note: the workspace's version differs: reconcile show {ID}@workspace\n" in said(world, "show", ID)
+    note = f"> note: the workspace's version differs: reconcile show {ID}@workspace:events\n"
+    assert note in said(world, "show", f"{ID}:events")
     assert "parse_line" in said(world, "show", f"{ID}@workspace")
     assert "And the docs?" not in said(world, "show", f"{ID}@store")
 
@@ -112,7 +114,10 @@ def test_the_files_are_printed_as_they_are_on_request(world: World) -> None:
     assert (
         world.run("show", f"{ID}@store:metadata", "--raw", "-w", world.project).stdout_bytes == files["metadata.json"]
     )
-    assert world.run("show", f"{ID}:metadata", "-w", world.project).exit_code == 2
+    for name in (f"{ID}:metadata", "Plans:metadata"):
+        assert world.run("show", name, "-w", world.project).stdout_bytes == files["metadata.json"]
+    assert "Use `parse`." in said(world, "show", f"{ID}:events")
+    assert world.run("show", f"{ID}:other", "-w", world.project).exit_code == 2
     raw = said(world, "show", ID, "--raw")
     assert f"store:{NAME}/events.json" in raw
     assert files["metadata.json"].decode() in raw
