@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconcile.config import load_settings
+from reconcile.model.reasons import Reason
 from reconcile.serialization.plan_json import action_to_json, item_to_json
 from reconcile.state.directory import state_directory
 from reconcile.watch.everywhere import HomeWatcher, Visit
@@ -460,7 +461,9 @@ class _TextLines:
 
     def _of_item(self, event: WatchEvent, item: Item) -> str:
         words = pad(_EVENT_WORDS.get(event.kind, event.kind.value), VERB_COLUMNS)
-        way = f"  ({clean(item.resolve[0])})" if item.resolve and event.kind is EventKind.HELD else ""
+        count = (len(item.resolve) if item.reason is Reason.SECRET else 1) if event.kind is EventKind.HELD else 0
+        ways = [clean(way) for way in item.resolve[:count]]
+        way = f"  ({', or '.join(ways)})" if ways else ""
         name = self._title(item.title) + "  " if item.conversation else ""
         colored, message, columns = (
             self._style(words, _COLORS[event.kind]),
@@ -470,9 +473,8 @@ class _TextLines:
         if columns is None or _AT + width(name) + VERB_COLUMNS + 2 + width(message) + width(way) <= columns:
             return f"{name}{colored}  {message}{self._style(way, 'cyan')}"
         lines = [f"{name}{colored}".rstrip(), *wrap(message, columns, " " * _AT)]
-        lines += [
-            self._style(line, "cyan") for line in command_lines(way.strip(" ()"), columns, " " * (_AT + 2)) if way
-        ]
+        commands = (line for way in ways for line in command_lines(way, columns, " " * (_AT + 2)))
+        lines += [self._style(line, "cyan") for line in commands]
         return "\n".join(lines)
 
     def _title(self, title: str | None) -> str:

@@ -20,9 +20,18 @@ from tests.support.formats.claudesidian_project import small
 from tests.support.library.conversations import mutable
 from tests.support.planted import KINDS
 from tests.support.projects.git_world import CHILD, OTHER, PARENT, PRIVATE, commit, git, place
-from tests.support.projects.terminal import Session, at_terminal
+from tests.support.projects.terminal import Session, at_terminal, watched_at_terminal
 from tests.support.projects.watcher import Watching, until
-from tests.support.projects.world import LONG_AGO, SECOND, event, events, set_key, write_conversation, write_json
+from tests.support.projects.world import (
+    LONG_AGO,
+    SECOND,
+    command,
+    event,
+    events,
+    set_key,
+    write_conversation,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -485,6 +494,22 @@ def test_watch_holds_a_secret_once_and_goes_on_when_it_is_allowed(story: World) 
         until(lambda: "more" in everywhere(story))
         assert watcher.stop() == 0
     assert len(watcher.said("held")) == 1
+
+
+def test_watch_names_each_command_that_settles_a_secret(story: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    put(stored(story, OTHER), with_secret())
+    ways = [f"reconcile resolve jp-c{OTHER} --allow-secrets", f"reconcile local jp-c{OTHER}"]
+    _, shown = watched_at_terminal(story.project, ways[1])
+    assert [line.strip() for line in shown.splitlines() if line.strip() in ways] == ways
+    process = subprocess.Popen(
+        command("watch", "--workspace", story.project), stdout=subprocess.PIPE, encoding="utf-8", bufsize=1
+    )
+    assert process.stdout is not None
+    line = next(line for line in process.stdout if "blocked" in line)
+    process.terminate()
+    process.communicate()
+    assert line.endswith(f"({', or '.join(ways)})\n")
 
 
 def test_recover_restores_all_but_the_one_with_a_secret(story: World) -> None:
