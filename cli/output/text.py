@@ -49,7 +49,7 @@ def message_text(text: str) -> str:
     Not behind a quote: a shell expands no ``~`` there, and commands are copied from messages.
     """
     home = os.path.expanduser("~")
-    if len(home) > 1 and home in text:
+    if os.path.isabs(home) and len(home) > 1 and home in text:
         import re  # here: most messages name no path
 
         text = re.sub(rf"(?<![^\s(]){re.escape(home)}(?![^/\s:;,)])", "~", text)

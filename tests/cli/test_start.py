@@ -87,7 +87,8 @@ def test_a_relative_home_is_refused_before_anything_is_written(tmp_path: Path, r
     before = sorted(tmp_path.rglob("*"))
     said = "error: HOME is a relative path\nhint: set it to an absolute path: export HOME=DIR\n"
     for words in (("-w", str(world.project)), ("--yes", "-w", str(world.project)), ("status",), ("hooks", "run", "x")):
-        assert ran(*words, HOME="rel") == (2, "", said)
+        for home in ("rel", "relative"):
+            assert ran(*words, HOME=home) == (2, "", said)
     assert sorted(tmp_path.rglob("*")) == before
 
 
