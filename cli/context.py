@@ -261,6 +261,7 @@ def find_titles(engine: Engine, text: str) -> list[str]:
 def titles_like(engine: Engine, text: str, named: Iterable[tuple[str, str]]) -> list[str]:
     """Return those of these conversations that have the title, or else that have the text in theirs.
 
+    A part of a title never means the fork of a conflict, which repeats the title, if it fits one other conversation.
     A shorter text than `_SHORTEST_PART` fits only a whole title: nothing may be published or removed by a typing error.
     """
     wanted = _folded(text)
@@ -269,8 +270,17 @@ def titles_like(engine: Engine, text: str, named: Iterable[tuple[str, str]]) -> 
     titles = [(id_, _folded(title)) for id_, title in named]
     exact = {id_ for id_, title in titles if title == wanted}
     is_part = len(wanted) >= (_SHORTEST_PART if wanted.isascii() else 2)  # two ideographs are a word
-    found = exact or {id_ for id_, title in titles if is_part and wanted in title}
+    found = exact or _with_part(titles, wanted) if is_part else exact
     return sorted(found, key=engine.session.format.order)
+
+
+def _with_part(titles: Iterable[tuple[str, str]], part: str) -> set[str]:
+    """Return the conversations that have a text in their title; without the forks of conflicts, if one other has it."""
+    from reconcile.planning.steps.content import DIVERGED  # here: few commands name a title
+
+    fitting = [(id_, title) for id_, title in titles if part in title]
+    others = {id_ for id_, title in fitting if not title.startswith(f"{DIVERGED} ")}
+    return others if len(others) == 1 else {id_ for id_, _ in fitting}
 
 
 _SHORTEST_PART = 3

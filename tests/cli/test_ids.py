@@ -95,6 +95,20 @@ def test_an_ambiguous_text_does_nothing_and_lists_the_candidates(
     assert files(tmp_path) == before
 
 
+def test_a_part_of_a_title_means_no_fork_of_a_conflict(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    titles = ("IANA: the registry", "[diverged] IANA: the registry", "[diverged] IANA: the registry", "Registries")
+    for number, title in enumerate(titles, 17528832001):
+        write_conversation(world.workspace / f"{number}-it", title, events(1))
+    for text in ("IANA", "registry", "iana: the"):
+        assert json.loads(run("status", text, "--json").stdout)["conversation"] == "jp-c17528832001"
+    assert "it fits 2 conversations" in run("status", "[diverged]").stderr
+    assert "it fits 4 conversations" in run("status", "regist").stderr
+
+
 @pytest.mark.parametrize("text", ["x", "CI", "on"])
 def test_one_letter_or_two_are_no_part_of_a_title(text: str, run: Run, project: Path) -> None:
     before = files(project)
