@@ -307,6 +307,10 @@ def _explained(error: click.UsageError) -> tuple[str, str | None]:
         if (other := OF_OTHER_COMMANDS.get((where, error.option_name))) is not None:
             near = [f"`{other}`"]
         return f"{where}: unknown option {error.option_name}", did_you_mean(near) if near else help_
+    if isinstance(error, click.BadParameter) and error.param is not None and isinstance(error.param.type, click.Choice):
+        typed = error.message.partition(" is not one of ")[0].strip("'")
+        if near := nearest(typed, map(str, error.param.type.choices)):
+            help_ = did_you_mean(near)
     text = error.format_message().rstrip(".")
     for pattern, words in _NUMBERS:
         text = re.sub(pattern, words, text)

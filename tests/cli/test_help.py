@@ -150,6 +150,11 @@ def test_wrong_usage_is_json_where_json_is_asked_for(run: Run) -> None:
         (["-verbose"], "--verbose"),
         (["-zx"], None),
         (["--zzz"], None),
+        (["hooks", "instal"], "install"),
+        (["hooks", "zzz"], None),
+        (["remote", "lst"], "ls"),
+        (["service", "remov"], "remove"),
+        (["--prefer", "storr"], "store"),
     ],
 )
 def test_a_mistyped_word_is_answered_with_what_may_be_meant(line: list[str], meant: str | None, run: Run) -> None:
