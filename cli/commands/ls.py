@@ -15,6 +15,7 @@ from reconcile.state.directory import state_directory
 
 from ..command import Command
 from ..context import find_roots, fixed_format, format_here, open_session, policy_of, settings_of
+from ..misuse import Misuse
 from ..options import FILES, IDS, options_of
 from ..output.documents import print_document
 from ..output.errors import ExitCode
@@ -93,7 +94,10 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
     if html is None and fixed_format(options) in ("claude-code", "claude-shared"):
         _list_sessions(context, tree=tree, other=archived or root is not None)
     if html is not None:
-        if not tree or archived or root == "" or options.json:
+        is_tree_alone = not (archived or root == "" or options.json)
+        if is_tree_alone and not tree:
+            raise Misuse("--html also needs --tree", "reconcile ls --tree --html FILE")
+        if not is_tree_alone:
             raise click.UsageError("--html is for ls --tree, without --json, --archived, and --root alone")
         from ..tree_page import write_tree_page
 

@@ -205,5 +205,8 @@ def test_refused_places(place: str, world: World, tmp_path: Path) -> None:
 def test_what_does_not_go_together(words: tuple[str, ...], world: World, tmp_path: Path) -> None:
     result = world.run("ls", "--html", tmp_path / "tree.html", *words, "--workspace", world.project)
     assert result.exit_code == 2
-    assert "--html is for ls --tree" in result.stderr
+    problem = (
+        "--html is for ls --tree, without" if words else "--html also needs --tree\nhint: reconcile ls --tree --html"
+    )
+    assert problem in result.stderr
     assert not (tmp_path / "tree.html").exists()
