@@ -129,7 +129,17 @@ def test_a_wrong_value_is_named_in_plain_words(line: str, words: str, run: Run, 
     assert words in run(command, *rest).stderr
 
 
-@pytest.mark.parametrize("line", ["sync", "pull", "push", "remote remove origin", "remote add /nowhere", "rm Release"])
+@pytest.mark.parametrize("line", ["sync", "pull", "push", "remote remove origin"])
+def test_without_a_remote_the_hint_names_how_to_add_one_and_the_exit_code_is_2(
+    line: str, run: Run, project: Path
+) -> None:
+    result = run(*line.split())
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, "error: no remote is known for this store")
+    assert "hint: add one" in result.stderr
+    assert "reconcile remote add" in result.stderr
+
+
+@pytest.mark.parametrize("line", ["remote add /nowhere", "rm Release"])
 def test_what_is_refused_has_a_hint_and_the_exit_code_4(line: str, run: Run, project: Path) -> None:
     result = run(*line.split())
     assert result.exit_code == 4, result.output
