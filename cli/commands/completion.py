@@ -14,7 +14,7 @@ from ..completion import SCRIPTS
     several=Several.OWN,
     examples=(
         ("reconcile completion bash", "Print the script for bash."),
-        ("reconcile completion fish > ~/.config/fish/completions/reconcile.fish", "Install it for fish."),
+        ("reconcile completion fish", "Print the script for fish."),
     ),
 )
 @click.argument("shell", type=click.Choice(list(SCRIPTS)), metavar="SHELL")
@@ -22,6 +22,7 @@ def completion(shell: str) -> None:
     """Print the script that completes commands, ids and titles.
 
     SHELL is bash, zsh or fish. In bash, add this line to ~/.bashrc: eval "$(reconcile completion bash)". In zsh, add it
-    to ~/.zshrc with zsh in the place of bash, after compinit. fish loads the file of the second example.
+    to ~/.zshrc with zsh in the place of bash, after compinit. fish loads it from a file
+    ~/.config/fish/completions/reconcile.fish.
     """
     click.echo(SCRIPTS[shell], nl=False)

@@ -255,7 +255,7 @@ def test_a_plan_adds_no_remote(laptop: Machine, plan: Path, tmp_path: Path) -> N
     other = make_bare(tmp_path / "other.git")
     text = json.dumps(save(laptop, plan) | {"remote": str(other)})
     plan.write_text(text)
-    assert "no remote" in laptop.run("apply", str(plan), code=4).output
+    assert "no remote" in laptop.run("apply", str(plan), code=2).output
     assert git(other, "for-each-ref") == ""
 
 
