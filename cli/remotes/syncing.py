@@ -130,6 +130,8 @@ def opened_sync(
 
 def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
     """Return the remote with this name or address. A new address is added first, but for a dry run."""
+    if not (":" in url or "/" in url or os.path.exists(url)):
+        return shared.remote(url)  # a word is no address: no remote has this name
     known = shared.remotes
     is_new = url is not None and url not in [text for place in known for text in (place.name, place.url)]
     if url is None or not is_new or os.path.abspath(url) in [place.url for place in known]:

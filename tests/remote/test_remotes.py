@@ -62,6 +62,13 @@ def test_one_of_several_remotes_has_to_be_named(laptop: Machine, tmp_path: Path)
     assert "one of: origin, remote2" in refused(laptop, "remote", "remove", "another", code=2)
 
 
+@pytest.mark.parametrize("command", ["sync", "pull", "push", "sync -n"])
+def test_a_word_is_no_address(laptop: Machine, command: str) -> None:
+    error, hint = refused(laptop, *command.split(), "nosuch", code=2).splitlines()
+    assert error == "error: no remote is called nosuch"
+    assert hint == "hint: one of: origin"
+
+
 @pytest.mark.parametrize("command", ["sync", "pull", "push", "remote check"])
 def test_without_a_remote_a_command_says_how_to_add_one(tmp_path: Path, run: Run, command: str) -> None:
     machine = make_machine(tmp_path / "one", run)
