@@ -1,7 +1,7 @@
 """An engine that keeps a store in one ref of a git repository, by the program git (docs/design/remotes.md#engine).
 
-No hook runs, and no filter. Exit codes decide; the text of git is only shown. The mirror is a cache: without it, the
-next fetch gets everything again.
+No hook runs, and no filter. Exit codes decide; the text of git is only shown, but for that of a host that hung up.
+The mirror is a cache: without it, the next fetch gets everything again.
 """
 
 from __future__ import annotations
@@ -161,12 +161,15 @@ class GitEngine:
             return Swap.WON
         if newest != expected:
             return Swap.LOST
+        if b"hung up" in done.stderr:
+            raise UnreachableError(f"{self.shown}: the push broke off: {_said(done)}", "run the sync again")
         raise RemoteError(f"{self.shown}: the host refused the push: {_said(done)}", "check it: reconcile remote check")
 
     def probe(self) -> None:
         """Try compare-and-swap with a ref beside its own: a swap that expects another commit must be refused.
 
         Raises:
+            UnreachableError: it can't be read either.
             UnwritableError: the host takes no such ref.
             RemoteError: the host can't be relied on.
         """
@@ -176,6 +179,7 @@ class GitEngine:
         first = self.write(None, {"probe": b"1"}, ())
         second = self.write(first, {"probe": b"2"}, ())
         if (made := probe._push("", f"{first}:{probe.ref}")).returncode:
+            self._newest()
             problem = f"{self.shown}: git can't write to it: {_said(made)}"
             raise UnwritableError(problem, "check the address and your rights")
         stale = probe._push(second, f"{second}:{probe.ref}").returncode == 0

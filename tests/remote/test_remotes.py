@@ -78,7 +78,7 @@ def test_without_a_remote_a_command_says_how_to_add_one(tmp_path: Path, run: Run
 
 
 def test_an_address_without_a_repository_is_refused(laptop: Machine, tmp_path: Path) -> None:
-    assert "can't write to it" in refused(laptop, "remote", "add", str(tmp_path / "nothing.git"))
+    assert "can't read it" in refused(laptop, "remote", "add", str(tmp_path / "nothing.git"), code=1)
     assert not (laptop.state / "remotes" / "remote2").exists()
 
 
@@ -400,7 +400,18 @@ def test_an_unreachable_remote_changes_nothing(laptop: Machine, bare: Path) -> N
     bare.rename(bare.with_name("away"))
     laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
     assert "can't read it" in refused(laptop, "sync", code=1)
+    assert "can't read it" in refused(laptop, "remote", "check", code=1)
     bare.with_name("away").rename(bare)
+    assert len(laptop.sync()["sent"]) == 1
+
+
+def test_a_host_that_dies_during_a_push_is_unreachable(laptop: Machine, bare: Path) -> None:
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    assert "the push broke off: fatal: the remote end hung up" in refused(laptop, "sync", code=1)
+    hook.unlink()
     assert len(laptop.sync()["sent"]) == 1
 
 
