@@ -51,11 +51,7 @@ if TYPE_CHECKING:
 _HEADINGS = (
     ("sent", "sent", "to send"),
     ("taken", "taken", "to take"),
-    (
-        "forked",
-        "continued on both sides; the other continuation is now the fork",
-        "continued on both sides, to be forked:",
-    ),
+    ("forked", "forked", "to fork"),
     ("removed_here", "removed here, as on another machine", "to remove here, as on another machine"),
     ("removed_there", "removed there, as here", "to remove there, as here"),
 )
