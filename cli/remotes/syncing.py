@@ -126,12 +126,12 @@ def opened_sync(
 
 def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
     """Return the remote with this name or address. A new address is added first, but for a dry run."""
-    if not (":" in url or "/" in url or os.path.exists(url)):
-        return shared.remote(url)  # a word is no address: no remote has this name
     known = shared.remotes
     is_new = url is not None and url not in [text for place in known for text in (place.name, place.url)]
     if url is None or not is_new or os.path.abspath(url) in [place.url for place in known]:
         return shared.remote(os.path.abspath(url) if is_new and url is not None else url)
+    if not (":" in url or "/" in url or os.path.exists(url)):
+        return shared.remote(url)  # a word is no address: no remote has this name
     if options.is_dry:
         shown = without_password(url)
         raise Misuse(
@@ -178,7 +178,7 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     for message in report.held:
         lines += wrap(with_local_times(f"blocked: {visible(message)}"), style.columns, "", "  ")
     if not options.quiet:
-        ending = _counts(listed, shared.roots.noun, is_dry=options.is_dry)
+        ending = _counts(listed, shared.roots.noun, len(report.held), is_dry=options.is_dry)
         if report.taken and not options.is_dry:
             ending += _next_command(options, shared, listed["taken"])
         lines += [*([""] if lines else []), f"{place.name}: {ending}."]
@@ -298,8 +298,8 @@ def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
     return listed
 
 
-def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, *, is_dry: bool) -> str:
-    """Return the end of the report: how much is sent, taken and removed."""
+def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, held: int, *, is_dry: bool) -> str:
+    """Return the end of the report: how much is sent, taken and removed; if nothing is, how much is blocked."""
     words = {
         "sent": "to send",
         "taken": "to take",
@@ -312,7 +312,7 @@ def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, *, is_dry: bool) -
         if listed[name]
     ]
     if not parts:
-        return "nothing to send or to take"
+        return f"{held} blocked, nothing else to send or to take" if held else "nothing to send or to take"
     count, what = parts[0].split(" ", 1)
     first = f"{count} {noun}{'' if count == '1' else 's'} {what}"
     return ", ".join((first, *parts[1:])) + ("; a dry run changes nothing" if is_dry else "")

@@ -114,6 +114,11 @@ def test_a_skipped_conflict_is_asked_about_again_and_the_rest_goes_on(titled: Ma
     assert title(titled) == THERE
 
 
+def test_a_sync_that_leaves_all_out_says_so(titled: Machine) -> None:
+    shown = asked(titled, answers="k\n", code=4)
+    assert "origin: 1 blocked, nothing else to send or to take." in shown
+
+
 def test_one_answer_for_all(titled: Machine, laptop: Machine) -> None:
     for machine, name in ((laptop, THERE), (titled, HERE)):
         set_key(machine.directory(B), "title", name, LONG_AGO + (180 if machine is laptop else 60) * SECOND)
