@@ -253,8 +253,8 @@ def _remote_lines(engine: Engine, style: Style) -> Iterator[str]:
         parts = [f"{to_send} {noun}{'' if to_send == 1 else 's'} to send"]
         parts += [f"{to_remove} to remove there"] if to_remove else []
         parts += [] if to_take is None else [f"{to_take} to take"]
-        parts += [f"{on_both} changed here and there"] if on_both else []
-        if known_of(engine.session.state, place.name).commit is None and to_send and to_take:
+        parts += [f"{on_both} changed here and there (a sync decides or asks)"] if on_both else []
+        if known_of(engine.session.state, place.name).commit is None and (on_both or (to_send and to_take)):
             parts = ["not compared yet"]  # both may have the same
         parts += [f"last contact {age_text(engine.session.now_ns() - contact)}" if contact else "never synced"]
         yield from ("", *wrap(f"remote {place.name}: {', '.join(parts)}", style.columns, "", "  "))

@@ -169,7 +169,8 @@ def synced_with(state: State, place: RemotePlace) -> Mapping[str, BaselineEntry]
 class Pending(NamedTuple):
     """How many conversations a sync would send, remove on the remote, and take, as the last contact has shown.
 
-    ``on_both``: those that were changed here and there. ``to_take`` is None if that is unknown.
+    ``on_both``: those that were changed here and there, which no other number has. ``to_take`` is None if that is
+    unknown.
     """
 
     to_send: int
@@ -203,8 +204,10 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     if there is None:
         return Pending(len(sent), len(removed), None, 0)
     keys, coding = there
-    on_both = {counted_as(id_, places) for id_ in (*differing, *gone) if keys and coding.key(id_) in keys}
-    return Pending(len(sent), len(removed), len(keys), len(on_both))
+    shared = {id_: key for id_ in (*differing, *gone) if keys and (key := coding.key(id_)) in keys}
+    on_both = {counted_as(id_, places) for id_ in shared}
+    to_send, to_remove = (len(set(each) - on_both) for each in (sent, removed))
+    return Pending(to_send, to_remove, len(keys - set(shared.values())), len(on_both))
 
 
 def _changed_there(known: Known, place: RemotePlace) -> tuple[set[str], Coding] | None:
