@@ -127,7 +127,7 @@ def run_before_watching(options: Options, command: str) -> int | None:
     try:
         start = Start.of(options, opening.begin)
         if not (start.is_first or lacks_store(options, start.roots)) and (
-            start.last is not None or not _has_no_run(begun(start, opening).session)
+            start.last is not None or begun(start, opening).session.state.journal.mark().newest
         ):
             return None
         return run_started(start, opening, lambda: command)
@@ -459,12 +459,8 @@ def announce_new_store(options: Options, roots: Roots, how: str) -> None:
 
 def _was_refused(session: Session, pass_: Pass) -> bool:
     """Tell whether earlier runs have asked and got no yes: there is a state, and neither a run nor a baseline in it."""
-    return pass_.full and _has_no_run(session) and not pass_.world.baseline.agreed
-
-
-def _has_no_run(session: Session) -> bool:
     since = session.site.since
-    return since is not None and not since.newest
+    return pass_.full and since is not None and not since.newest and not pass_.world.baseline.agreed
 
 
 def lacks_store(options: Options, roots: Roots) -> bool:

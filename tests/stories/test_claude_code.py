@@ -19,7 +19,7 @@ from reconcile.formats.claude_code.forks import forked
 from tests.agents.program import OLDER, VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.projects.git_world import git
-from tests.support.projects.terminal import at_terminal, watched_at_terminal
+from tests.support.projects.terminal import Session, at_terminal, watched_at_terminal
 from tests.support.projects.watcher import Watching, until
 from tests.support.projects.world import command, files
 
@@ -460,6 +460,20 @@ def test_two_continuations_both_stay(two: tuple[Sides, Sides]) -> None:
         other.reconcile()
     assert set(carried(one.store)) == {*known, new}
     assert copy.read_bytes() == session.read_bytes() == carried(one.store)[session.name]
+
+
+def test_watch_asks_at_a_terminal_until_it_gets_a_yes(sides: Sides) -> None:
+    sides.play(VERSIONS[-1], "continued")
+    for _ in range(2):
+        refused = Session("watch", "--workspace", sides.project)
+        refused.type("n\n", after="Continue?")
+        assert refused.end()[0] == 4
+    agreed = Session("watch", "--workspace", sides.project)
+    agreed.type("y\n", after="Continue?")
+    agreed.wait("watching 1 session")
+    agreed.process.terminate()
+    assert agreed.end()[0] == 0
+    assert carried(sides.store) == carried(sides.live)
 
 
 @pytest.mark.long
