@@ -139,10 +139,10 @@ def test_without_a_remote_the_hint_names_how_to_add_one_and_the_exit_code_is_2(
     assert "reconcile remote add" in result.stderr
 
 
-@pytest.mark.parametrize("line", ["remote add /nowhere", "rm Release"])
-def test_what_is_refused_has_a_hint_and_the_exit_code_4(line: str, run: Run, project: Path) -> None:
+@pytest.mark.parametrize(("line", "code"), [("remote add /nowhere", 1), ("rm Release", 4)])
+def test_what_fails_or_is_refused_has_a_hint(line: str, code: int, run: Run, project: Path) -> None:
     result = run(*line.split())
-    assert result.exit_code == 4, result.output
+    assert result.exit_code == code, result.output
     assert re.fullmatch(r"error: \S.*\n(?:hint: \S.*\n)+", result.stderr), result.stderr
 
 
