@@ -208,7 +208,7 @@ def _read_as_is(path: str, messages: list[str]) -> sqlite3.Connection:
         return open_empty()
     except _Damaged as damage:
         if has_logs(path):  # they may complete the file, which only an opening for writing can tell
-            hint = "run without --dry-run: that repairs or rebuilds it"
+            hint = "a run repairs or rebuilds it: reconcile"
             raise StateError(f"{path}: {damage}", hint=hint) from damage
         messages.append(f"{path}: {damage}; it counts as empty, and the next run (no dry run) rebuilds it")
         return open_empty()

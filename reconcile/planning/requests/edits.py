@@ -78,7 +78,7 @@ def _reparent(context: PlanningContext, conversation: str, parent: str | None) -
         raise RefusedError(f"{context.names([parent])} is archived and can't be a parent", "unarchive it with JP first")
     if parent is not None and conversation in (parent, *context.tree.ancestors(parent)):
         chain = " > ".join([*reversed([parent, *context.tree.ancestors(parent)])])
-        raise RefusedError(f"{conversation} would be its own ancestor: {chain}")
+        raise RefusedError(f"{conversation} would be its own ancestor: {chain}", "see the tree: reconcile ls --tree")
     circle = [known for cycle in context.tree.cycles if conversation in cycle for known in cycle]
     scope = frozenset((conversation, *circle))  # they all get other places where it no longer is one
     return Edits(parents={conversation: parent}, scope=scope, requested=frozenset({conversation}))

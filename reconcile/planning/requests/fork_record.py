@@ -83,7 +83,8 @@ def _forked(
         try:
             content = fmt.cut_stream({"": content}, request.part)[""]
         except ValueError as error:
-            raise RefusedError(f"{record} can't be cut: {error}") from None
+            hint = f"see its events: reconcile show {record}"
+            raise RefusedError(f"{record} can't be cut: {error}", hint) from None
         content = fmt.forked_metadata(content, parent=record, title=request.title)
     return places.forked(record, content, request.uuid or None)
 

@@ -578,6 +578,12 @@ def test_who_cannot_be_whose_parent(request_: SetParentRequest, message: str) ->
         edits_of(request_, context)
 
 
+def test_a_circle_is_refused_with_the_command_that_shows_the_tree() -> None:
+    with pytest.raises(RefusedError) as refused:
+        edits_of(SetParentRequest("jp-c3", "jp-c3"), context_of(stored(A, B, C), here(), agreed_on()))
+    assert refused.value.hints == ("see the tree: reconcile ls --tree",)
+
+
 def test_who_leaves_a_cycle_concerns_the_others_of_it_alone() -> None:
     rings = [A.replace('"A"', '"A" parent 2'), CHILD, C.replace('"C"', '"C" parent 4')]
     rings.append('4-d  metadata 09:00 title "D" parent 3  stream 09:00 [1]')

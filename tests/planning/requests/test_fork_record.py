@@ -49,8 +49,9 @@ def test_what_changes_while_it_is_read_is_not_forked() -> None:
 
 def test_what_cannot_be_cut_is_refused() -> None:
     request = ForkRequest(NOTE, EventSelection(), uuid="new")
-    with pytest.raises(RefusedError, match=r"^a\.md can't be cut: no lines$"):
+    with pytest.raises(RefusedError, match=r"^a\.md can't be cut: no lines$") as refused:
         plan_record_fork(context_of(FILES, FILES), request, PLACES, {**CONTENTS, NOTE: b""})
+    assert refused.value.hints == ("see its events: reconcile show a.md",)
 
 
 def test_a_record_is_forked_after_all_that_belong_to_it_on_either_side() -> None:
