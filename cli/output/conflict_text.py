@@ -92,7 +92,8 @@ def difference_lines(
 ) -> Iterator[str]:
     """Yield a line for each key with its two values, cut to the width, each with the name of its place.
 
-    If the cut hides where they differ, each value has a line of its own, if need be without its beginning.
+    If the cut hides where they differ, or both are whole on a line of their own, each value has one, if need be without
+    its beginning.
     """
     most = MAX_COLUMNS if columns is None else columns
     here, there = places
@@ -102,11 +103,13 @@ def difference_lines(
         whole = [visible(value) for value in values]
         first = shorten_value(whole[0], max(room // 2, room - width(whole[1])))
         second = shorten_value(whole[1], room - width(first))
-        if _shows_difference(whole, (first, second)):
-            yield f"{indent}{name}: {first} ({here}) / {second} ({there})"
-            continue
         starts = [f"{indent}{name} ({place}): " for place in places]
         rooms = [max(most - width(start), LEAST_VALUE) for start in starts]
+        is_cut = whole != [first, second]
+        would_fit = all(width(value) <= room for value, room in zip(whole, rooms, strict=True))
+        if _shows_difference(whole, (first, second)) and not (is_cut and would_fit):
+            yield f"{indent}{name}: {first} ({here}) / {second} ({there})"
+            continue
         if not _shows_difference(whole, [shorten_value(*each) for each in zip(whole, rooms, strict=True)]):
             common = _in_common(*whole)
             whole = [f"…{value[max(common - LEAST_VALUE, 1) :]}" for value in whole]

@@ -269,3 +269,14 @@ def test_two_conflicts_are_counted_in_the_plural() -> None:
     assert words.state_counts([("conflict", 1)], "conversation") == "1 conversation: 1 conflict"
     for count, word in ((1, "waiting for its parent"), (2, "waiting for their parents")):
         assert words.state_counts([("waiting", count)], "thread").endswith(f": {count} {word}")
+
+
+def test_values_that_fit_on_lines_of_their_own_are_not_cut() -> None:
+    pairs = [("title", '"IANA ref (desktop)"', '"IANA ref (laptops)"')]
+    lines = list(
+        module("output.conflict_text").difference_lines(pairs, ("this machine", "the other machine"), 80, "    ")
+    )
+    assert lines == [
+        '    title (this machine): "IANA ref (desktop)"',
+        '    title (the other machine): "IANA ref (laptops)"',
+    ]
