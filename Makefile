@@ -45,7 +45,7 @@ endif
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test long worlds stories git-stories soak machines walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-machines bench-rules bench-secrets clean
+.PHONY: help demo test long worlds stories git-stories soak machines walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-machines bench-rules bench-secrets flame clean
 .DELETE_ON_ERROR:
 
 help:
@@ -73,6 +73,7 @@ help:
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
 	@echo 'make bench-machines  a sync with a remote beside rsync, unison and restic (ARGS="--size 1000")'
 	@echo 'make bench-secrets  planted keys found and false alarms, beside detect-secrets if that is installed'
+	@echo 'make flame     flame graphs of a first run and of a projection, for docs (ARGS="--size 1000")'
 	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'
 	@echo 'make clean     remove .venv and all generated files'
 
@@ -170,6 +171,10 @@ bench-machines: $(VENV)/.installed-dev
 
 bench-secrets: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.secrets $(ARGS)
+
+flame: $(VENV)/.installed-dev
+	@$(PIP) install --editable '.[dev,profile]'
+	$(BIN)/python -m tests.bench.flame $(ARGS)
 
 clean:
 	rm -rf $(VENV) .demo .demo-day build dist *.egg-info
