@@ -29,7 +29,9 @@ PATHS = 2 * 4
 MEMORY = ("brk", "madvise", "mmap", "mremap", "munmap")
 """Not counted: how often the allocator asks depends on what it has."""
 IN_WORKSPACE = "read in the workspace"
-READS = ("getdents64", "openat", "pread64", "read", IN_WORKSPACE)
+FROM_PIPE = "read of a pipe"
+"""How many it takes to read the result of the helper process depends on how fast that writes, not on the files."""
+READS = ("getdents64", "openat", "pread64", "read", FROM_PIPE, IN_WORKSPACE)
 _CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
 
 
@@ -67,6 +69,8 @@ def _name_of(match: re.Match[str], written: str) -> str:
     """Return the name of a call; opening what is there, and making what isn't, are two, and so is reading a side."""
     if "O_CREAT" in match.string:
         return f"{match[1]} O_CREAT"
+    if match[1] == "read" and "<pipe:" in match.string:
+        return FROM_PIPE
     return IN_WORKSPACE if match[1] == "read" and written in match.string else match[1]
 
 
