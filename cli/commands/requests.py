@@ -593,7 +593,7 @@ def redo(context: click.Context, run: str | None) -> None:
     def found(state: State, project: str) -> UndoToRedo:
         if run is None:
             return run_history.newest_undo(state, project)
-        return run_history.UndoToRedo(run_history.find_undo(state, run), "")
+        return run_history.find_undo(state, run)
 
     def announce(session: Session, to_redo: UndoToRedo) -> None:
         undone = to_redo.run
@@ -601,8 +601,7 @@ def redo(context: click.Context, run: str | None) -> None:
             if not may_reach_back(options):
                 raise to_redo.older_run_error()
             print_message(options, f"{to_redo.after}; this redo reaches further back, to an older undo, {undone.id}")
-        origin, _ = run_history.origin_of(undone, {each.id: each for each in session.state.journal.runs()})
-        _print_past_run(options, "redo", session, origin)
+        _print_past_run(options, "redo", session, to_redo.origin)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
         to_redo = found(engine.session.state, engine.session.project)

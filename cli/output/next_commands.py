@@ -81,13 +81,20 @@ def further(plan: Plan, roots: Roots, lost: Iterable[Lost] = (), empty: int = 0,
 def after_undo(plan: Plan, roots: Roots) -> Iterator[Way]:
     """Yield the commands that end what an undo has left alone, for all of it at once."""
     if count := _count(item.conversation for item in plan.aside if item.reason is Reason.UNDONE):
-        yield _redo(roots), f"repeats the run that was undone last ({count})"
+        command, run = _redo(roots)
+        yield (
+            command,
+            f"repeats the run {run}, which was undone ({count})" if run else f"repeats an undone run ({count})",
+        )
     if way := _way_for_all(plan):
         yield way, f"or takes the {way.rpartition(' ')[2]}'s version of all of them"
 
 
-def _redo(roots: Roots) -> str:
-    """Return the command that repeats the run that was undone last; with its id if another run has followed."""
+def _redo(roots: Roots) -> tuple[str, str]:
+    """Return the command that repeats the run that was undone last, and the run; an empty text if that is unknown.
+
+    The command has the undo's id if another run has followed.
+    """
     from reconcile.engine.run_history import NoRunError, newest_undo  # here, as below: few reports name it
     from reconcile.state.database import State
     from reconcile.state.directory import state_directory
@@ -96,8 +103,8 @@ def _redo(roots: Roots) -> str:
         try:
             undone = newest_undo(state, os.path.realpath(roots.project))
         except NoRunError:  # it was undone in another checkout
-            return "reconcile redo"
-    return f"reconcile redo {undone.run.id}" if undone.after else "reconcile redo"
+            return "reconcile redo", ""
+    return f"reconcile redo {undone.run.id}" if undone.after else "reconcile redo", undone.origin.id
 
 
 def _way_for_all(plan: Plan) -> str:

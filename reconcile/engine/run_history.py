@@ -131,14 +131,18 @@ def _undone_by(run: Run, runs: Mapping[str, Run]) -> Run | None:
 
 
 class UndoToRedo(NamedTuple):
-    """The undo that `redo` reverts. ``after``: a text on the last run, if that is another one."""
+    """The undo that `redo` reverts.
+
+    ``origin``: the run that it repeats so. ``after``: a text on the last run, if that is another one.
+    """
 
     run: Run
+    origin: Run
     after: str
 
     def older_run_error(self) -> OlderRunError:
         """Return the error for a `redo` that nobody confirms, though it would go further back."""
-        hint = f"redo the older undo all the same: reconcile redo {self.run.id}, or reconcile redo --yes"
+        hint = f"repeat {self.origin.id} all the same: reconcile redo {self.run.id}, or reconcile redo --yes"
         return OlderRunError(self.after, f"{hint}\nlist the runs: reconcile log")
 
 
@@ -152,28 +156,33 @@ def newest_undo(state: State, project: str) -> UndoToRedo:
     effective = _effective_runs(state, project)
     for run in effective:
         if origin_of(run, runs)[1] % 2:
-            return UndoToRedo(run, "" if run is effective[0] else _last_run(effective[0], runs))
-    raise NoRunError("there is no undone run to redo here", "`reconcile log` lists the runs")
+            after = "" if run is effective[0] else _last_run(effective[0], runs)
+            return UndoToRedo(run, origin_of(run, runs)[0], after)
+    if not effective:
+        raise NoRunError("there is nothing to redo: no run here was undone", "`reconcile log` lists the runs")
+    last = _last_run(effective[0], runs, "not undone")
+    raise NoRunError(f"there is nothing to redo: {last}", "undo it: reconcile undo")
 
 
-def _last_run(run: Run, runs: Mapping[str, Run]) -> str:
+def _last_run(run: Run, runs: Mapping[str, Run], otherwise: str = "no undo") -> str:
     origin, times = origin_of(run, runs)
-    return f"the last run, {run.id}, is {f'a redo of {origin.id}' if times else 'no undo'}"
+    return f"the last run, {run.id}, is {f'a redo of {origin.id}' if times else otherwise}"
 
 
-def find_undo(state: State, text: str) -> Run:
+def find_undo(state: State, text: str) -> UndoToRedo:
     """Return the newest undo of a run that is still in effect. ``text`` is the run's id, its beginning, or the undo's.
 
     Raises:
         NoRunError: there is no such run, or it isn't undone.
     """
-    run = find_run(state, text)
-    if origin_of(run, _by_id(state))[1] % 2:
-        return run
+    run, runs = find_run(state, text), _by_id(state)
+    if origin_of(run, runs)[1] % 2:
+        return UndoToRedo(run, origin_of(run, runs)[0], "")
     undone_by = {undo for undo in undone_changes(state).get(run.id, {}).values() if undo is not None}
     if not undone_by:
         raise NoRunError(f"run {run.id} isn't undone", "`reconcile log` lists the runs")
-    return find_run(state, max(undone_by))
+    undo = runs[max(undone_by)]
+    return UndoToRedo(undo, origin_of(undo, runs)[0], "")
 
 
 def _effective_runs(state: State, project: str) -> list[Run]:

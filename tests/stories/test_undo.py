@@ -538,6 +538,7 @@ def test_the_redo_that_is_named_next_works_without_a_terminal(world: World) -> N
 
 def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     three(world)
+    assert "there is nothing to redo: no run here was undone" in world.reconcile("redo", code=2, settled=False).stderr
     world.reconcile()
     states = [listing(world.store)]
     for number in (FIRST, SECOND_ID):
@@ -545,7 +546,11 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
         world.reconcile()
         states.append(listing(world.store))
     second, first, _ = (run["id"] for run in runs(world))
-    assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
+    newest = runs(world)[0]["id"]
+    assert world.reconcile("redo", code=2).stderr.splitlines() == [
+        f"error: there is nothing to redo: the last run, {newest}, is not undone",
+        "hint: undo it: reconcile undo",
+    ]
     assert f"run {first} isn't undone" in world.reconcile("redo", first, code=2).stderr
     assert "redo with: reconcile redo" in world.reconcile("undo").stdout
     world.reconcile("undo", first)
@@ -560,7 +565,10 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
         assert ("is a redo of" in redone.stderr) == (index == 2), "the second one goes further back"
         assert "undo with: reconcile undo" in redone.stdout
         assert listing(world.store) == states[index]
-    assert "there is no undone run to redo here" in world.reconcile("redo", code=2).stderr
+    newest = runs(world)[0]["id"]
+    refused = world.reconcile("redo", code=2).stderr
+    assert f"there is nothing to redo: the last run, {newest}, is a redo of {second}" in refused
+    assert "hint: undo it: reconcile undo" in refused
     assert {action["reason"] for action in world.plan("undo")["actions"]} == {"taken-back"}, "the undo of a redo"
     redoes = [run["id"] for run in runs(world)[:2]]
     assert [run["redoes"] for run in runs(world)] == [second, first, None, None, None, None, None]
@@ -807,12 +815,13 @@ def test_after_the_undo_of_a_conflict_status_names_the_ways_on_as_a_run_does(und
 def test_after_the_undo_of_the_first_run_each_report_names_what_ends_it_for_all(world: World) -> None:
     three(world)
     world.reconcile()
+    first = runs(world)[0]["id"]
     world.reconcile("undo")
     for args in ((), ("--dry-run",), ("status",)):
         next_ = world.reconcile(*args).stdout.partition("\nNext:\n")[2].splitlines()
         assert [line.strip().removesuffix(f" --workspace {world.project}") for line in next_] == [
             "reconcile redo",
-            "repeats the run that was undone last (3)",
+            f"repeats the run {first}, which was undone (3)",
             "reconcile resolve --all --take workspace",
             "or takes the workspace's version of all of them",
         ]
