@@ -147,8 +147,14 @@ def run_started(
     command = command or (lambda: " ".join(("reconcile", *options.shaping)))
     if adjust is None and (code := _reported_unchanged(start)) is not None:
         return code
+    agreed = None
+    if start.is_first and adjust is None and confirm is None:
+        with _ending_without_yes(options) as ended:
+            agreed = _agreed_first(start)
+        if ended:
+            return ended[0]
     try:
-        return _run(start, opening, command, adjust, confirm)
+        return _run(start, opening, command, adjust, confirm, agreed)
     except StateError as error:
         if not error.is_damage or start.last is None:
             raise
@@ -174,9 +180,59 @@ def _reported_unchanged(start: Start) -> int | None:
     return exit_code(plan, None, options)
 
 
+@contextmanager
+def _ending_without_yes(options: Options) -> Iterator[list[int]]:
+    """Yield a list, which has an exit code after a question that ends the run."""
+    import click  # here: most runs ask nothing
+
+    codes: list[int] = []
+    try:
+        yield codes
+    except click.exceptions.Exit as ended:
+        codes.append(ended.exit_code)
+    except click.Abort:
+        codes.append(report_nothing_changed(options))
+
+
+def _agreed_first(start: Start) -> Plan | None:
+    """Ask about a first run before it creates anything, and return the plan that is on the screen.
+
+    None: nobody is asked, or about more than whether to go on, so that the run asks.
+    """
+    options, roots = start.options, start.roots
+    if options.is_dry or options.yes or not is_interactive(options):
+        return None
+    with open_engine(start, readonly=True).session as session:
+        engine = Engine(session)
+        with Progress(options) as progress:
+            begin(engine, roots, progress)
+            policy = _policy(start, engine, None)
+            plan = engine.completed(_planned(engine, policy, options))
+        if not plan.actions or _has_questions(plan, options):
+            return None
+        warn_of_new_workspace(options, engine, policy)
+        _print_first_run(options, session)
+        report(options, roots, session.notices, plan, None)
+        confirm_or_exit(options, _may_continue(plan))
+        return plan
+
+
+def _print_first_run(options: Options, session: Session) -> None:
+    """Print what a first run creates, before its plan."""
+    show([""] if options.is_following else [])
+    options.is_following = False
+    show(first_run_lines(session.roots, session.directory, Style.choose(options.color)))
+
+
 def _run(
-    start: Start, opening: Opening, command: Callable[[], str], adjust: Adjust | None, confirm: Question | None
+    start: Start,
+    opening: Opening,
+    command: Callable[[], str],
+    adjust: Adjust | None,
+    confirm: Question | None,
+    agreed: Plan | None = None,
 ) -> int:
+    """Run the pass. ``agreed``: the plan that a person has agreed to; what differs from it is printed."""
     options, roots = start.options, start.roots
     engine = begun(start, opening)
     session = engine.session
@@ -212,27 +268,24 @@ def _run(
             pass_ = _planned(engine, policy, options)
         plan = pass_.plan
         warn_of_new_workspace(options, engine, policy)
+        if agreed is not None:
+            is_shown = agreed.actions == plan.actions
+            return apply_pass(engine, pass_, options, command(), is_shown=is_shown)
         asks_first = is_interactive(options) and bool(plan.actions) and not options.yes
         if not asks_first:
             announce_new_store(options, roots, "creating")
         elif start.is_first or lacks_store(options, roots) or _was_refused(session, pass_):
-            show([""] if options.is_following else [])
-            options.is_following = False
-            show(first_run_lines(roots, session.directory, Style.choose(options.color)))
+            _print_first_run(options, session)
             confirm = confirm or _may_continue
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
         confirms = confirm and (plan.actions or plan.put_off) and not options.yes
         is_shown = False
         questioned: tuple[Item | Conflict, ...] = ()
         if asks or confirms:
-            import click  # here: most runs ask nothing
-
-            try:
+            with _ending_without_yes(options) as ended:
                 pass_, is_shown, questioned = _answers(engine, pass_, policy, options, confirm, asks=asks)
-            except click.exceptions.Exit as ended:
-                return ended.exit_code
-            except click.Abort:
-                return report_nothing_changed(options)
+            if ended:
+                return ended[0]
         return apply_pass(engine, pass_, options, command(), is_shown=is_shown, questioned=questioned)
 
 

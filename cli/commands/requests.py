@@ -537,13 +537,22 @@ def _undo_sync(
     announce: Callable[[Session, _F], None],
     question: Question,
 ) -> None:
-    """End the command with the undo or redo of a sync, if the run that is found is one."""
+    """End the command with the undo or redo of a sync, if the run that is found is one.
+
+    Raises:
+        NoRunError: no run was in this store yet.
+    """
     options = options_of(context)
     try:
         roots = find_roots(options)
     except LocateError:  # the command itself reports it
         return
     state = state_directory(roots.key, os.environ, sys.platform)
+    if not os.path.lexists(state):  # no run was here, and a refusal creates nothing
+        from reconcile.state.database import State
+
+        with State.open(state, readonly=True) as nothing:
+            found(nothing, roots.project)
     if os.path.isdir(os.path.join(state, REMOTES)):
         from ..remotes.undoing import undo_sync  # here: most stores have no remote
 

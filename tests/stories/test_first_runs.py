@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.projects.terminal import Session, at_terminal, interrupted_at_terminal
 from tests.support.projects.world import (
     CORPUS,
     LONG_AGO,
@@ -159,3 +160,37 @@ def test_a_nested_edit_reaches_the_store_with_its_time(world: World) -> None:
     name = deepest.rpartition("/")[2]
     ours, theirs = stream.stat(), (world.store / name / "events.json").stat()
     assert (ours.st_size, ours.st_mtime_ns) == (theirs.st_size, theirs.st_mtime_ns)
+
+
+def test_a_first_run_that_nobody_agrees_to_leaves_nothing(world: World) -> None:
+
+    def contents() -> list[Path]:
+        return sorted(world.user_data.parent.rglob("*"))
+
+    before = contents()
+    code, shown = at_terminal("--workspace", world.project, answers="n\n", columns=80)
+    assert (code, contents()) == (4, before), shown
+    assert "This is the first run here. It creates:" in shown
+    assert "Cancelled, nothing changed." in shown
+    code, shown = interrupted_at_terminal("--workspace", world.project, goal="Continue?")
+    assert (code, contents()) == (130, before), shown
+    for command in ("undo", "redo"):
+        assert "error: there is no" in world.reconcile(command, code=2, settled=False).stderr
+        assert contents() == before
+    code, shown = at_terminal("--workspace", world.project, answers="y\n", columns=80)
+    assert code == 0, shown
+    assert shown.count("This is the first run here. It creates:") == 1
+    assert shown.count("Topic 3") <= 1, "the plan is printed once"
+    assert "Done: " in shown
+    world.check_settled()
+
+
+def test_a_first_run_shows_what_has_changed_since_its_question(world: World) -> None:
+    asked = Session("--workspace", world.project)
+    asked.wait("Continue?")
+    write_conversation(world.workspace / "17600000000-later", "Later", events(3))
+    asked.type("y\n", after="")
+    code, shown = asked.end()
+    assert code == 0, shown
+    assert "Later" in shown
+    assert (world.store / "17600000000-later").is_dir()
