@@ -37,6 +37,8 @@ _FILE = "100644"
 _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _ABSENT = 2
 """The exit code of ``git ls-remote --exit-code`` if no ref matches."""
+_CLOSED = "fatal: Could not read from remote repository."
+"""The words of git if the connection ended before the host's git spoke."""
 _BATCH = 500
 LOOSE = 6700
 """Objects in files of their own from which on git packs those of the mirror: its own number."""
@@ -204,8 +206,9 @@ class GitEngine:
         if done.returncode == _ABSENT:
             return None
         if done.returncode:
-            problem = f"{self.shown}: git can't read it: {_said(done)}"
-            raise UnreachableError(problem, "check the address and the network")
+            said = _said(done)
+            hint = next((hint for words, hint in _HINTS.items() if words in said), "check the address and the network")
+            raise UnreachableError(f"{self.shown}: git can't read it: {said}", hint)
         return done.stdout.split()[0].decode()
 
     def _make(self) -> None:
@@ -230,15 +233,23 @@ class GitEngine:
         return [*settings, f"--git-dir={self.mirror}", *args]
 
 
+_HINTS = {
+    "Host key verification failed": "connect with ssh at a terminal: it shows the key of the host",
+    "Permission denied (publickey": "add your public key there, or check which one ssh uses",
+}
+"""By the words of ssh, what a person can do. Its messages are in no other language."""
 _HOSTILE = "no sync of this program writes that: look at the repository"
 
 
 def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return a line of git's standard error for people: the error of the host, that of git, or the last one."""
+    """Return a line of git's standard error for people: of the host or ssh, of git itself, or the last one."""
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     errors = ("fatal: ", "error: ")
     theirs = [each for line in lines if (each := line.removeprefix("remote: ")) != line and each.startswith(errors)]
     own = [line for line in lines if line.startswith(errors)]
+    if _CLOSED in own:  # what has closed the connection said why before
+        before = (line.removeprefix("remote: ") for line in lines[: lines.index(_CLOSED)])
+        theirs += [line for line in before if re.search(r"\w", line.removeprefix("remote:"))][-1:]
     return without_password((theirs[:1] or own[:1] or lines[-1:] or [f"exit code {done.returncode}"])[0])
 
 

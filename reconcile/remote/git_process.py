@@ -89,9 +89,10 @@ def ask_host(
 def _started(args: Sequence[str], variables: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """Start git, and end it with all that it has started if the caller fails.
 
-    At a terminal it stays in the group of the caller, as only that may ask for a password.
+    At a terminal it stays in the group of the caller, as only that may ask for a password. Otherwise it gets a session
+    of its own: ssh would ask at the terminal of the session, even if the standard input is another file.
     """
-    group = None if os.isatty(0) else 0
+    is_alone = not os.isatty(0)
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(  # noqa: S603
@@ -100,7 +101,7 @@ def _started(args: Sequence[str], variables: Mapping[str, str]) -> Iterator[subp
             stdin=subprocess.DEVNULL,
             stdout=pipe,
             stderr=pipe,
-            process_group=group,
+            start_new_session=is_alone,
         )
     except OSError as error:
         raise _absent(error) from None
@@ -108,10 +109,10 @@ def _started(args: Sequence[str], variables: Mapping[str, str]) -> Iterator[subp
         yield process
     except BaseException:
         with suppress(ProcessLookupError):
-            if group is None:
-                process.terminate()
-            else:
+            if is_alone:
                 os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.terminate()
         process.wait()
         raise
     finally:

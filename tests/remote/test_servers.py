@@ -1,14 +1,17 @@
-"""A remote over http, served by git's own http-backend, and over ssh, if there is a server."""
+"""A remote over http, served by git's own http-backend, and over ssh, by a server of its own, if they are installed."""
 
 from __future__ import annotations
 
 import base64
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
 import threading
+import time
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +19,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
-from tests.support.projects.world import LONG_AGO, SECOND
+from tests.support.projects.ssh_host import SshHost
+from tests.support.projects.terminal import Session, run_at_terminal
+from tests.support.projects.world import LONG_AGO, SECOND, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,20 +35,33 @@ BACKEND = (
     / "git-http-backend"
 )
 pytestmark = pytest.mark.long
+needs_setsid = pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid here, which gives a terminal")
 SIZE, ROUNDS = 2_000, 24
 """The events of a conversation that is pushed, and the number of pushes."""
 RECEIVER = """#!/bin/sh
 if [ -f {patience} ]; then
     patience=$(cat {patience})
     rm {patience}
-    git receive-pack "$@" <&0 &
-    (sleep "$patience"; kill -9 $! && printf x >> {kills}) < /dev/null > /dev/null 2>&1 &
-    wait $!
+    exec 3<&0  # dash gives a process in the background no other standard input
+    git receive-pack "$@" <&3 3<&- &
+    receiver=$!
+    (sleep "$patience"; kill -9 {killed} && printf x >> {kills}) 3<&- < /dev/null > /dev/null 2>&1 &
+    wait "$receiver"
 else
     exec git receive-pack "$@"
 fi
 """
 """The program of that name; a file has the seconds after which it is killed, once."""
+DEATH = """#!/bin/sh
+at=$PPID
+while [ "$at" != {server} ]; do
+    above=$(ps -o ppid= -p "$at" | tr -d " ")
+    killed="$killed $at"
+    at=$above
+done
+kill -9 $killed {server}
+"""
+"""A hook that kills a server, and the processes between it and the hook."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -154,14 +172,19 @@ def test_two_machines_over_http(tmp_path: Path, run: Run, server: ThreadingHTTPS
 
 
 def sync_on_a_mortal_host(
-    one: Machine, other: Machine, bare: Path, kill_after: Callable[[float], object], kills: Callable[[], int]
+    one: Machine,
+    other: Machine,
+    bare: Path,
+    kill_after: Callable[[float], object],
+    kills: Callable[[], int],
+    rounds: int = ROUNDS,
 ) -> None:
     """Let the host die during pushes: the next sync goes on, nothing is lost, and the repository is sound.
 
     The moments come close to the end of the push: there the ref is moved.
     """
     chance, patience_s = random.Random(1), 0.2
-    for number in range(ROUNDS):
+    for number in range(rounds):
         one.write(A + number, count=SIZE)
         before = kills()
         kill_after(patience_s * chance.uniform(0.7, 1.1))
@@ -176,7 +199,7 @@ def sync_on_a_mortal_host(
         other.sync()
         assert other.contents == one.contents
     quiet(one, other)
-    assert kills() > ROUNDS / 4
+    assert kills() > rounds / 4
 
 
 def test_a_backend_that_is_killed(tmp_path: Path, run: Run, server: ThreadingHTTPServer) -> None:
@@ -192,24 +215,29 @@ def test_a_backend_that_is_killed(tmp_path: Path, run: Run, server: ThreadingHTT
     sync_on_a_mortal_host(one, other, bare, kill_after, lambda: Handler.kills)
 
 
+def mortal_receiver(path: Path, programs: Path, killed: str) -> tuple[Callable[[float], object], Callable[[], int]]:
+    """Put a receiving git there that kills these processes; return what sets its time, and what counts the kills."""
+    patience, kills = path / "patience", path / "kills"
+    receiver = programs / "git-receive-pack"
+    receiver.write_text(RECEIVER.format(patience=patience, kills=kills, killed=killed))
+    receiver.chmod(0o755)
+    kills.touch()
+    return lambda seconds: patience.write_text(f"{seconds:.3f}"), lambda: len(kills.read_bytes())
+
+
 def test_a_receiving_git_that_is_killed(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The remote is a directory: git starts the receiving process itself."""
-    bare, programs, patience, kills = (tmp_path / name for name in ("r.git", "programs", "patience", "kills"))
+    bare, programs = (tmp_path / name for name in ("r.git", "programs"))
     programs.mkdir()
     for program in BACKEND.parent.iterdir():
         if program.name != "git-receive-pack":
             (programs / program.name).symlink_to(program)
-    receiver = programs / "git-receive-pack"
-    receiver.write_text(RECEIVER.format(patience=patience, kills=kills))
-    receiver.chmod(0o755)
-    kills.touch()
+    kill_after, kills = mortal_receiver(tmp_path, programs, "$receiver")
     monkeypatch.setenv("GIT_EXEC_PATH", str(programs))
     one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
     for machine in (one, other):
         machine.sync(str(make_bare(bare)))
-    sync_on_a_mortal_host(
-        one, other, bare, lambda seconds: patience.write_text(f"{seconds:.3f}"), lambda: len(kills.read_bytes())
-    )
+    sync_on_a_mortal_host(one, other, bare, kill_after, kills)
 
 
 def test_a_lock_that_a_killed_host_has_left_is_named(tmp_path: Path, run: Run) -> None:
@@ -238,32 +266,145 @@ def test_a_repository_that_the_world_can_read_is_refused(tmp_path: Path, run: Ru
     assert "secret" not in found
 
 
-def test_two_machines_over_ssh(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    sshd = shutil.which("sshd") or "/usr/sbin/sshd"
-    if not os.access(sshd, os.X_OK) or shutil.which("ssh") is None:
-        pytest.skip("no sshd here")
-    for name in ("host", "mine"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
-    (tmp_path / "keys").write_text((tmp_path / "mine.pub").read_text())
-    port = 20000 + os.getpid() % 20000
-    lines = [f"Port {port}", "ListenAddress 127.0.0.1", f"HostKey {tmp_path / 'host'}", "UsePAM no", "StrictModes no"]
-    lines += [f"AuthorizedKeysFile {tmp_path / 'keys'}", f"PidFile {tmp_path / 'pid'}"]
-    (tmp_path / "config").write_text("\n".join(lines) + "\n")
-    with subprocess.Popen([sshd, "-D", "-e", "-f", str(tmp_path / "config")], stderr=subprocess.PIPE) as server:
-        assert server.stderr is not None
-        first = server.stderr.readline().decode()
-        if "listening" not in first:
-            pytest.skip(f"sshd does not start: {first.strip()}")
-        options = f"-F none -i {tmp_path / 'mine'} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
-        monkeypatch.setenv("GIT_SSH_COMMAND", f"ssh {options}")
-        try:
-            url = f"ssh://127.0.0.1:{port}{make_bare(tmp_path / 'r.git')}"
-            one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
-            one.write(A)
-            one.sync(url)
-            one.append(A, 1, "b", LONG_AGO + SECOND)
-            one.sync()
-            other.sync(url)
-            assert one.contents == other.contents
-        finally:
-            server.terminate()
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHost]:
+    with SshHost(tmp_path / "ssh") as host:
+        monkeypatch.setenv("GIT_SSH_COMMAND", host.command)
+        yield host
+
+
+@pytest.fixture
+def over_ssh(tmp_path: Path, run: Run, ssh: SshHost) -> tuple[Machine, Machine]:
+    """Two machines that have synced one conversation."""
+    url = ssh.url(make_bare(tmp_path / "r.git"))
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    one.write(A)
+    assert len(one.sync(url)["sent"]) == 1
+    assert len(other.sync(url)["taken"]) == 1
+    one.append(A, 1, "b", LONG_AGO + SECOND)
+    return one, other
+
+
+def test_two_machines_over_ssh(over_ssh: tuple[Machine, Machine]) -> None:
+    one, other = over_ssh
+    one.sync()
+    other.sync()
+    assert one.contents == other.contents
+    one.append(A, 1, "c", LONG_AGO + 2 * SECOND)
+    other.append(A, 1, "d", LONG_AGO + 3 * SECOND)
+    one.sync()
+    assert len(other.sync()["forked"]) == 1
+    quiet(one, other)
+
+
+def test_an_address_with_a_port_over_ssh(tmp_path: Path, run: Run, ssh: SshHost) -> None:
+    one = make_machine(tmp_path / "one", run)
+    one.write(A)
+    assert len(one.sync(f"ssh://127.0.0.1:{ssh.port}{make_bare(tmp_path / 'r.git')}")["sent"]) == 1
+
+
+def forget_the_host(ssh: SshHost) -> None:
+    ssh.know()
+
+
+def expect_another_key(ssh: SshHost) -> None:
+    ssh.know("other")
+
+
+def take_no_key(ssh: SshHost) -> None:
+    ssh.admit("other")
+
+
+REFUSED = {
+    SshHost.stop: ("port {port}: Connection refused", "check the address and the network"),
+    forget_the_host: ("Host key verification failed.", "connect with ssh at a terminal: it shows the key of the host"),
+    expect_another_key: (
+        "Host key verification failed.",
+        "connect with ssh at a terminal: it shows the key of the host",
+    ),
+    take_no_key: ("Permission denied (publickey).", "add your public key there, or check which one ssh uses"),
+}
+"""What is wrong, and the words of ssh and of the hint."""
+
+
+@pytest.mark.parametrize("refuse", REFUSED, ids=lambda each: each.__name__)
+def test_ssh_says_what_is_wrong(over_ssh: tuple[Machine, Machine], ssh: SshHost, refuse: Callable[..., None]) -> None:
+    one, _ = over_ssh
+    refuse(ssh)
+    cause, hint = (text.format(port=ssh.port) for text in REFUSED[refuse])
+    before, began = one.contents, time.monotonic()
+    for words in (("sync",), ("sync", "-n"), ("remote", "check"), ("remote", "add", f"git-host:{ssh.directory}/r")):
+        error, said_hint = one.run(*words, code=1).output.splitlines()
+        assert error.startswith("error: git-host:")
+        assert error.endswith(cause)
+        assert said_hint == f"hint: {hint}"
+    assert time.monotonic() - began < 20
+    assert one.contents == before
+    ssh.know("host")
+    ssh.admit("mine")
+    with ssh if refuse is SshHost.stop else nullcontext():
+        assert len(one.sync()["sent"]) == 1
+
+
+@needs_setsid
+def test_ssh_asks_nothing_if_the_input_is_no_terminal(over_ssh: tuple[Machine, Machine], ssh: SshHost) -> None:
+    """A hook or a job of a shell has a terminal, but nobody who reads there."""
+    one, _ = over_ssh
+    ssh.know()
+    words = shlex.join(command(*one.sides, "sync"))
+    began = time.monotonic()
+    code, shown = run_at_terminal(
+        ["setsid", "--ctty", "sh", "-c", f"{words} < /dev/null"], env=os.environ | one.environment
+    )
+    assert time.monotonic() - began < 20
+    assert code == 1
+    assert "Host key verification failed." in " ".join(shown.split())
+    assert "continue connecting" not in shown
+
+
+@needs_setsid
+def test_ssh_asks_at_a_terminal(over_ssh: tuple[Machine, Machine], ssh: SshHost) -> None:
+    one, _ = over_ssh
+    ssh.know()
+    session = Session(*one.sides, "sync", environ=one.environment, before=("setsid", "--ctty"))
+    session.type("yes\n", after="continue connecting")
+    code, shown = session.end()
+    assert code == 0
+    assert "continue connecting" in shown
+    assert "1 conversation sent" in shown
+    assert one.sync()["sent"] == []
+
+
+@pytest.mark.parametrize(("hook", "result"), [("pre-receive", "not arrived"), ("post-receive", "arrived")])
+def test_an_ssh_server_that_dies_during_a_push(
+    tmp_path: Path, over_ssh: tuple[Machine, Machine], ssh: SshHost, hook: str, result: str
+) -> None:
+    """The hook kills the server and all that it has started; the receiving git, too."""
+    one, other = over_ssh
+    script = tmp_path / "r.git" / "hooks" / hook
+    script.write_text(DEATH.format(server=ssh.pid))
+    script.chmod(0o755)
+    said = one.run("sync", code=1).output
+    assert "it may have it, or not" in said
+    script.unlink()
+    assert "Connection refused" in one.run("sync", code=1).output
+    with ssh:
+        assert f"has {result}" in one.run("sync", "--dry-run").output
+        found = one.sync()
+        assert found["interrupted_push"] == result
+        assert len(found["sent"]) == (result != "arrived")
+        git(tmp_path / "r.git", "fsck", "--strict")
+        quiet(one, other)
+
+
+@pytest.mark.timeout(180)
+def test_an_ssh_connection_that_is_killed(
+    tmp_path: Path, run: Run, ssh: SshHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At random moments, with the receiving git. The server goes on."""
+    bare = make_bare(tmp_path / "r.git")
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    for machine in (one, other):
+        machine.sync(ssh.url(bare))
+    kill_after, kills = mortal_receiver(tmp_path, ssh.programs, "$receiver $PPID")
+    sync_on_a_mortal_host(one, other, bare, kill_after, kills, ROUNDS // 2)

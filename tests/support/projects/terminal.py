@@ -103,13 +103,17 @@ class Session:
         rows: int = 24,
         columns: int = 80,
         out: int | None = None,
+        before: Sequence[str] = (),
     ) -> None:
-        """Start the command. ``out``: the descriptor of its standard output, if that is not the terminal."""
+        """Start the command. ``out``: the descriptor of its standard output, if that is not the terminal.
+
+        ``before``: the words of a program that starts it, such as ``setsid``.
+        """
         self._outer, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         variables = {**os.environ, "TERM": "xterm-256color", **(environ or {})}
         self.process = subprocess.Popen(
-            command(*args), stdin=inner, stdout=inner if out is None else out, stderr=inner, env=variables
+            [*before, *command(*args)], stdin=inner, stdout=inner if out is None else out, stderr=inner, env=variables
         )
         os.close(inner)
         self._read = b""
