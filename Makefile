@@ -71,7 +71,7 @@ help:
 	@echo 'make map       draws the packages and their imports, docs/map.svg'
 	@echo 'make screens   writes docs/screens: each command at a terminal of 80 columns, as text and SVG'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
-	@echo 'make bench-machines  a sync with a remote beside rsync, unison and restic (ARGS="--size 1000")'
+	@echo 'make bench-machines  a sync with a remote beside rsync, unison and restic (ARGS="--size 1000 --ssh")'
 	@echo 'make bench-secrets  planted keys found and false alarms, beside detect-secrets if that is installed'
 	@echo 'make flame     flame graphs of a first run and of a projection, for docs (ARGS="--size 1000")'
 	@echo 'make bench-rules  CPU time of the planner in memory, microseconds a conversation (ARGS="--against DIR" for another checkout)'

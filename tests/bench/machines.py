@@ -1,6 +1,7 @@
-"""A sync with a remote beside rsync, unison and restic, all on the disk of this machine: seconds, ratios, and bytes.
+"""A sync with a remote beside rsync, unison and restic: seconds, ratios, and bytes.
 
-Every tool has the same store, and a place of its own. ssh is left out: it costs each of them the same.
+Every tool has the same store, and a place of its own on the disk of this machine. ``--ssh``: each reaches its place
+through an ssh server of the bench.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING
 from tests.bench import stores, trees
 from tests.bench.bench import RECONCILE, UNISON, Bench, make_project
 from tests.bench.race import Contender, Job, measure, race
+from tests.support.projects.ssh_host import ALIAS, SshHost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,11 +54,13 @@ class Place:
 class Machines:
     """The places of one store, and the questions."""
 
-    def __init__(self, bench: Bench) -> None:
-        """Make the store, and a place for each tool that is installed."""
-        self.bench = bench
+    def __init__(self, bench: Bench, ssh: SshHost | None = None) -> None:
+        """Make the store, and a place for each tool that is installed, behind an ssh server if there is one."""
+        self.bench, self.ssh = bench, ssh
         bench.make()
         self.environment = bench.environment | {"RESTIC_PASSWORD": "bench"}
+        if ssh is not None:
+            self.environment |= {"GIT_SSH_COMMAND": ssh.command, "RSYNC_RSH": ssh.command}
         tools = [self._rsync(), self._unison(), self._restic(), self._remote(), self._remote("--encrypt")]
         self.places = [tool for tool in tools if shutil.which(tool.label.split()[0]) or "reconcile" in tool.label]
 
@@ -137,29 +142,43 @@ class Machines:
     def _run(self, *words: str) -> None:
         measure(Job((words,)), self.environment)
 
+    def _address(self, there: Path) -> str:
+        """Return the address of a place, as rsync, ssh and git have it."""
+        return str(there) if self.ssh is None else self.ssh.url(there)
+
     def _rsync(self) -> Place:
         there, slash = self.bench.base / "rsync", f"{self.bench.store}/"
+        address = self._address(there)
 
         def fetch(home: Path) -> tuple[list[tuple[str, ...]], Job]:
-            return [], Job((("rsync", "-a", f"{there}/", f"{home}/"),))
+            return [], Job((("rsync", "-a", f"{address}/", f"{home}/"),))
 
-        return Place(REFERENCE, there, list, lambda: Job((("rsync", "-a", slash, f"{there}/"),)), fetch)
+        return Place(REFERENCE, there, list, lambda: Job((("rsync", "-a", slash, f"{address}/"),)), fetch)
 
     def _unison(self) -> Place:
         there, archives = self.bench.base / "unison-there", self.bench.base / "unison"
+        words: tuple[str, ...] = UNISON
+        address = str(there)
+        if self.ssh is not None:
+            program, _, options = self.ssh.command.partition(" ")
+            words = (*UNISON, "-sshcmd", program, "-sshargs", options)
+            address = f"ssh://{ALIAS}/{there}"
 
         def start() -> list[tuple[str, ...]]:
             shutil.rmtree(archives, ignore_errors=True)
             return [("mkdir", "-p", str(there))]
 
         def fetch(home: Path) -> tuple[list[tuple[str, ...]], Job]:
-            return [("mkdir", str(home))], Job(((*UNISON, str(there), str(home)),))
+            return [("mkdir", str(home))], Job(((*words, address, str(home)),))
 
-        return Place("unison", there, start, lambda: Job(((*UNISON, str(self.bench.store), str(there)),)), fetch)
+        return Place("unison", there, start, lambda: Job(((*words, str(self.bench.store), address),)), fetch)
 
     def _restic(self) -> Place:
         there = self.bench.base / "restic"
-        words = ("restic", "--quiet", "--repo", str(there))
+        words: tuple[str, ...] = ("restic", "--quiet", "--repo", str(there))
+        if self.ssh is not None:
+            sftp = f"sftp.command={self.ssh.command} {ALIAS} -s sftp"
+            words = ("restic", "--quiet", "--option", sftp, "--repo", f"sftp:{ALIAS}:{there}")
 
         def fetch(home: Path) -> tuple[list[tuple[str, ...]], Job]:
             return [], Job(((*words, "restore", "latest", "--target", str(home)),))
@@ -170,6 +189,7 @@ class Machines:
     def _remote(self, *options: str) -> Place:
         name = "remote" + "".join(options)
         there, own = self.bench.base / f"{name}.git", self.bench.base / f"{name}-state"
+        address = self._address(there)
         state = (("RECONCILE_STATE_DIR", str(own)),)
         project = ("-w", str(self.bench.project))
 
@@ -178,7 +198,7 @@ class Machines:
             at = f"RECONCILE_STATE_DIR={own}"
             return [
                 ("git", "init", "--quiet", "--bare", str(there)),
-                ("env", at, RECONCILE, "remote", "add", *options, str(there), *project),
+                ("env", at, RECONCILE, "remote", "add", *options, address, *project),
             ]
 
         def fetch(home: Path) -> tuple[list[tuple[str, ...]], Job]:
@@ -188,7 +208,7 @@ class Machines:
                 shutil.copy(own / "age-key.txt", home / "states")
             new = {"HOME": home, "JP_USER_DATA_DIR": home / "data", "RECONCILE_STATE_DIR": home / "states"}
             (home / "data" / "workspace" / self.bench.store.parent.name / "conversations").mkdir(parents=True)
-            words = (RECONCILE, "sync", str(there), "-w", str(home / "project"))
+            words = (RECONCILE, "sync", address, "-w", str(home / "project"))
             return [], Job((words,), tuple((name, str(value)) for name, value in new.items()))
 
         label = "reconcile sync" + (", encrypted" if options else "")
@@ -202,12 +222,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--small", action="store_true", help="small files, to have many")
     parser.add_argument("--dir", type=Path, help="work below this directory instead of the system's temporary one")
+    parser.add_argument("--ssh", action="store_true", help="through an ssh server of the bench")
     options = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="reconcile-bench-", dir=options.dir))
     try:
         weight = stores.SMALL if options.small else stores.USUAL
-        machines = Machines(Bench(base / "all", options.size, options.rounds, weight))
-        found = machines.questions()
+        with SshHost(base / "ssh") if options.ssh else nullcontext() as ssh:
+            machines = Machines(Bench(base / "all", options.size, options.rounds, weight), ssh)
+            found = machines.questions()
         print(f"{options.size:,} conversations, load {os.getloadavg()[0]:.1f}; seconds, ratio to {REFERENCE}, bytes")
         labels = [place.label for place in machines.places]
         print(f"| Work | {' | '.join(labels)} |\n|{' --- |' * (len(labels) + 1)}")

@@ -89,6 +89,7 @@ class SshHost:
         lines = [f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {own / 'host'}", "UsePAM no"]
         lines += ["StrictModes no", f"AuthorizedKeysFile {own / 'authorized_keys'}", f"PidFile {own / 'pid'}"]
         lines += [
+            "Subsystem sftp internal-sftp",
             "PasswordAuthentication no",
             "KbdInteractiveAuthentication no",
             f"SetEnv PATH={self.programs}:{os.environ['PATH']}",
