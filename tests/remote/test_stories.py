@@ -23,9 +23,9 @@ from msgspec import Struct, field
 
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
-from tests.support.projects.machines import add_worktree, git, make_machine
+from tests.support.projects.machines import add_worktree, git, make_bare, make_machine
 from tests.support.projects.memory_engine import Host
-from tests.support.projects.mortal_syncs import CheckedSync, CutOffEngine, Killed, MortalEngine, sync_with
+from tests.support.projects.mortal_syncs import AnyHost, CheckedSync, Killed, engine_of, sync_with
 from tests.support.projects.plain_machines import make_plain_machine
 from tests.support.projects.world import LONG_AGO, SECOND, write_json
 
@@ -41,6 +41,8 @@ SECONDS = float(os.environ.get("MACHINES_FOR", "600"))
 FIRST = 17528832000
 START, STEPS = 3, 40
 ROUNDS = 4
+ONE_IN = 8
+"""One story in so many has the program git and a bare repository. The others have a remote in memory."""
 DAY = 24 * 3600 * SECOND
 
 
@@ -53,7 +55,7 @@ class Story(Struct):
     """The machines, the lines that were said, and those that someone has removed knowingly."""
 
     machines: list[Machine]
-    host: Host
+    host: AnyHost
     chance: random.Random
     said: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
@@ -72,7 +74,7 @@ class Story(Struct):
     log: list[str] = field(default_factory=list)
 
     def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
-        engine = MortalEngine(self.host, self.chance if dies else None) if reaches else CutOffEngine(self.host)
+        engine = engine_of(self.host, machine, self.chance if dies else None, reaches=reaches)
         error_ns = self.clocks.get(self.machines.index(machine), 0)
         report = sync_with(machine, engine, half, is_encrypted=self.is_encrypted, clock_error_ns=error_ns)
         check_forks(machine, report)
@@ -238,6 +240,8 @@ class Story(Struct):
             assert found == Report(), "a quiet round has nothing to do"
             self.work_everywhere(machine)
             assert machine.contents == first.contents
+        if isinstance(self.host, Path):
+            git(self.host, "fsck", "--strict")
         assert not self.gone & streams_of(first).keys(), "a removal travels"
         assert self.said - self.removed <= {line for stream in streams_of(first).values() for line in stream}
 
@@ -280,7 +284,8 @@ def play(path: Path, run: Run, seed: int, make: Maker = make_machine) -> None:
     chance = random.Random(seed)
     machines = [make(path / f"m{at}", run) for at in range(chance.randint(2, 5))]
     clocks = {at: chance.choice((0, 0, DAY, -DAY, chance.randrange(-DAY, DAY))) for at in range(len(machines))}
-    story = Story(machines, Host(), chance, clocks=clocks, is_encrypted=chance.random() < 0.3)
+    host = Host() if seed % ONE_IN else make_bare(path / "remote.git")
+    story = Story(machines, host, chance, clocks=clocks, is_encrypted=chance.random() < 0.3)
     for machine in machines if story.is_encrypted else ():
         machine.take_key()
     for machine in machines if make is make_machine else ():

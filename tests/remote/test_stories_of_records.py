@@ -22,8 +22,9 @@ from reconcile.model.snapshot import EXTRA, joined
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
 from tests.support.formats.lossy_programs import PROGRAMS
+from tests.support.projects.machines import make_bare
 from tests.support.projects.memory_engine import Host
-from tests.support.projects.mortal_syncs import CutOffEngine, Killed, MortalEngine, sync_with
+from tests.support.projects.mortal_syncs import AnyHost, Killed, engine_of, sync_with
 from tests.support.projects.record_machines import RECORD_MACHINES
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 SECONDS = float(os.environ.get("MACHINES_FOR", "600"))
 STEPS, ROUNDS = 40, 3
+ONE_IN = 8
+"""One story in so many has the program git and a bare repository. The others have a remote in memory."""
 KINDS = "wwwwwwwwfrrrrpqdsssssskkkuvx"
 """The steps: work, failure, run, another file, another shape, removal, kinds of syncs, and no network for a while."""
 
@@ -51,7 +54,7 @@ class Story:
         make: Maker = RECORD_MACHINES[name]
         self.machines = [make(path / f"m{at}", run) for at in range(self.chance.randint(2, 4))]
         self.checkouts = [*self.machines]
-        self.host = Host()
+        self.host: AnyHost = Host() if seed % ONE_IN else make_bare(path / "remote.git")
         self.is_encrypted = self.chance.random() < 0.3
         self.known: set[Entry] = set()
         self.removed: set[str] = set()
@@ -92,14 +95,14 @@ class Story:
             self.cut_off[at] = number + self.chance.randrange(3, 15)
         elif self.cut_off.get(at, 0) > number:
             with pytest.raises(UnreachableError):
-                sync_with(machine, CutOffEngine(self.host))
+                sync_with(machine, engine_of(self.host, machine, reaches=False))
         else:
             half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
             with suppress(Killed, RemoteError):
                 self.sync(machine, half, dies=kind == "k")
 
     def sync(self, machine: RecordMachine, half: Half = Half.BOTH, *, dies: bool = False) -> Report:
-        engine = MortalEngine(self.host, self.chance if dies else None)
+        engine = engine_of(self.host, machine, self.chance if dies else None)
         return sync_with(machine, engine, half, is_encrypted=self.is_encrypted)
 
     def save(self, machine: RecordMachine, *command: str) -> list[dict[str, object]]:

@@ -1,13 +1,15 @@
-"""Syncs with a remote in memory that end at any operation of it, and compare what they do with a sync of everything."""
+"""Syncs with a remote, in memory or with git, that end at any operation, and do what a sync of everything would do."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reconcile.model.policy import Policy
 from reconcile.remote.coding import PLAIN
 from reconcile.remote.engine import Swap, UnreachableError
+from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.known import Half, Lock, Report, won
 from reconcile.remote.place import RemotePlace
 from reconcile.remote.sync import Sync, open_session
@@ -16,6 +18,7 @@ from tests.support.projects.memory_engine import Host, MemoryEngine
 if TYPE_CHECKING:
     import random
 
+    from reconcile.remote.engine import RemoteEngine
     from tests.support.projects.machines import Machine
 
 OPERATIONS = ("tip", "tree", "read", "write", "swap")
@@ -25,14 +28,17 @@ class Killed(BaseException):
     """The end of a process."""
 
 
-class MortalEngine(MemoryEngine):
+class Mortal:
     """An engine whose process is killed before or after one of its operations, or gets no answer to a swap."""
 
-    def __init__(self, host: Host, chance: random.Random | None) -> None:
-        super().__init__(host)
-        self.left = chance.randrange(12) if chance is not None else -1
-        self.is_before = chance is not None and chance.random() < 0.5
-        self.is_silent = chance is not None and chance.random() < 0.3
+    left = -1
+    is_before = is_silent = False
+
+    def take_chance(self, chance: random.Random) -> None:
+        """Choose the operation, and what happens."""
+        self.left = chance.randrange(12)
+        self.is_before = chance.random() < 0.5
+        self.is_silent = chance.random() < 0.3
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
@@ -52,11 +58,46 @@ class MortalEngine(MemoryEngine):
         return fatal
 
 
+class MortalMemoryEngine(Mortal, MemoryEngine):
+    pass
+
+
+class MortalGitEngine(Mortal, GitEngine):
+    """With the program git, which calls some operations inside others: there it is killed, too."""
+
+
 class CutOffEngine(MemoryEngine):
     """An engine without a network."""
 
     def tip(self) -> str | None:
         raise UnreachableError("no network")
+
+
+AnyHost = Host | Path
+"""A host in memory, or a bare repository for the program git."""
+
+
+def engine_of(
+    host: AnyHost, machine: Machine, chance: random.Random | None = None, *, reaches: bool = True
+) -> RemoteEngine:
+    """Return the engine of a machine. ``chance``: its process is killed. ``reaches``: it has a network."""
+    engine: MortalMemoryEngine | MortalGitEngine
+    if isinstance(host, Host):
+        engine = MortalMemoryEngine(host)
+        if not reaches:
+            return CutOffEngine(host)
+    else:
+        place = _place_of(machine)
+        engine = MortalGitEngine(str(host if reaches else host / "nowhere"), place.ref, place.mirror)
+    if chance is not None:
+        engine.take_chance(chance)
+    return engine
+
+
+def _place_of(machine: Machine, *, is_encrypted: bool = False) -> RemotePlace:
+    return RemotePlace(
+        "memory", "memory", f"{machine.roots.format}-memory", f"{machine.state}/remotes/memory", is_encrypted
+    )
 
 
 class CheckedSync(Sync):
@@ -92,7 +133,7 @@ class CheckedSync(Sync):
 
 def sync_with(
     machine: Machine,
-    engine: MemoryEngine,
+    engine: RemoteEngine,
     half: Half = Half.BOTH,
     *,
     is_encrypted: bool = False,
@@ -100,8 +141,7 @@ def sync_with(
 ) -> Report:
     """Sync the store of a machine, whose clock is wrong by so much."""
     with machine.at_work():
-        roots, state = machine.roots, str(machine.state)
-        place = RemotePlace("memory", "memory", f"{roots.format}-memory", f"{state}/remotes/memory", is_encrypted)
+        roots, state, place = machine.roots, str(machine.state), _place_of(machine, is_encrypted=is_encrypted)
         with open_session(roots, place, state, place.tree, ignore=(), dry=False) as session:
             session._clock = lambda: time.time_ns() + clock_error_ns
             lock = Lock("a story", 0, lambda _who: None)
