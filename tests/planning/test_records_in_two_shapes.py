@@ -67,6 +67,13 @@ def test_the_message_names_the_removal_of_a_few_records(kept: tuple[str, ...], w
     assert [action.conversation for action in plan.actions] == ["logs/other"]
 
 
+def test_a_record_that_makes_room_says_nothing_of_the_next_name() -> None:
+    store, here = logs(Side.STORE, "logs/a", "logs/b"), logs(Side.WORKSPACE, "logs/a/x", "logs/b/y")
+    plan = make_plan(store, here, remembered("logs/a/x", "logs/b"), Policy(), RULES, NOW)
+    assert said(plan) == {"logs/b": (FILE_IN_STORE, "reconcile rm logs/b")}
+    assert {action.conversation for action in plan.actions} >= {"logs/a/x"}
+
+
 def test_two_new_records_wait_for_another_name() -> None:
     plan = make_plan(logs(Side.STORE, "logs/x"), logs(Side.WORKSPACE, "logs/x/a"), Baseline(), Policy(), RULES, NOW)
     assert [(item.conversation, item.reason, item.resolve) for item in plan.held] == [("logs/x", Reason.OBSTRUCTED, ())]

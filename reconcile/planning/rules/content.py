@@ -128,11 +128,16 @@ def _in_one_shape(view: View, verdicts: list[Verdict], baseline: Baseline, polic
     decided = {verdict.unit: verdict for verdict in verdicts}
     here = [name for name in decided if name.startswith(EXTRA) and name not in view.store.units]
     there = [name for name in decided if name.startswith(EXTRA) and name not in view.workspace.units]
-    met: dict[str, set[str]] = {}
+    colliding: dict[str, set[str]] = {}
+    met = set[str]()
     for ours, kept in collisions(here, there):
+        file = min(ours, kept, key=len)
+        colliding.setdefault(file, set()).update((ours, kept))
         if _meet(decided[ours], decided[kept]):
-            met.setdefault(min(ours, kept, key=len), set()).update((ours, kept))
-    for file, names in met.items():
+            met.add(file)
+    for file, names in colliding.items():
+        if file not in met:
+            continue
         stored = names.intersection(there)
         is_replaced = not baseline.is_of_remote and all(decided[name].case == 9 for name in stored)
         if is_replaced and policy.git_busy is None:

@@ -103,6 +103,22 @@ def test_an_edit_in_the_workspace_of_what_the_store_has_replaced_holds_both_shap
     assert decided(NEW, edited, KNOWN) == decided(NEW, edited, REMOTE) == expected
 
 
+def test_an_edit_holds_the_unedited_files_of_its_directory_too() -> None:
+    """The place is held as a whole: what the store has replaced in it stays in the workspace."""
+    old, new = [note("b/x"), note("b/y")], [note("b")]
+    found = decided(new, [note("b/x"), note("b/y", "two")], agreed_on(ONE, *old))
+    waits = (Outcome.WAIT, None)
+    held = (Outcome.HELD, Reason.OBSTRUCTED, 3, FILE_IN_STORE)
+    assert found == {"b": held, "b/x": (*waits, 7, ""), "b/y": (*waits, 8, "")}
+
+
+def test_what_makes_room_says_nothing_of_the_next_name() -> None:
+    names = [note("a/x"), note("b/x")]
+    found = decided([note("a"), note("b")], [note("a/x"), note("b/x", "two")], agreed_on(ONE, *names))
+    assert found["a/x"] == REMOVED
+    assert found["b"] == (Outcome.HELD, Reason.OBSTRUCTED, 3, FILE_IN_STORE)
+
+
 def test_what_is_missing_in_a_store_that_cannot_be_read_is_in_the_way_of_what_comes() -> None:
     """In a workspace that gets nothing, nothing is in the way."""
     expected = both_wait({"a": 7, "a/x": 3, "a/y": 3, "b": 3, "b/x": 7, "b/y": 7}, says=(FILE_HERE, FILE_IN_STORE))

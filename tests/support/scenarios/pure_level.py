@@ -14,6 +14,7 @@ from reconcile.formats import get_format
 from reconcile.fs.hashing import digest
 from reconcile.model.baseline import Verb, WorldState
 from reconcile.model.options import Prefer
+from reconcile.model.plan import Kind
 from reconcile.model.policy import ForkRequest, ProjectRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
@@ -278,7 +279,7 @@ class PureLevel:
         # What git is in the middle of is done in two steps: the rest may follow from what was done before its end.
         merging = any(item.conversation is None and item.reason is Reason.GIT_BUSY for item in plan.held)
         if None not in held and not undone and not merging:
-            self._check_settled(command, plain, _due(rest) if rest else frozenset(), held)
+            self._check_settled(command, plain, _due(rest) if rest else frozenset(), held, plan)
         return outcome_of(plan).skipping([action for action in plan.actions if action.id in undone], busy)
 
     def _recovering(self, command: Command, policy: Policy, look: WorldState) -> tuple[Baseline, Policy]:
@@ -354,9 +355,17 @@ class PureLevel:
         )
 
     def _check_settled(
-        self, command: Command, plain: Policy, due: frozenset[tuple[str, ...]], held: Collection[str | None]
+        self,
+        command: Command,
+        plain: Policy,
+        due: frozenset[tuple[str, ...]],
+        held: Collection[str | None],
+        done: Plan,
     ) -> None:
         """A second run has nothing to do but, after one that was limited to a part, with what was ``due`` before.
+
+        By what a redo has written, a copy that came back since the undo becomes the older one: the next run resets its
+        time (docs/design/run.md#rule-53).
 
         Of what is ``held``, what a limited run was asked for may have become possible by the rest, and what a guard
         held before it by what it did. What is held otherwise stays held without actions, too.
@@ -367,6 +376,8 @@ class PureLevel:
         # What is only remembered later of a tree with a cycle, say, changes no file.
         limited = _is_limited(command.policy)
         new = {each for each in _due(plan) - due if each[0] not in open_before and not (limited and len(each) == 2)}
+        if "redo" in command.argv:
+            new -= {each for each in new for action in done.actions if each[:2] == (action.conversation, Kind.AGE)}
         if new:
             lines = "\n  ".join(outcome_of(plan).lines(()))
             words = ", ".join(sorted(" ".join(each) for each in new))
