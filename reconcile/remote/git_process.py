@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SILENCE_S = 60.0
 """Seconds without an answer of the host after which git is ended. A transfer that goes on has no limit."""
+_PATIENCE = 5
+"""At a terminal it is so many times as long: a person whom git or ssh asks there may have to look for the answer."""
 _POLL_S = 0.2
 _KEPT = re.compile(r"GIT_(SSH.*|ASKPASS|PROXY_.*|SSL_.*|CONFIG_NOSYSTEM|CONFIG_GLOBAL|CONFIG_SYSTEM|EXEC_PATH)")
 """Variables of git that say how to reach a host, or where the user's configuration is."""
@@ -56,10 +58,11 @@ def ask_host(
     """Run a git that talks to a host, and return its result. ``host`` is the address as messages name it.
 
     Raises:
-        SilentError: it printed nothing for `SILENCE_S` seconds, and was ended with all processes that it had started.
+        SilentError: it printed nothing for `SILENCE_S` seconds, at a terminal for longer, and was ended with all
+            processes that it had started.
         RemoteError: there is no git.
     """
-    printed = {1: bytearray(), 2: bytearray()}
+    printed, limit_s = {1: bytearray(), 2: bytearray()}, SILENCE_S * (_PATIENCE if os.isatty(0) else 1)
     with _started(args, environment() | dict(variables or {})) as process, selectors.DefaultSelector() as selector:
         assert process.stdout is not None  # noqa: S101 - both are pipes
         assert process.stderr is not None  # noqa: S101
@@ -72,10 +75,9 @@ def ask_host(
             if not ready and process.poll() is not None:
                 break
             waited = 0.0 if ready else waited + _POLL_S
-            if waited >= SILENCE_S:
-                raise SilentError(
-                    f"{host}: the host gave no answer for {SILENCE_S:g} seconds", "check the network, then run it again"
-                )
+            if waited >= limit_s:
+                problem = f"{host}: the host gave no answer for {limit_s:g} seconds"
+                raise SilentError(problem, "check the network, then run it again")
             for key, _ in ready:
                 if content := os.read(key.fd, 1 << 16):
                     printed[key.data] += content

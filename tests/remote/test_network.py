@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.remote.git_process import SilentError, ask_host
 from tests.support.projects.machines import Machine, make_bare, make_machine
 from tests.support.projects.world import LONG_AGO, SECOND
 
@@ -163,3 +164,16 @@ def test_a_process_that_git_left_behind_does_not_hold_a_sync(
     began = time.monotonic()
     machine.run("remote", "add", f"host:{make_bare(tmp_path / 'other.git')}", code=0)
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_person_at_a_terminal_has_time_to_answer(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """git and ssh say nothing on their pipes while they ask there."""
+    monkeypatch.setattr("reconcile.remote.git_process.SILENCE_S", 0.5)
+    monkeypatch.setattr("os.isatty", lambda _: is_terminal)
+    asks = ["-c", "alias.asks=!sleep 1.5; echo answered", "asks"]
+    if is_terminal:
+        assert ask_host(asks, "host").stdout == b"answered\n"
+    else:
+        with pytest.raises(SilentError, match=r"no answer for 0\.5 seconds"):
+            ask_host(asks, "host")
