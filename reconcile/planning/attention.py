@@ -8,7 +8,7 @@ from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.plan import Item, Kind
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, commands, conflict_of, taken
@@ -140,7 +140,13 @@ def _link_in_place(context: PlanningContext, view: View) -> str | None:
 
 
 def _obstructed(context: PlanningContext, view: View) -> None:
-    """Hold a record that one side has as a file, and the other side as a directory."""
+    """Hold what can't be at one place: a record as a file and as a directory, or such files of two directories."""
+    if (clash := view.clash) is not None:
+        file, inside = clash
+        path = f"{file.copy.path}/{file.name.removeprefix(EXTRA)}"
+        words = f"{file.copy.side}:{path} is a file, in {inside.copy.path} it is a directory; rename one, and run again"
+        context.hold(view, WHOLE, Reason.OBSTRUCTED, words)
+        return
     same_name = (two_shapes(is_file_in_store=METADATA in view.store.own),)
     message, *ways = context.two_shapes.get(view.id, same_name)
     context.hold(view, WHOLE, Reason.OBSTRUCTED, message, *ways)

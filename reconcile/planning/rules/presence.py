@@ -67,6 +67,8 @@ def decide_presence(
     """Decide what a run does with a conversation as a whole."""
     if view.format.places is not None and view.format.places.is_derived(view.id):
         return Presence(Goal.NOTHING, _case(view), "derived" if view.workspace.main is not None else "gone")
+    if view.clash is not None:
+        return Presence(Goal.HELD, _case(view), "invalid", Reason.OBSTRUCTED)
     if view.store.main is not None and view.workspace.main is not None:
         if view.has_two_shapes:
             return Presence(Goal.HELD, _case(view), "in-sync", Reason.OBSTRUCTED)

@@ -22,6 +22,7 @@ from reconcile.model.snapshot import (
     is_archived,
 )
 from reconcile.model.units import Unit, units_of
+from reconcile.planning.rules.shapes import collisions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -95,6 +96,12 @@ class SideView(Struct, frozen=True, gc=False):
         """Return the digest of the authoritative unit's bytes as they are."""
         unit = self.units.get(name)
         return unit.raw if unit else None
+
+    @property
+    def clash(self) -> tuple[Unit, Unit] | None:
+        """A file, and a file below a directory of the same name, if two directories have them: one can't have both."""
+        pairs = collisions(self.units, self.units) if self.stale else []
+        return (self.units[pairs[0][0]], self.units[pairs[0][1]]) if pairs else None
 
     @property
     def metadata(self) -> Metadata | None:
@@ -176,6 +183,11 @@ class View(Struct, frozen=True, gc=False):
         if self.format.places is None or self.store.main is None or self.workspace.main is None:
             return False
         return (METADATA in self.store.own) is not (METADATA in self.workspace.own)
+
+    @property
+    def clash(self) -> tuple[Unit, Unit] | None:
+        """The files of one side that can't be together in one directory (docs/design/decisions.md#rule-65)."""
+        return self.store.clash or self.workspace.clash
 
     @property
     def split_record(self) -> AsideRecord:

@@ -71,7 +71,7 @@ def save(context: PlanningContext, view: View) -> None:
         elif verdict.outcome is Outcome.DROP_HERE:
             assert view.store.main is not None  # noqa: S101 - it is on both sides
             _drop(context, view, verdict, context.node(view.store.main), Kind.REMOVE)
-    if view.store.stale and not keeps_directories(verdicts.values()):
+    if view.store.stale and view.clash is None and not keeps_directories(verdicts.values()):
         _gather(context, view, verdicts)
 
 

@@ -39,7 +39,8 @@ def copies_to_remove(context: PlanningContext) -> list[Copy]:
             to_remove.append(view.workspace.main)
         if view.id in context.edits.deleted and view.store.main is not None:
             to_remove.append(view.store.main)
-        if keeps_directories(context.verdicts.get(view.id, {}).values()):
+        is_obstructed = goal is Goal.HELD and view.clash is not None
+        if is_obstructed or keeps_directories(context.verdicts.get(view.id, {}).values()):
             continue
         if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not view.local:
             to_remove += view.workspace.stale
