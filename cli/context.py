@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 CANDIDATES = 4
 """The most conversations that the hint for an ambiguous text lists."""
 _EVERYTHING: Mapping[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
+_DATA = (".local", "Library")
+"""The directories in the home that have the data of programs, on Linux and on macOS."""
 
 
 def find_roots(options: Options) -> Roots:
@@ -122,12 +124,26 @@ def open_session(
     """Open a session on these sides; ``stays`` as in `Session`, ``sound`` as in `State.open`."""
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
+    if not readonly:
+        refuse_missing_home(roots)
     with Uninterrupted():
         from reconcile.engine.session import Session
         from reconcile.formats import get_format
 
         get_format(roots.format)  # loads the format's modules while Ctrl-C waits
     return Session(roots, directory, readonly=readonly, stays=stays, sound=sound, ignore=settings.ignore)
+
+
+def refuse_missing_home(roots: Roots) -> None:
+    """Raise `Misuse` if the store is to be in a home directory that does not exist: no run creates that.
+
+    A store elsewhere was named, by an option or a variable.
+    """
+    home = os.environ.get("HOME", "")
+    if not os.path.isdir(home) and roots.store.startswith(tuple(os.path.join(home, name, "") for name in _DATA)):
+        from .misuse import Misuse  # here: most homes exist
+
+        raise Misuse("the directory that HOME names does not exist", "set it to your home directory: export HOME=DIR")
 
 
 def is_id(form: Format, text: str) -> bool:

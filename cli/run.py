@@ -24,7 +24,7 @@ from reconcile.model.reasons import Reason
 from reconcile.state.database import StateError
 
 from .arguments import Turn
-from .context import find_ids, open_session, policy_of
+from .context import find_ids, open_session, policy_of, refuse_missing_home
 from .output.errors import print_error, report_nothing_changed
 from .output.interaction import (
     Progress,
@@ -202,6 +202,7 @@ def _agreed_first(start: Start) -> Plan | None:
     options, roots = start.options, start.roots
     if options.is_dry or options.yes or not is_interactive(options):
         return None
+    refuse_missing_home(roots)
     with open_engine(start, readonly=True).session as session:
         engine = Engine(session)
         with Progress(options) as progress:

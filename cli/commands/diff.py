@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from reconcile.inspect.conversation import decided_conflicts, mark_seen
 from reconcile.inspect.differences import changes_as_json, differences_of
 from reconcile.inspect.markdown import to_markdown
-from reconcile.inspect.sources import read_source, split_spelling, transcript_of
+from reconcile.inspect.sources import read_source, split_spelling, split_unit, transcript_of
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 
@@ -64,11 +64,12 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
 
     An ID can also be a version: ID@store, ID@workspace, ID@RUN (saved by that run), ID@DIR (another checkout), or
     ID@REMOTE:COMMIT (as a remote had it). With two of them, compares these. One version alone is compared with the
-    store's.
+    store's. ID:metadata and ID:events compare only this part of both sides.
     """
     options = options_of(context)
     if not sources and tool:
         sources, tool = (tool,), ""  # the option has taken the id for the name of a tool
+    sources = _both_sides(*sources) if len(sources) == 1 else sources
     if not 1 <= len(sources) <= _MOST:
         raise Misuse(
             "name one conversation, or two versions to compare", "`reconcile status` lists the conflicts", context
@@ -94,6 +95,12 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
         return
     style = Style.choose(options.color)
     show_paged(_text(differences, view, decided, options, style, is_wide=side_by_side), style)
+
+
+def _both_sides(text: str) -> tuple[str, ...]:
+    """Return the two sides of the part that a text names, ``ID:metadata`` or ``ID:events``; else the text alone."""
+    name, unit = split_unit(text) if split_spelling(text)[1] is None else (text, "")
+    return tuple(f"{name}@{side}:{unit}" for side in Side) if unit else (text,)
 
 
 def _sides(reading: Reading, text: str) -> tuple[Differences, View]:

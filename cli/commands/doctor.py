@@ -17,8 +17,9 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from reconcile.adapters.locate import MARKS
+from reconcile.adapters.roots import LocateError
 from reconcile.inspect.access import obstacles_of
-from reconcile.inspect.checked import checked
+from reconcile.inspect.checked import checked, machine_of
 from reconcile.inspect.doctor import CHECKERS, CheckFinding, examine, is_damaged, repair_sources
 from reconcile.model.policy import QuarantineRequest
 from reconcile.model.snapshot import Side
@@ -100,6 +101,12 @@ def doctor(
             return replace(policy, request=QuarantineRequest(chosen))
 
         _run(context, adjust)
+    try:
+        find_roots(options)
+    except LocateError:
+        if not options.json:  # an error is all that it prints
+            _print_machine(Style.choose(options.color))
+        raise
     with opened(options) as engine:
         policy = policy_of(options, settings_of(engine.session.roots))
         findings = examine(engine, policy)
@@ -143,6 +150,19 @@ def _report(
 def _print_json(options: Options, seen: Checked, findings: list[dict[str, object]]) -> None:
     document = {"format": "reconcile.doctor/1", "checked": to_builtins(seen), "findings": findings}
     print_document(options, document)
+
+
+def _print_machine(style: Style) -> None:
+    """Print what can be checked without a project."""
+    seen = machine_of(os.environ)
+    config = f"{short_path(seen.config, None)}{'' if seen.config_exists else ': absent'}"
+    lines = {
+        "reconcile": seen.version,
+        "python": f"{seen.python}, SQLite {seen.sqlite}",
+        "system": seen.system,
+        "settings": config,
+    }
+    show([style(f"{name:9} {text}", dim=True) for name, text in lines.items()] + [""])
 
 
 def _print_checked(seen: Checked, style: Style) -> None:

@@ -431,8 +431,15 @@ def _ask_by_group(
         plan = planned(tuple(both))
         if messages is session.messages and _lacks_marker(roots, plan):
             _print_marker(options, roots, "would write")
-        report(options, roots, messages, _without(plan, chosen), None)
+        shown = _without(plan, chosen)
+        report(options, roots, messages, shown, None)
         messages = ()
+        coming_now = {action.conversation for action in shown.actions}
+        blocked = {item.conversation for item in shown.held} - coming_now
+        offer = replace(offer, conversations=tuple(id_ for id_ in offer.conversations if id_ not in blocked))
+        if not offer.conversations:  # an answer would restore nothing
+            chosen = tuple(both)
+            continue
         # The plan names them, unless the request waits for git.
         question = (
             f"Restore {_counted(offer, planning, place) if plan.actions else _described(offer, planning, place)}?"

@@ -352,7 +352,8 @@ def _next_lines(
     """
     ways = [*decisions(plan), *further(plan, roots, lost, counts.get("empty", 0), counts.get("removed", 0))]
     ways += there
-    changing = {action.conversation for action in plan.actions}
+    # To reset a file's time is no change that a person has made or waits for: every new worktree has such times.
+    changing = {action.conversation for action in plan.actions if action.kind is not Kind.AGE}
     forks = {action.conversation for action in plan.actions if action.kind is Kind.FORK}  # parts of another's change
     if pending := len(changing - forks) or len(forks):
         ways.append(("reconcile", f"syncs what changed ({pending}); with --dry-run, it only shows what it would do"))

@@ -25,7 +25,7 @@ from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import COMMAND, Timings, Watcher, WatchTarget
 
 from ..command import Command, Several
-from ..context import find_roots, formats_here, open_session, policy_of, settings_of
+from ..context import find_roots, formats_here, open_session, policy_of, refuse_missing_home, settings_of
 from ..options import options_of
 from ..output.errors import FAILURES, ExitCode, first_code, print_error, report_failure
 from ..output.interaction import print_message, print_warning
@@ -266,6 +266,7 @@ def _opener(options: Options, settle: float | None, settle_at_most: float | None
         roots = find_roots(options)
         settings = settings_of(roots)
         if not has_begun:  # a store that is missing later was removed: the watcher waits for it
+            refuse_missing_home(roots)
             announce_new_store(options, roots, "creating")
         session = open_session(roots, settings, readonly=False, stays=True)
         if roots.folder and not has_begun:

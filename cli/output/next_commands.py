@@ -45,6 +45,10 @@ def decisions(plan: Plan) -> Iterator[Way]:
     for item in blocked[:NAMED]:
         name = shorten(visible(item.title or str(item.conversation)), 40)
         *others, last = item.resolve[:2]
+        if item.reason is Reason.SECRET and others:
+            yield others[0], f"publishes {name} with the secret, or"
+            yield last, "keeps it private, in the store"
+            continue
         yield from ((way, "or") for way in others)
         yield last, f"settles {name}"
     if (rest := len(blocked) - NAMED) > 0:
@@ -126,6 +130,8 @@ def decisions_about(plan: Plan, conversation: str) -> list[Way]:
     """Return the commands that settle one conversation, if it is blocked or left alone: those that the plan prints."""
     held, aside = ([item for item in items if item.conversation == conversation] for items in (plan.held, plan.aside))
     found = list(dict.fromkeys(command for item in held or aside for command in item.resolve))
+    if len(found) == 2 and all(item.reason is Reason.SECRET for item in held or aside):
+        return [(found[0], "publishes it with the secret, or"), (found[1], "keeps it private, in the store")]
     return [(command, "settles it" if command == found[-1] else "or") for command in found]
 
 

@@ -69,6 +69,8 @@ LEAST_TITLE = 16
 """Columns of a title beside its id."""
 MAX_TITLE = 200
 """Columns of titles where nothing else limits them."""
+_TWO_WAYS = "; publish it all the same, or keep it private:"
+"""The end of the message of a conversation with a secret, before its two commands."""
 COLORS = {
     Kind.COPY: "green",
     Kind.PROJECT: "cyan",
@@ -305,8 +307,9 @@ class PlanText:
         yield self._style(f"{heading}:", color, bold=True)
         for item in items[: None if self._verbose else LONG]:
             if item.conversation:
+                ways = _TWO_WAYS if item.reason is Reason.SECRET and len(item.resolve) > 1 else ""
                 yield from self._heading(item.conversation, item.title, "  ")
-                yield from wrap(message_text(item_text(item)), columns, "    ")
+                yield from wrap(f"{message_text(item_text(item))}{ways}", columns, "    ")
             else:
                 yield from wrap(message_text(item_text(item)), columns, "  ", "    ")
             if item.reason is Reason.CONFLICT_HELD:

@@ -25,7 +25,7 @@ from reconcile.state.database import State
 from reconcile.state.directory import state_directory
 from reconcile.state.schema import REMOTE
 
-from ..context import find_roots
+from ..context import find_roots, refuse_missing_home
 from ..output.documents import print_document
 from ..output.interaction import confirm_or_exit, print_message
 from ..output.tables import Column, table
@@ -111,6 +111,7 @@ def add(
 
     ``known_as`` is the name that the user gives to the store.
     """
+    refuse_missing_home(shared.roots)
     url = checked_url(url, shared.roots.project)
     place = new_place(shared.state, store_name(shared.roots, known_as), url, name, encrypt=encrypt)
     try:

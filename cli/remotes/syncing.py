@@ -25,7 +25,7 @@ from reconcile.remote.known import Entry, Half, Lock, tops
 from reconcile.remote.machines import MACHINES
 from reconcile.remote.sync import Sync, open_session
 
-from ..context import is_id, policy_of, settings_of
+from ..context import is_id, policy_of, refuse_missing_home, settings_of
 from ..context import open_session as open_own_session
 from ..misuse import Misuse
 from ..output.conflict_text import difference_lines
@@ -115,6 +115,7 @@ def opened_sync(
         if options.is_dry:
             tree = stack.enter_context(tempfile.TemporaryDirectory(prefix="reconcile-"))
         else:
+            refuse_missing_home(shared.roots)
             stack.enter_context(run_lock(place.directory, command=command, timeout=settings.lock_timeout))
         os.makedirs(os.path.join(tree, CHILDREN if shared.roots.inner else ""), mode=0o700, exist_ok=True)
         session = open_session(shared.roots, place, shared.state, tree, ignore=settings.ignore, dry=options.is_dry)
@@ -138,7 +139,9 @@ def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
             f"{shown} is not known yet, and a dry run adds nothing",
             f"add it, which sends and takes nothing: reconcile remote add {shown} && reconcile sync --dry-run",
         )
-    return add(options, shared, url, None)
+    place = add(options, shared, url, None)
+    options.nothing = f"the remote {place.name} was added, but nothing else"
+    return place
 
 
 def _ids(options: Options, form: Format) -> frozenset[str]:

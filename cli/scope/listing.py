@@ -11,7 +11,7 @@ from ..arguments import Turn
 from ..output.errors import FAILURES, ExitCode, first_code, report_failure
 from ..output.interaction import print_message
 from ..output.text import Style, short_path, show
-from .projects import BESIDE, home_request, options_for, refuse_beside
+from .projects import BESIDE, NO_PROJECT, home_request, options_for, refuse_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def list_all(options: Options, run: Callable[[Options], int], command: str) -> i
 
         print_document(options, {"format": f"reconcile.{command}.all/1", "projects": projects})
     elif not targets:
-        show(["no projects"])
+        show([NO_PROJECT])
     for each in found.left_out if not options.json else ():
         print_message(options, f"left out: {short_path(each.path)}: {each.why}")
     return first_code(codes)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from ..arguments import Options
 
+NO_PROJECT = "No project was found. A run in a project adds it: cd PROJECT && reconcile"
+"""The words of a command for all projects if there is none."""
 BESIDE = frozenset(("all", "dry_run", "check", "json", "verbose", "quiet", "format", "color", "no_pager"))
 """The options that ``--all`` takes."""
 
@@ -116,5 +118,7 @@ def _report(options: Options, codes: Counter[int], changed: int, left_out: Colle
     text = f"{projects}: {told}." if told else f"Nothing to do in {projects}."
     if left_out and not count:
         text = f"No project was looked at: {len(left_out)} left out."
+    if not (left_out or count):
+        text = NO_PROJECT
     color = "yellow" if held or failed or (left_out and not count) else SETTLED_COLOR
     show([Style.choose(options.color)(text, color, bold=True)])

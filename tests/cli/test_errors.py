@@ -169,3 +169,42 @@ def test_a_wrong_setting_has_a_hint_and_the_exit_code_2(
     result = run("-n")
     assert result.exit_code == 2
     assert re.fullmatch(rf"error: the environment: .*\nhint: {re.escape(hint)}\n", result.stderr), result.stderr
+
+
+def test_a_home_that_does_not_exist_is_not_created(run: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = project.parent / "nowhere"
+    monkeypatch.setenv("HOME", str(home))
+    for variable in ("JP_USER_DATA_DIR", "XDG_DATA_HOME", "RECONCILE_STATE_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    for words in ((), ("--yes",), ("watch",), ("sync", str(project))):
+        result = run(*words, "--workspace", project)
+        assert (result.exit_code, result.stderr.splitlines()) == (
+            2,
+            [
+                "error: the directory that HOME names does not exist",
+                "hint: set it to your home directory: export HOME=DIR",
+            ],
+        ), words
+        assert not home.exists()
+    assert run("status", "--workspace", project).exit_code == 0
+    assert run("--dry-run", "--workspace", project).exit_code == 0
+    assert not home.exists()
+    store = project.parent / "store"
+    store.mkdir()
+    assert run("--yes", "--workspace", project, "--store", store).exit_code == 0, "the user has named the store"
+
+
+def test_doctor_outside_a_project_prints_what_it_can_check(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert [line.split()[0] for line in result.stdout.splitlines() if line] == [
+        "reconcile",
+        "python",
+        "system",
+        "settings",
+    ]
+    assert result.stderr.startswith("error: no workspace in ")
+    assert run("doctor", "--json").stdout == ""

@@ -58,6 +58,14 @@ def test_the_newer_version_is_the_default_answer(titled: Machine, laptop: Machin
     assert (title(titled), title(laptop)) == (HERE, HERE)
 
 
+def test_a_cancelled_sync_says_that_it_has_added_the_remote(titled: Machine) -> None:
+    url = json.loads(titled.run("remote", "ls", "--json").stdout)["remotes"][0]["url"]
+    titled.run("remote", "remove", "origin")
+    shown = asked(titled, url, answers="q\n", code=4)
+    assert "Cancelled, the remote origin was added, but nothing else changed." in shown
+    assert "Cancelled, nothing changed." in asked(titled, answers="q\n", code=4)
+
+
 @pytest.mark.parametrize("answer", ["o", "other"])
 def test_the_other_machine_can_be_chosen_and_the_command_brings_this_version_back(
     titled: Machine, laptop: Machine, answer: str

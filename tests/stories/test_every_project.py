@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
+NO_PROJECT = "No project was found. A run in a project adds it: cd PROJECT && reconcile"
 NEW, OLD = VERSIONS[-1], VERSIONS[0]
 
 
@@ -130,7 +131,9 @@ def test_a_bug_in_one_project_costs_no_other_its_copies(
 
 def test_a_home_without_any_project(run: Run, home: Path) -> None:
     result = run("--all")
-    assert (result.exit_code, result.output) == (0, "Nothing to do in 0 projects.\n")
+    assert (result.exit_code, result.output) == (0, f"{NO_PROJECT}\n")
+    for command in ("status", "ls"):
+        assert run(command, "--all").output == result.output
     assert not (home / "data").exists()
 
 
@@ -350,7 +353,7 @@ def test_a_project_that_no_run_has_seen_is_left_alone(tmp_path: Path, run: Run) 
     world = make_project(tmp_path / "project", run)
     three(world)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert run("--all").output == "Nothing to do in 0 projects.\n"
+    assert run("--all").output == f"{NO_PROJECT}\n"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -360,7 +363,7 @@ def test_a_project_that_a_run_has_seen_is_kept_and_nothing_is_published(jp: Worl
     assert (result.exit_code, result.output.splitlines()[-1]) == (0, "1 project: 1 changed."), result.output
     assert "Nothing to do" in jp.run("-w", jp.project).output
     assert not list(jp.workspace.glob("*letter*"))
-    assert run("--all", "--format", "claude-code").output == "Nothing to do in 0 projects.\n"
+    assert run("--all", "--format", "claude-code").output == f"{NO_PROJECT}\n"
     assert run("--all", "--format", "jp").output == "Nothing to do in 1 project.\n"
 
 
@@ -381,7 +384,7 @@ def test_a_project_of_two_formats_is_one_target_for_each(jp: World, run: Run) ->
 
 def test_a_project_that_is_gone_is_left_out_in_silence(jp: World, run: Run) -> None:
     shutil.rmtree(jp.project)
-    assert run("--all").output == "Nothing to do in 0 projects.\n"
+    assert run("--all").output == f"{NO_PROJECT}\n"
 
 
 @pytest.mark.parametrize("how", ["another directory", "another store", "a store named with an option"])

@@ -60,6 +60,9 @@ def test_a_second_worktree_at_the_old_version(story: World, tmp_path: Path) -> N
     git(story.project, "worktree", "add", "-q", str(tmp_path / "worktree"), "main")
     tree = replace(story, project=tmp_path / "worktree")
     assert tree.store == story.store
+    next_ = tree.reconcile("status", settled=False).stdout.partition("Next:\n")[2]
+    assert "reconcile project --behind" in next_
+    assert "syncs what changed" not in next_, "a run would only reset times"
     for _ in range(2):
         found = json.loads(tree.reconcile("--json").stdout)
         assert {item["reason"] for item in found["aside"]} == {"behind-aside"}

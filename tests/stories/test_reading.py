@@ -109,6 +109,17 @@ def test_a_version_that_differs_is_named(world: World) -> None:
     assert "And the docs?" not in said(world, "show", f"{ID}@store")
 
 
+def test_one_part_of_both_sides_is_compared(world: World) -> None:
+    edited(world)
+    assert "no differences" in said(world, "diff", f"{ID}:metadata")
+    compared = said(world, "diff", f"{ID}:events")
+    assert compared == said(world, "diff", f"{ID}@store:events", f"{ID}@workspace:events")
+    assert "parse_line" in compared
+    listed = json.loads(said(world, "diff", "Plans:events", "--json"))
+    assert [listed[side]["name"] for side in ("left", "right")] == [f"{ID}@store:events", f"{ID}@workspace:events"]
+    assert world.run("diff", f"{ID}:other", "-w", world.project).exit_code == 2
+
+
 def test_the_files_are_printed_as_they_are_on_request(world: World) -> None:
     files = {name: (world.store / NAME / name).read_bytes() for name in ("metadata.json", "events.json")}
     assert (

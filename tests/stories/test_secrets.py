@@ -520,6 +520,17 @@ def test_recover_restores_all_but_the_one_with_a_secret(story: World) -> None:
     assert result.exit_code == 4, result.output
     assert place(story, PARENT).is_dir()
     assert secret() not in everywhere(story)
+    words = "publish it all the same, or keep it private:"
+    assert words in " ".join(result.output.split())
+    code, shown = at_terminal("recover", "-w", str(story.project), columns=80)
+    assert (code, "Restore" in shown, "1 blocked; nothing else to do." in shown) == (4, False, True), shown
+    shutil.rmtree(story.workspace)
+    code, shown = at_terminal("recover", "-w", str(story.project), answers="y\n", columns=80)
+    assert (code, "Restore 2 conversations" in shown) == (4, True), shown
+    standing = " ".join(story.run("--workspace", story.project, "status").output.split())
+    assert f"--allow-secrets --workspace {story.project} publishes" in standing
+    assert "with the secret, or reconcile local" in standing
+    assert "keeps it private, in the store" in standing
     allow(story)
 
 
