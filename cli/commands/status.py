@@ -113,7 +113,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         before = _ways_to_previous(options, engine, policy)
         for message in session.notices if not options.heading else ():
             print_message(options, message)
-        noted = notices(decided, board.views)
+        noted = notices(session, decided, board.views)
         listed = status_lines(board, plan, busy, noted, engine.empty_directories(found))
         shared, conflicts = _shared(session.roots), _by_conversation(plan.conflicts)
         blocked_there = 0 if ids else _blocked_in_folder(options, session.roots)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reconcile.engine.run_history import undone_changes
 from reconcile.formats.json import strict
+from reconcile.fs.files import Directory, read_files
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import CASES, Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Side
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.engine.session import Session
-    from reconcile.model.snapshot import Content
+    from reconcile.model.snapshot import Content, Copy
     from reconcile.model.units import Unit
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.views import View
@@ -39,6 +40,8 @@ _SIDES = ("store", "workspace")
 ONLY_IN_STORE = 3
 """The case of a unit that only the store has, and the baseline does not."""
 
+_ACTIVATED = "last_activated_at"
+"""The key of JP's metadata that JP itself changes with every message."""
 TEXT = 80
 """Number of characters of an event's text that are shown."""
 
@@ -428,15 +431,62 @@ def _is_about(step: Step, row: Conflict) -> bool:
     return step.conversation == row.conversation and step.unit in (row.unit, WHOLE)
 
 
-def notices(decided: Iterable[Decided], views: Mapping[str, View]) -> dict[str, str]:
-    """Return the notices on decided conflicts by conversation, without those whose other version is back."""
+def notices(session: Session, decided: Iterable[Decided], views: Mapping[str, View]) -> dict[str, str]:
+    """Return the notices on decided conflicts by conversation.
+
+    Left out are those whose other version is back, and those of which nothing is left: both sides have other values.
+    """
     words: dict[str, list[str]] = {}
     for each in decided:
-        if each.conversation in views and not each.is_back(views[each.conversation]):
+        view = views.get(each.conversation)
+        if view is not None and not (each.is_back(view) or _is_edited_since(session, each, view)):
             words.setdefault(each.conversation, []).append(each.words)
             if each.child is not None:
                 words.setdefault(each.child, []).append(f"the continuation of {each.conversation} that was not taken")
     return {conversation: "; ".join(texts) for conversation, texts in words.items()}
+
+
+def _is_edited_since(session: Session, decided: Decided, view: View) -> bool:
+    """Tell whether later runs have replaced all that a conflict was about, in metadata or in one file.
+
+    Of metadata, these are the keys that differed: a program changes others with every message. Events that were not
+    taken are not in later events, so that these have the notice until it is read.
+    """
+    if decided.unit == STREAM:
+        return False
+    versions = session.state.versions.of_conversation(decided.conversation)
+    later = [
+        v for v in versions if v.run and v.run > decided.run and (v.unit, v.kind) == (decided.unit, VersionKind.FILE)
+    ]
+    if not later:
+        return False
+    taken = min(later, key=lambda version: version.run or "")
+    if decided.unit != METADATA:
+        return all(taken.xxh3 not in (view.side(side).raw(decided.unit) or "").split("+") for side in Side)
+    lost = next((version for version in decided.lost if version.file == taken.file), None)
+    copies = [copy for side in Side if (copy := view.side(side).main) is not None]
+    if lost is None or not copies:
+        return False
+    ours, theirs = (_values_of(session.vault.read(version.digest)) for version in (taken, lost))
+    keys = {key for key in ours | theirs if ours.get(key) != theirs.get(key)} - {_ACTIVATED}
+    present = [_values_of(_content(session, copy, taken.file)) for copy in copies]
+    return bool(keys) and all(values.get(key) != ours.get(key) for values in present for key in keys)
+
+
+def _content(session: Session, copy: Copy, name: str) -> bytes:
+    """Return a file of a side; empty if it can't be read."""
+    with Directory.open_root(session.site.conversations(copy.side)) as top, top.below(copy.path) as directory:
+        read = read_files(directory, [name])
+    return b"" if isinstance(read, Fault) else read[name][0]
+
+
+def _values_of(content: bytes) -> dict[str, Any]:
+    """Return the keys and values of metadata; none if it is no object."""
+    try:
+        values = json.loads(content)
+    except ValueError:
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def mark_seen(session: Session, conversations: Sequence[str]) -> None:

@@ -85,7 +85,7 @@ def survey(engine: Engine, pass_: Pass, context: PlanningContext) -> Survey:
 def status_by_id(engine: Engine, pass_: Pass, context: PlanningContext) -> dict[str, StatusLine]:
     """Return the status line of each conversation that a pass decides."""
     session = engine.session
-    noticed = notices(decided_conflicts(session), context.views)
+    noticed = notices(session, decided_conflicts(session), context.views)
     empty = engine.empty_directories(pass_)
     lines = status_lines(context, engine.completed(pass_), session.busy(), noticed, empty)
     return {line.conversation: line for line in lines}

@@ -202,6 +202,21 @@ def test_diff_shows_which_side_won_and_status_says_it_no_more(world: World) -> N
     assert "conflict" not in said(world, "diff", str(FIRST)), "it was seen, and the unit has changed since"
 
 
+def test_status_names_no_conflict_of_which_nothing_is_left(world: World) -> None:
+    retitled(world)
+    world.reconcile()
+    way = f"reconcile restore {ID}@{newest(world)}:metadata"
+    (directory,) = world.workspace.glob(f"{FIRST}-*")
+    set_key(directory, "last_activated_at", "2030-01-01 00:00:00.0", LONG_AGO + 3 * SECOND)
+    world.reconcile()
+    assert way in status(world)[ID]["detail"], "the program has changed it: the title is still the one that was taken"
+    set_key(directory, "title", "third", LONG_AGO + 4 * SECOND)
+    world.reconcile()
+    assert status(world)[ID]["detail"] == ""
+    assert "third" not in said(world, "status")
+    assert way in said(world, "diff", str(FIRST)), "the version that was not taken is still found"
+
+
 def test_after_undo_and_resolve_the_side_that_was_chosen_has_won(world: World) -> None:
     retitled(world)
     world.reconcile()
