@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.model.options import Take
+
 from ..output.conflict_questions import IN_SYNC, ask_about_conflicts
 from ..run import undecided
 
 if TYPE_CHECKING:
     from reconcile.engine.engine import Engine, Pass
-    from reconcile.model.options import Take
     from reconcile.model.plan import Conflict
     from reconcile.model.policy import Policy
 
@@ -36,6 +37,12 @@ class Questions:
             policy = ask_about_conflicts(engine, pass_, policy, self._options, new, IN_SYNC)
         self._answered |= {key: (each, policy.choices.get(key)) for key, each in conflicts.items()}
         return policy
+
+    @property
+    def kept_here(self) -> int:
+        """The number of conflicts for which this machine's version was chosen, be it as the newer one."""
+        chosen = (take or conflict.takes for conflict, take in self._answered.values())
+        return sum(each is not None and each.value == Take.STORE.value for each in chosen)
 
     def _knows(self, key: tuple[str, str], conflict: Conflict) -> bool:
         return key in self._answered and self._answered[key][0] == conflict

@@ -69,11 +69,12 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
     shared = shared_store(options)
     is_known = planned is not None
     place = shared.remote(url) if is_known else _place(options, shared, url or os.environ.get(VARIABLE))
+    questions = None
     with opened_sync(options, command, shared, place, half, planned) as sync:
         if is_interactive(options) and not (options.is_dry or is_known):
             from .questions import Questions  # here: most syncs ask nothing
 
-            sync.ask = Questions(options)
+            sync.ask = questions = Questions(options)
         report = sync.run()
         if not options.is_dry:  # a plan has the titles
             report.removed_there = [_titled(sync.session, entry) for entry in report.removed_there]
@@ -81,6 +82,10 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
         for message in sync.session.messages:
             print_message(options, message)
     _report(options, shared, place, report)
+    if half is Half.PULL and questions is not None and (kept := questions.kept_here):
+        stays = "1 conflict stays" if kept == 1 else f"{kept} conflicts stay"
+        message = f"{stays}: a pull sends nothing; `reconcile sync` asks again, and sends the version that you take"
+        print_message(options, message)
     if options.out is not None and report.planned is not None:
         from reconcile.remote.saved import FORMAT, PlannedModel, SavedSync, saved_text  # here: few syncs are saved
 
@@ -160,9 +165,7 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     style, lines = Style.choose(options.color), list[str]()
     new = {entry.id for entry in report.forked} if options.is_dry else set[str]()
     listed = _by_session(report, shared)
-    for name, done, planned in () if options.quiet else _HEADINGS:
-        words = planned if options.is_dry else done
-        lines += [f"{words}  {title_and_id(entry.title, _shown_id(entry, new), style)}" for entry in listed[name]]
+    lines += [] if options.quiet else _entry_lines(listed, new, style, is_dry=options.is_dry)
     for conflict in report.conflicts if options.quiet else ():
         if conflict.run is not None:
             name = f"{conflict.title} ({conflict.id})" if conflict.title else conflict.id
@@ -186,6 +189,20 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
             ending += _next_command(options, shared, listed["taken"])
         lines += [*([""] if lines else []), f"{place.name}: {ending}."]
     show(lines)
+
+
+def _entry_lines(
+    listed: Mapping[str, Sequence[Entry]], new: Collection[str], style: Style, *, is_dry: bool
+) -> Iterator[str]:
+    """Yield a line for each conversation; a fork that is sent, too, has one. ``new``: those without an id yet."""
+    sent_forks = {entry.id for entry in listed["forked"]}.intersection(entry.id for entry in listed["sent"])
+    for name, done, planned in _HEADINGS:
+        for entry in listed[name]:
+            words = planned if is_dry else done
+            if entry.id in sent_forks:
+                words = "" if name == "sent" else "to fork and send" if is_dry else "forked and sent"
+            if words:
+                yield f"{words}  {title_and_id(entry.title, _shown_id(entry, new), style)}"
 
 
 def _titled(session: Session, entry: Entry) -> Entry:

@@ -112,6 +112,9 @@ def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, d
     assert f"{values} metadata: {words.format('the other machine', 'this machine')}" in planned
     printed = desktop.run("sync").output
     first = " ".join(printed.split())
+    assert [line.split("  ")[0] for line in printed.splitlines() if "[diverged]" in line] == ["forked and sent"]
+    assert "to fork and send" in planned
+    assert "to send [diverged]" not in planned
     (child,) = {path.parent.name[:11] for path in desktop.store.glob("*diverged*/events.json")}
     run = json.loads(desktop.run("log", "--json").stdout)["runs"][0]["id"]
     kept = f"the other machine's is now the fork jp-c{child}; to take it instead: "

@@ -20,10 +20,10 @@ HERE, THERE = "Of the desktop", "Of the laptop"
 REF = "refs/reconcile/jp-ab1cd"
 
 
-def asked(machine: Machine, *args: str, answers: str, code: int = 0) -> str:
+def asked(machine: Machine, *args: str, answers: str, code: int = 0, command: str = "sync") -> str:
     """Sync at a terminal of 80 columns; return what it shows, on one line."""
     with machine.at_work():
-        session = Session("sync", *machine.sides, *args, environ={"NO_COLOR": "1"})
+        session = Session(command, *machine.sides, *args, environ={"NO_COLOR": "1"})
     for answer in answers.splitlines(keepends=True):
         session.type(answer, after="]: ")
     ended, shown = session.end()
@@ -98,6 +98,13 @@ def test_the_difference_is_shown_with_the_names_of_the_machines(titled: Machine)
     assert shown.count("Take [t]his machine's") == 3
     assert f'metadata title - this machine "{HERE}" + the other machine "{THERE}"' in shown
     assert "workspace" not in shown
+
+
+def test_a_pull_says_that_this_machines_version_is_not_sent_yet(titled: Machine, laptop: Machine) -> None:
+    words = "1 conflict stays: a pull sends nothing; `reconcile sync` asks again, and sends the version that you take"
+    assert words in asked(titled, answers="t\n", command="pull")
+    assert words not in asked(titled, answers="t\n")
+    quiet(laptop, titled)
 
 
 def test_quitting_changes_nothing(titled: Machine, laptop: Machine, bare: Path) -> None:
