@@ -233,7 +233,7 @@ def _run(
     confirm: Question | None,
     agreed: Plan | None = None,
 ) -> int:
-    """Run the pass. ``agreed``: the plan that a person has agreed to; what differs from it is printed."""
+    """Run the pass. ``agreed``: the plan that a person has agreed to; if something has changed since, it asks again."""
     options, roots = start.options, start.roots
     engine = begun(start, opening)
     session = engine.session
@@ -269,9 +269,8 @@ def _run(
             pass_ = _planned(engine, policy, options)
         plan = pass_.plan
         warn_of_new_workspace(options, engine, policy)
-        if agreed is not None:
-            is_shown = agreed.actions == plan.actions
-            return apply_pass(engine, pass_, options, command(), is_shown=is_shown)
+        if agreed is not None and agreed.actions == plan.actions:
+            return apply_pass(engine, pass_, options, command(), is_shown=True)
         asks_first = is_interactive(options) and bool(plan.actions) and not options.yes
         if not asks_first:
             announce_new_store(options, roots, "creating")
