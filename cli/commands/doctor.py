@@ -33,7 +33,7 @@ from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.plan_text import with_sides
 from ..output.screen import fit, show_paged
-from ..output.text import Style, clean, message_text, short_path, show
+from ..output.text import Style, clean, message_text, short_path, show, with_directory
 from ..run import opened, run
 
 if TYPE_CHECKING:
@@ -111,6 +111,9 @@ def doctor(
         policy = policy_of(options, settings_of(engine.session.roots))
         findings = examine(engine, policy)
         seen = _checked(engine, policy)
+        if not options.json:
+            roots = engine.session.roots
+            findings = tuple(replace(each, place=with_directory(each.place, roots)) for each in findings)
     if lost and here is not None:
         marks = f"none of {', '.join(MARKS[here])} is there"
         findings = (Finding(Ailment.UNMARKED, seen.workspace, marks, mend=("reconcile recover",)), *findings)

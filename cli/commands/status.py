@@ -44,6 +44,7 @@ from ..output.text import (
     title_and_id,
     visible,
     width,
+    with_directory,
     with_local_times,
 )
 from ..output.words import intent_words, state_counts, state_word
@@ -149,7 +150,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         if options.heading:
             show(_line_of_all(options.heading, counts, session.roots, len(sides), style))
             return
-        lines = [line for item in sides for line in _side_lines(item, style)]
+        lines = [line for item in sides for line in _side_lines(item, session.roots, style)]
         more = [*(before or _ways_to_gone(engine)), *_ways_in_folder(session.roots, blocked_there)]
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
@@ -331,9 +332,12 @@ def _all_lines(
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
 
 
-def _side_lines(item: Item, style: Style) -> list[str]:
+def _side_lines(item: Item, roots: Roots, style: Style) -> list[str]:
     """Return the lines of what is blocked on a whole side."""
-    return [style(line, "yellow") for line in wrap(visible(item.message), style.columns, "blocked  ", " " * 9)]
+    return [
+        style(line, "yellow")
+        for line in wrap(message_text(with_directory(item.message, roots)), style.columns, "blocked  ", " " * 9)
+    ]
 
 
 def _next_lines(

@@ -40,6 +40,7 @@ from .text import (
     size,
     visible,
     width,
+    with_directory,
 )
 from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word, reason_words, state_counts
 
@@ -357,6 +358,11 @@ def item_text(item: Item) -> str:
     return item.message if item.unit == WHOLE or names_file else f"{unit_text(item.unit)}: {item.message}"
 
 
+def _with_directory(item: Item, roots: Roots) -> Item:
+    """Return the item with the directory in its message, if it is about a whole side."""
+    return item if item.conversation else replace(item, message=with_directory(item.message, roots))
+
+
 def with_sides(command: str, sides: str) -> str:
     """Return a suggested command with the options for the same two sides."""
     return f"{command}{sides}" if command.startswith("reconcile ") else command
@@ -474,6 +480,7 @@ def report(
         shown = replace(shown, actions=(), held=tuple(filter(questioned.__contains__, shown.held)), aside=(), notes=())
     elif questioned:
         shown = _without(shown, questioned)
+    shown = replace(shown, held=tuple(_with_directory(item, roots) for item in shown.held))
     run = (outcome.run or "") if outcome is not None else ""
     text = PlanText(
         shown,

@@ -56,6 +56,15 @@ def message_text(text: str) -> str:
     return visible(with_local_times(text))
 
 
+def with_directory(text: str, roots: Roots) -> str:
+    """Return a message about a whole side with the side's directory in the place of ``SIDE:.``, where it begins so."""
+    for side, directory in (("store", roots.store_conversations), ("workspace", roots.workspace_conversations)):
+        start = f"{side}:."
+        if text == start or text.startswith(f"{start}:"):
+            return f"{directory}{text[len(start) :]}"
+    return text
+
+
 def with_local_times(text: str) -> str:
     """Return a text with its times in UTC, as `reconcile.planning.conflicts.time_text` writes them, in local time."""
     if "Z" not in text or ":" not in text:

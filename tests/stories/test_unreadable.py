@@ -362,3 +362,18 @@ def test_an_invalid_file_has_one_state_one_reason_and_one_next_command(
     assert all_.partition("Next:")[2].split() == dry.partition("Next:")[2].split()
     world.reconcile(*command.split()[1:], settled=False)
     assert "blocked" not in world.run("-w", world.project, "-n").stdout
+
+
+@pytest.mark.parametrize("side", ["store", "workspace"])
+def test_a_side_that_is_a_file_is_named_by_its_path(world: World, side: str) -> None:
+    directory: Path = getattr(world, side)
+    directory.rename(directory.with_name("away"))
+    directory.write_text("in its place\n")
+    words = f"{shown(directory)}: a file is in the place of a directory"
+    for command in ((), ("--dry-run",), ("status",), ("doctor",)):
+        printed = world.run(*command, "--workspace", world.project)
+        assert words in printed.stdout, printed.output
+        assert f"{side}:." not in printed.output
+    assert f"error: {shown(directory)}: not " in world.run("--workspace", world.project).stderr, "it is the same path"
+    document = json.loads(world.run("--dry-run", "--json", "--workspace", world.project).stdout)
+    assert any(item["message"].startswith(f"{side}:.: ") for item in document["held"])
