@@ -196,15 +196,17 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
         or is_archived(agreed[key].place) != copy.archived
     ]
     gone = agreed.keys() - stored.keys() - set(known.kept)
-    sent, removed = tops(differing, gone, places)
+    lost = gone if gone and agreed.keys().isdisjoint(stored) else set[str]()  # a sync takes them again
+    sent, removed = tops(differing, gone - lost, places)
     try:
         there = _changed_there(known, place)
     except RemoteError:
         there = None
     if there is None:
-        return Pending(len(sent), len(removed), None, 0)
+        return Pending(len(sent), len(removed), len(tops((), lost, places)[1]) or None, 0)
     keys, coding = there
-    shared = {id_: key for id_ in (*differing, *gone) if keys and (key := coding.key(id_)) in keys}
+    keys |= set(map(coding.key, lost))
+    shared = {id_: key for id_ in (*differing, *(gone - lost)) if keys and (key := coding.key(id_)) in keys}
     on_both = {counted_as(id_, places) for id_ in shared}
     to_send, to_remove = (len(set(each) - on_both) for each in (sent, removed))
     return Pending(to_send, to_remove, len(keys - set(shared.values())), len(on_both))

@@ -824,8 +824,18 @@ def _conflicts(
         if copy.conversation not in new or not isinstance(described, Metadata) or described.parent.id is None:
             continue
         action = replaced.get((described.parent.id, STREAM))
-        if action is not None and action.target.side is Side.STORE and (described.title or "").startswith(DIVERGED):
+        if action is None or action.target.side is not Side.STORE or not _has_what_was_here(copy, action):
+            continue
+        if (described.title or "").startswith(DIVERGED):
             yield DecidedConflict(action.conversation, action.title, STREAM, False, copy.conversation, run)  # noqa: FBT003
+
+
+def _has_what_was_here(fork: Copy, action: Action) -> bool:
+    """Tell whether a fork has the files that a step replaces here. If not, it is no continuation of this machine."""
+    digests = {file.name: file.digest for file in fork.files}
+    before = {each.place: each.digest for each in action.expect if not each.absent}
+    replaced = [write.target for write in action.writes if write.target in before]
+    return bool(replaced) and all(digests.get(place.path.rpartition("/")[2]) == before[place] for place in replaced)
 
 
 def _side_of(choice: Take, action: Action | None) -> Side | None:

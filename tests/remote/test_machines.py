@@ -98,6 +98,34 @@ def test_both_continue_one_conversation(laptop: Machine, desktop: Machine) -> No
     assert sum(1 for _ in desktop.store.glob("*/events.json")) == 4
 
 
+def test_a_conflict_of_another_machine_with_its_own_project_is_none_of_this_machine(
+    laptop: Machine, desktop: Machine
+) -> None:
+    laptop.run("project", str(A), "--yes")
+    here = next((laptop.project / ".jp").rglob(f"{A}*"))
+    laptop.append(A, 1, "c", LONG_AGO + 60 * SECOND)
+    append(here, 2, "b", LONG_AGO + 120 * SECOND)
+    laptop.run()
+    assert len(laptop.sync()["sent"]) == 2, "the winner, and the fork"
+    taken = desktop.sync()
+    assert (len(taken["taken"]), taken["conflicts"]) == (2, [])
+    quiet(laptop, desktop)
+
+
+def test_status_says_that_a_sync_takes_a_lost_store_again(laptop: Machine, desktop: Machine) -> None:
+    """The store is lost as a whole: a sync removes nothing there, and takes everything."""
+    before = laptop.contents
+    for directory in laptop.store.iterdir():
+        shutil.rmtree(directory)
+    told = laptop.run("status").output
+    assert "3 to take" in told
+    assert "to remove there" not in told
+    assert len(laptop.sync("--dry-run")["taken"]) == 3
+    laptop.sync()
+    assert laptop.contents == before
+    quiet(laptop, desktop)
+
+
 def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, desktop: Machine) -> None:
     """With the command that takes the other one instead; a dry run says it, too."""
     laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
