@@ -62,7 +62,10 @@ def _arranged(view: TreeView, roots: Roots, views: Mapping[str, View]) -> TreeVi
         from reconcile.inspect.thread_listing import list_threads
 
         with suppress(ReconcileError):  # an unreadable file of threads is a record like the others
-            return with_threads(view, list_threads(read_leslie(roots.project, time.time_ns()), tree=True))
+            threads = list_threads(read_leslie(roots.project, time.time_ns()), tree=True)
+            if threads.damage is not None:
+                raise threads.damage
+            return with_threads(view, threads.rows)
     if roots.format == "claudesidian":
         from reconcile.inspect.record_listing import list_records
         from reconcile.inspect.record_tree import with_events

@@ -18,7 +18,7 @@ from ..context import find_roots, fixed_format, format_here, open_session, polic
 from ..misuse import Misuse
 from ..options import FILES, IDS, options_of
 from ..output.documents import print_document
-from ..output.errors import ExitCode
+from ..output.errors import ExitCode, report_failure
 from ..output.screen import show_paged
 from ..output.tables import Column, table
 from ..output.text import MAX_COLUMNS, Style, clean, format_time, local_event_time, shorten, show, size, visible
@@ -28,6 +28,7 @@ from ..run import opened, selected, top_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from reconcile.errors import ReconcileError
     from reconcile.inspect.listing import Row
     from reconcile.inspect.record_listing import RecordRow
     from reconcile.inspect.session_listing import SessionRow
@@ -176,8 +177,12 @@ def _print(
     rows: Sequence[_R],
     columns: Sequence[Column],
     cells: Callable[[_R], tuple[str, ...]],
+    damage: ReconcileError | None = None,
 ) -> NoReturn:
-    """Print the rows of a format with fixed places, and end the command; ``name`` is what they are in the plural."""
+    """Print the rows of a format with fixed places, and end the command; ``name`` is what they are in the plural.
+
+    ``damage``: the error of a file that has only these left.
+    """
     options = options_of(context)
     if options.json:
         print_document(options, {"format": f"reconcile.{name}/1", name: [_json(row) for row in rows]})
@@ -186,6 +191,8 @@ def _print(
     else:
         style = Style.choose(options.color)
         show_paged(table(columns, [cells(row) for row in rows], style), style)
+    if damage is not None:
+        context.exit(report_failure(damage, as_json=options.json))
     context.exit(ExitCode.DONE)
 
 
@@ -204,7 +211,7 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
     if other or unfit:
         unknown = unfit or "--root and --archived"
         raise click.UsageError(f"ls lists all leslie threads, flat or with --tree: leave out {unknown}")
-    rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
+    found = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     columns = (
         Column("Title", shrinks=True),
         Column("Id"),
@@ -213,7 +220,7 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
         Column("References", shrinks=True, drops=True),
         Column("Depends on", shrinks=True, drops=True),
     )
-    _print(context, "threads", rows, columns, _thread_cells)
+    _print(context, "threads", found.rows, columns, _thread_cells, found.damage)
 
 
 def _thread_cells(row: ThreadRow) -> tuple[str, ...]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from reconcile.errors import ReconcileError
+from reconcile.formats.leslie.checks.control_files import known_elsewhere
 from reconcile.formats.leslie.checks.records import cycles
 from reconcile.formats.leslie.document import (
     DIRECTORY,
     OBJECTIVES,
     RELATIONS,
+    Dialect,
+    Document,
     ObjectivesDocument,
     read_objectives,
     read_relations,
     text,
 )
+from reconcile.formats.leslie.repair import proposal
 from reconcile.inspect.listing import draw_tree
 from reconcile.model.snapshot import Fault
 
@@ -44,29 +48,56 @@ class ThreadRow(Struct, frozen=True):
     branch: str = ""
 
 
-def list_threads(files: LeslieTree, *, tree: bool) -> tuple[ThreadRow, ...]:
+class Threads(NamedTuple):
+    """The threads of a listing. ``damage``: the error of a file of which only a part can be read."""
+
+    rows: tuple[ThreadRow, ...]
+    damage: ReconcileError | None
+
+
+def list_threads(files: LeslieTree, *, tree: bool) -> Threads:
     """Return the threads in the order of the file, or as a tree by ``parent_id``.
 
+    Of a damaged file, these are the threads that it and its backup still have, and the ids that other places have.
+
     Raises:
-        ReconcileError: the file can't be read.
+        ReconcileError: the file can't be read, and nothing is known of any thread.
     """
     main = files.file(RELATIONS)
     lacking = Fault(RELATIONS, main.instead or "no such file", "a file")
-    read = lacking if main.content is None else read_relations(main.content)
-    if isinstance(read, Fault):
-        raise ReconcileError(
-            f"{DIRECTORY}/{RELATIONS}: {read.words}",
+    found = lacking if main.content is None else read_relations(main.content)
+    damage: ReconcileError | None = None
+    if isinstance(found, Fault):
+        error = ReconcileError(
+            f"{DIRECTORY}/{RELATIONS}: {found.words}",
             "see what can be recovered: reconcile doctor --format leslie",
         )
+        if (left := _left(files)) is None:
+            raise error
+        damage, read = error, left
+    else:
+        read = found
     file = files.file(OBJECTIVES).content
     document = None if file is None else read_objectives(file)
     titles = {
         objective: text(record.get("title"))
         for objective, record in (document.objectives if isinstance(document, ObjectivesDocument) else {}).items()
     }
-    branches = _tree(read.threads) if tree else dict.fromkeys(read.threads, "")
-    relations = read.relations
-    return tuple(_row(thread, read.threads[thread], titles, relations, branch) for thread, branch in branches.items())
+    unrecorded = [] if damage is None else [each for each in known_elsewhere(files) if each not in read.threads]
+    threads = {**read.threads, **{thread: {} for thread in unrecorded}}
+    branches = _tree(threads) if tree else dict.fromkeys(threads, "")
+    rows = (_row(thread, threads[thread], titles, read.relations, branch) for thread, branch in branches.items())
+    return Threads(tuple(rows), damage)
+
+
+def _left(files: LeslieTree) -> Document | None:
+    """Return what a damaged file and its backup still have; None if that is nothing, and no other place has an id."""
+    contents = [file.content for file in (files.file(RELATIONS), files.backup(RELATIONS)) if file.content]
+    made = proposal(*contents) if contents else None
+    read = None if made is None else read_relations(made)
+    if isinstance(read, Document):
+        return read
+    return Document(b"", {"threads": {}, "operations": []}, Dialect.PROGRAM, ()) if known_elsewhere(files) else None
 
 
 def _row(

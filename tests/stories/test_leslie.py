@@ -156,6 +156,30 @@ def test_parents_that_go_round_are_drawn_all_the_same(run: Run, tmp_path: Path) 
     assert found == [first, second, third]
 
 
+@pytest.mark.parametrize("backup", [False, True])
+def test_of_a_damaged_file_the_threads_that_are_left_are_listed(run: Run, tmp_path: Path, *, backup: bool) -> None:
+    played = Leslie().play([("spawn", 0, 0, 1), ("spawn", 1, 0, 1), ("spawn", 0, 0, 1)])
+    project = project_of(played, tmp_path)
+    relations = project / ".leslie" / "thread_relations.json"
+    content = relations.read_bytes()
+    last = max(content.index(f'"{thread}"'.encode()) for thread in played.threads)
+    if backup:
+        relations.with_name("thread_relations.json.bak").write_bytes(content)
+    relations.write_bytes(content[:last])
+    for words in (("ls",), ("ls", "--tree")):
+        result = run(*words, "-w", project)
+        assert (result.exit_code, len(result.stdout.splitlines())) == (1, 1 + len(played.threads))
+        assert all(thread in result.stdout for thread in played.threads), "of the last, only its directory is left"
+        assert result.stdout.count("active") == len(played.threads) - (not backup)
+        assert "error: .leslie/thread_relations.json: a truncated file" in result.stderr
+        assert "hint: see what can be recovered: reconcile doctor --format leslie" in result.stderr
+    listed = json.loads(run("ls", "--json", "-w", project).stdout)["threads"]
+    assert {each["thread"] for each in listed} == set(played.threads)
+    relations.write_bytes(b"")
+    result = run("ls", "-w", project)
+    assert (result.exit_code, all(thread in result.stdout for thread in played.threads)) == (1, True)
+
+
 def test_dependencies_that_go_round_are_listed_once(run: Run, tmp_path: Path) -> None:
     played = Leslie().play([("spawn", 0, 0, 1), ("spawn", 1, 0, 1), ("spawn", 1, 0, 1)])
     first, second, third = played.threads
