@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 CANDIDATES = 4
 """The most conversations that the hint for an ambiguous text lists."""
+_ANY_NAME = "any name"
+"""An id in a format of which any name is one, and in no other."""
 _EVERYTHING: Mapping[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
 _DATA = (".local", "Library")
 """The directories in the home that have the data of programs, on Linux and on macOS."""
@@ -236,9 +238,12 @@ def parts_of_titles(engine: Engine, texts: Sequence[str]) -> dict[str, tuple[str
 
 
 def _is_id(engine: Engine, text: str) -> bool:
-    """Tell whether a text could be a complete id, which never stands for a title."""
+    """Tell whether a text could be a complete id, which never stands for a title.
+
+    None could in a format of which any name is an id.
+    """
     fmt = engine.session.format
-    return fmt.is_whole(text) or fmt.parse_id(text) is not None
+    return fmt.parse_id(_ANY_NAME) is None and (fmt.is_whole(text) or fmt.parse_id(text) is not None)
 
 
 def ids_that_begin(engine: Engine, text: str) -> list[str]:

@@ -79,6 +79,26 @@ def test_every_command_that_takes_an_id_takes_a_title(line: list[str], run: Run,
     assert (found.exit_code, steady(found.output)) == (wanted.exit_code, steady(wanted.output))
 
 
+@pytest.mark.parametrize("text", ["Three", " three", "hree", "17959810030", "17959810030-three"])
+@pytest.mark.parametrize("line", [["show"], ["status"], ["ls", "--root"], ["--only"], ["local", "-n"], ["rm", "-n"]])
+def test_a_title_names_a_conversation_of_the_plain_format(
+    line: list[str], text: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    sides = ("--format", "plain", "-w", str(tmp_path / "w"), "-s", str(tmp_path / "s"))
+    for id_, title in (("17959810030-three", "Three"), ("Two", "The other")):
+        directory = tmp_path / "w" / "conversations" / id_
+        directory.mkdir(parents=True)
+        (directory / "metadata.json").write_text(json.dumps({"title": title}))
+        (directory / "events.json").write_text("[]")
+    (tmp_path / "s").mkdir()
+    run("--yes", *sides)
+    wanted, found = (run(*line, name, *sides) for name in ("17959810030-three", text))
+    assert wanted.exit_code == 0, wanted.output
+    assert (found.exit_code, found.output) == (0, wanted.output)
+    assert "no conversation has the id or title 'Tree'" in run("show", "Tree", *sides).stderr
+
+
 def test_an_ambiguous_text_does_nothing_and_lists_the_candidates(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
