@@ -561,7 +561,8 @@ class Sync:
         except RefusedError as error:
             report.held.append(str(error))
             return buried
-        self._apply(engine, removal)
+        # The plan of the sync gives a child to the tree, if it may: what is written there counts as agreed on.
+        self._apply(engine, replace(removal, plan=without_workspace(removal.plan)))
         report.removed_here += [Entry(key, getattr(stored[key][0].metadata, "title", None)) for key in going]
         return [key for key in buried if key not in going]
 

@@ -680,6 +680,48 @@ def test_a_pull_takes_and_sends_nothing(laptop: Machine, desktop: Machine, bare:
     quiet(laptop, desktop)
 
 
+@pytest.mark.parametrize("parent", ["synced", "new"])
+def test_a_pull_that_removes_a_parent_leaves_the_child_to_the_next_sync(
+    laptop: Machine, desktop: Machine, bare: Path, parent: str
+) -> None:
+    """The removal changes the child's metadata; the child's new events are not yet in the remote."""
+    if parent == "synced":
+        laptop.run("set-parent", str(B), str(A))
+        quiet(laptop, desktop)
+    else:
+        desktop.run("set-parent", str(B), str(A))
+    laptop.run("rm", str(A), "--yes", "--promote")
+    laptop.sync()
+    desktop.append(B, 1, "c", LONG_AGO + 120 * SECOND)
+    tip = git(bare, "rev-parse", REF)
+    assert ids(desktop.half("pull")["removed_here"]) == [f"jp-c{A}"]
+    assert git(bare, "rev-parse", REF) == tip
+    assert desktop.events(B) == 4
+    assert "parent_id" not in json.loads((desktop.directory(B) / "metadata.json").read_bytes())
+    again = desktop.half("pull")
+    assert not any(again[key] for key in ("sent", "taken", "forked", "removed_here", "held"))
+    assert ids(desktop.sync()["sent"]) == [f"jp-c{B}"]
+    laptop.sync()
+    assert laptop.events(B) == 4
+    quiet(laptop, desktop)
+
+
+def test_a_child_that_is_kept_here_does_not_count_as_sent_when_its_parent_is_removed(
+    laptop: Machine, desktop: Machine
+) -> None:
+    laptop.run("set-parent", str(B), str(A))
+    quiet(laptop, desktop)
+    laptop.run("rm", str(A), "--yes", "--promote")
+    laptop.sync()
+    desktop.run("remote", "keep-here", str(B))
+    desktop.append(B, 1, "c", LONG_AGO + 120 * SECOND)
+    assert ids(desktop.sync()["removed_here"]) == [f"jp-c{A}"]
+    desktop.run("remote", "share", str(B))
+    assert ids(desktop.sync()["sent"]) == [f"jp-c{B}"]
+    assert desktop.events(B) == 4
+    quiet(laptop, desktop)
+
+
 def test_a_push_is_refused_while_the_remote_has_something_new(laptop: Machine, desktop: Machine, bare: Path) -> None:
     laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
     assert ids(laptop.half("push")["sent"]) == [f"jp-c{A}"]
