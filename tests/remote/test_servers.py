@@ -35,6 +35,8 @@ BACKEND = (
     / "git-http-backend"
 )
 pytestmark = pytest.mark.long
+with_time = pytest.mark.timeout(180)
+"""Each connection of ssh takes some tenths of a second, and many times as long on a busy machine."""
 needs_setsid = pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid here, which gives a terminal")
 SIZE, ROUNDS = 2_000, 24
 """The events of a conversation that is pushed, and the number of pushes."""
@@ -54,7 +56,7 @@ fi
 """The program of that name; a file has the seconds after which it is killed, once."""
 DEATH = """#!/bin/sh
 at=$PPID
-while [ "$at" != {server} ]; do
+while [ "$at" != {server} ] && [ "${{at:-0}}" -gt 1 ]; do
     above=$(ps -o ppid= -p "$at" | tr -d " ")
     killed="$killed $at"
     at=$above
@@ -285,6 +287,7 @@ def over_ssh(tmp_path: Path, run: Run, ssh: SshHost) -> tuple[Machine, Machine]:
     return one, other
 
 
+@with_time
 def test_two_machines_over_ssh(over_ssh: tuple[Machine, Machine]) -> None:
     one, other = over_ssh
     one.sync()
@@ -297,6 +300,7 @@ def test_two_machines_over_ssh(over_ssh: tuple[Machine, Machine]) -> None:
     quiet(one, other)
 
 
+@with_time
 def test_an_address_with_a_port_over_ssh(tmp_path: Path, run: Run, ssh: SshHost) -> None:
     one = make_machine(tmp_path / "one", run)
     one.write(A)
@@ -327,6 +331,7 @@ REFUSED = {
 """What is wrong, and the words of ssh and of the hint."""
 
 
+@with_time
 @pytest.mark.parametrize("refuse", REFUSED, ids=lambda each: each.__name__)
 def test_ssh_says_what_is_wrong(over_ssh: tuple[Machine, Machine], ssh: SshHost, refuse: Callable[..., None]) -> None:
     one, _ = over_ssh
@@ -346,6 +351,7 @@ def test_ssh_says_what_is_wrong(over_ssh: tuple[Machine, Machine], ssh: SshHost,
         assert len(one.sync()["sent"]) == 1
 
 
+@with_time
 @needs_setsid
 def test_ssh_asks_nothing_if_the_input_is_no_terminal(over_ssh: tuple[Machine, Machine], ssh: SshHost) -> None:
     """A hook or a job of a shell has a terminal, but nobody who reads there."""
@@ -362,6 +368,7 @@ def test_ssh_asks_nothing_if_the_input_is_no_terminal(over_ssh: tuple[Machine, M
     assert "continue connecting" not in shown
 
 
+@with_time
 @needs_setsid
 def test_ssh_asks_at_a_terminal(over_ssh: tuple[Machine, Machine], ssh: SshHost) -> None:
     one, _ = over_ssh
@@ -375,6 +382,7 @@ def test_ssh_asks_at_a_terminal(over_ssh: tuple[Machine, Machine], ssh: SshHost)
     assert one.sync()["sent"] == []
 
 
+@with_time
 @pytest.mark.parametrize(("hook", "result"), [("pre-receive", "not arrived"), ("post-receive", "arrived")])
 def test_an_ssh_server_that_dies_during_a_push(
     tmp_path: Path, over_ssh: tuple[Machine, Machine], ssh: SshHost, hook: str, result: str
@@ -397,7 +405,7 @@ def test_an_ssh_server_that_dies_during_a_push(
         quiet(one, other)
 
 
-@pytest.mark.timeout(180)
+@with_time
 def test_an_ssh_connection_that_is_killed(
     tmp_path: Path, run: Run, ssh: SshHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
