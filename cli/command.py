@@ -280,6 +280,7 @@ def help_all(*, hidden: bool = False) -> click.Option:
 OF_OTHER_COMMANDS = {
     ("reconcile", "--take"): "reconcile resolve ID --take SIDE",
     ("reconcile redo", "--list"): "reconcile log",
+    ("reconcile set-parent", "--root"): "reconcile set-parent ID --none",
     ("reconcile restore", "--list"): "reconcile vault",
     ("reconcile undo", "--list"): "reconcile log",
 }

@@ -312,7 +312,8 @@ class PlanText:
                 yield from self._heading(item.conversation, item.title, "  ")
                 yield from wrap(f"{message_text(item_text(item))}{ways}", columns, "    ")
             else:
-                yield from wrap(message_text(item_text(item)), columns, "  ", "    ")
+                ways = "; this or --yes allows it:" if item.reason is Reason.BULK else ""
+                yield from wrap(f"{message_text(item_text(item))}{ways}", columns, "  ", "    ")
             if item.reason is Reason.CONFLICT_HELD:
                 yield from self._values(item)
             for command in item.resolve:
@@ -348,8 +349,12 @@ class PlanText:
         if notes:
             yield ""
         if foreign:
-            entries = "1 other entry is" if len(foreign) == 1 else f"{len(foreign)} other entries are"
-            yield self._style(f"{entries} left alone: no conversations (-v lists them)", dim=True)
+            text = (
+                "1 other entry is no conversation, and is left alone (-v lists it)"
+                if len(foreign) == 1
+                else f"{len(foreign)} other entries are no conversations, and are left alone (-v lists them)"
+            )
+            yield from (self._style(line, dim=True) for line in wrap(text, self._style.columns))
 
 
 def item_text(item: Item) -> str:

@@ -144,6 +144,7 @@ def test_wrong_usage_is_json_where_json_is_asked_for(run: Run) -> None:
         (["--take", "store"], "`reconcile resolve ID --take SIDE`"),
         (["undo", "--list"], "`reconcile log`"),
         (["restore", "--list"], "`reconcile vault`"),
+        (["set-parent", "ID", "--root"], "`reconcile set-parent ID --none`"),
         (["recover", "-from", "x"], "--from"),
         (["recover", "-from=x"], "--from"),
         (["rm", "-cascade", "x"], "--cascade"),

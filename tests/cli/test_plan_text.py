@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.model.plan import Action, Conflict, Heading, Item, Kind, Note, Plan, Rival
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, Place, Side
+from reconcile.model.snapshot import METADATA, WHOLE, Place, Side
 from tests.cli.modules import module
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored
 
@@ -82,13 +82,23 @@ def test_10000_items_and_notes(verbose: bool) -> None:
     assert ("  ... and 9980 more (-v shows all)" in shown) is not verbose
 
 
+def test_many_removals_name_both_options_that_allow_them() -> None:
+    ways = ("reconcile --allow-bulk-removal",)
+    message = "4 of 6 directories would be removed: A, B, C, D"
+    item = Item(conversation=None, title=None, unit=WHOLE, reason=Reason.BULK, message=message, resolve=ways)
+    assert lines(Plan(layout="nested", held=(item,)))[1:3] == [
+        "  4 of 6 directories would be removed: A, B, C, D; this or --yes allows it:",
+        "      reconcile --allow-bulk-removal",
+    ]
+
+
 def test_foreign_names_are_counted_and_listed_with_v() -> None:
     notes = tuple(Note(conversation=None, reason=Reason.FOREIGN, message=f"store:{name}: no id") for name in "xy")
     assert lines(Plan(layout="nested", notes=notes)) == [
-        "2 other entries are left alone: no conversations (-v lists them)"
+        "2 other entries are no conversations, and are left alone (-v lists them)"
     ]
     assert lines(Plan(layout="nested", notes=notes[:1])) == [
-        "1 other entry is left alone: no conversations (-v lists them)"
+        "1 other entry is no conversation, and is left alone (-v lists it)"
     ]
     assert "  store:x: no id" in lines(Plan(layout="nested", notes=notes), verbose=True)
 
