@@ -336,11 +336,11 @@ def _unreadable(engine: Engine, pass_: Pass, policy: Policy, conversations: Coll
 def _name_decided(
     options: Options, engine: Engine, conversations: Collection[str], policy: Policy, take: str | None
 ) -> None:
-    """Print how runs have decided conflicts of these conversations, if not for the side that is to be taken now."""
+    """Print how runs have decided conflicts of these conversations, if not for what is to be taken now."""
     from reconcile.inspect.conversation import decided_conflicts
 
     found = [each for id_ in conversations for each in decided_conflicts(engine.session, id_)]
-    if against := [each for each in found if take == each.winner.other.value]:
+    if against := [each for each in found if take in (each.winner.other.value, Take.BOTH.value)]:
         views = engine.decide(engine.plan(policy, also=conversations), policy).views
         for each in against:
             if each.conversation in views and not each.is_back(views[each.conversation]):

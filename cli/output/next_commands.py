@@ -62,8 +62,9 @@ def further(plan: Plan, roots: Roots, lost: Iterable[Lost] = (), empty: int = 0,
     the number that was removed here before; the plan has those that it notices. Of sessions that colleagues share, one
     of them may have withdrawn what went.
     """
-    if count := _count(item.conversation for item in plan.held if item.reason is Reason.INVALID):
-        yield "reconcile doctor", f"shows how to repair or remove invalid files ({count})"
+    if invalid := _count(item.conversation for item in plan.held if item.reason is Reason.INVALID):
+        and_empty = ", and what to do about empty directories" if empty else ""
+        yield "reconcile doctor", f"shows how to repair or remove invalid files{and_empty} ({invalid + empty})"
     if count := _count(item.conversation for item in plan.aside if item.reason is Reason.BEHIND_ASIDE):
         yield "reconcile project --behind", f"updates older versions here ({count})"
     diverged = (item.conversation for item in plan.held if item.reason is Reason.DIVERGED_HELD)
@@ -77,7 +78,7 @@ def further(plan: Plan, roots: Roots, lost: Iterable[Lost] = (), empty: int = 0,
         yield "reconcile recover", f"restores what was deleted here ({count})"
     restorable = [(each.command, each.title or each.conversation) for each in lost if each.command]
     yield from ((command, f"restores {shorten(visible(name), 40)}") for command, name in restorable[:NAMED])
-    if empty:
+    if empty and not invalid:
         yield "reconcile doctor", f"shows what to do about empty directories ({empty})"
     yield from after_undo(plan, roots)
 

@@ -72,7 +72,8 @@ def summary(
     left += [f"{len(plan.held) - skipped} blocked"] if len(plan.held) > skipped else []
     left += [f"{len(plan.aside)} left alone"] if plan.aside else []
     if steps:
-        text = "; ".join((f"{'Plan' if done is None else 'Done'}: {', '.join(steps)}", *left)) + "."
+        begin = "Plan: " if done is None else "Done: " if actions else ""
+        text = "; ".join((f"{begin}{', '.join(steps)}", *left)) + "."
     else:
         text = nothing_to_do(left, plan.states, noun, is_public=is_public, idle=idle)
     troubled = plan.held or any(not entry.is_done for entry in results)
@@ -158,13 +159,14 @@ def result_lines(outcome: Outcome, style: Style, again: str = "run `reconcile` a
         if same in told:
             continue
         words = f"{entry.reason.words}: " if entry.reason is Reason.DRIFT else ""
-        what = f"{verb(action)} {clean(str(action.target))}"
         message = message_text(entry.message)
+        title, id_ = shorten(visible(action.title or ""), 40), action.conversation
+        place = "" if message.startswith(_PLACES) else f": {clean(str(action.target))}"
+        what = f"{title} ({id_}){place}" if title not in ("", id_) else f"{id_}{place}"
         if trouble is None and same is not None:
             told.add(same)
-            title, id_ = shorten(visible(action.title or ""), 40), action.conversation
-            place = "" if message.startswith(_PLACES) else f": {clean(str(action.target))}"
-            what = f"{title} ({id_}){place}" if title not in ("", id_) else f"{id_}{place}"
+        else:
+            what = f"{verb(action)} {what}"
         if trouble is not None:
             told.add(trouble)
             if groups[trouble] > 1:

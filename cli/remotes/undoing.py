@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from reconcile.engine.run_history import NoRunError, remote_of
+from reconcile.engine.run_history import NoRunError, RunToUndo, remote_of
 from reconcile.remote.engine import RemoteError
 from reconcile.state.database import State
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reconcile.adapters.roots import Roots
-    from reconcile.engine.run_history import RunToUndo, UndoToRedo
+    from reconcile.engine.run_history import UndoToRedo
     from reconcile.engine.session import Session
     from reconcile.model.plan import Plan
 
     from ..arguments import Options
 
-F = TypeVar("F", "RunToUndo", "UndoToRedo")
+F = TypeVar("F", RunToUndo, "UndoToRedo")
 
 
 def undo_sync(
@@ -73,6 +73,8 @@ def undo_sync(
 
         plan, outcome = sync.undo(found.run.id, agrees)
         back = way_back(session, plan)
+        if isinstance(found, RunToUndo):
+            options.idle = f"Nothing to undo in the store. An undo takes nothing back that was sent to {name}."
         report(options, roots, session.notices, replace(plan, layout=""), outcome, is_shown=is_shown, back=back)
     if outcome is not None and plan.actions and back == "redo":
         print_message(options, f"{name} keeps what it has; syncs leave it alone until a machine changes it")

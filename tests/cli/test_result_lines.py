@@ -50,8 +50,8 @@ def test_of_a_disk_in_trouble_each_side_has_one_line_and_a_hint_follows(number: 
     outcome.fail(action(5), "/a/5: Input/output error", errno.EIO)
     assert list(result_lines(outcome, PLAIN)) == [
         f"skipped: 3 steps in the store: /a/: {text}",
-        f"failed: -> store store:4-a: /a/4: {text}",
-        "failed: -> store store:5-a: /a/5: Input/output error",
+        f"failed: -> store A (jp-c4): /a/4: {text}",
+        "failed: -> store A (jp-c5): /a/5: Input/output error",
         f"hint: {hint}",
     ]
 
@@ -64,7 +64,7 @@ def test_paths_are_short_and_the_hint_names_the_command_to_repeat(monkeypatch: p
     outcome.fail(action(3), "/home/me/3: Input/output error", errno.EIO)
     assert list(result_lines(outcome, PLAIN, "run undo again: reconcile undo R")) == [
         f"skipped: 2 steps in the store: ~/locks/: {text}",
-        "failed: -> store store:3-a: ~/3: Input/output error",
+        "failed: -> store A (jp-c3): ~/3: Input/output error",
         "hint: make the disk writable (remount it), then run undo again: reconcile undo R; nothing was lost",
     ]
 
@@ -103,5 +103,5 @@ def test_a_conversation_that_was_skipped_has_a_line_for_each_cause() -> None:
     assert list(result_lines(outcome, PLAIN)) == [
         "skipped: A (jp-c1): workspace:1-a/x: deleted since",
         "skipped: A (jp-c1): store:1-a: already done",
-        "failed: -> store store:1-a: no",
+        "failed: -> store A (jp-c1): store:1-a: no",
     ]

@@ -448,6 +448,16 @@ def test_a_run_of_the_checkout_leaves_the_remote_alone(laptop: Machine, desktop:
     assert "remote origin" in desktop.run("log").output
 
 
+def test_an_undo_of_a_sync_that_only_sent_says_that_it_takes_nothing_back(laptop: Machine, bare: Path) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    before, tip = laptop.contents, git(bare, "rev-parse", REF)
+    run_id = laptop.run("log").output.split()[0]
+    done = laptop.run("undo", run_id).output
+    assert "Nothing to undo in the store. An undo takes nothing back that was sent to origin." in " ".join(done.split())
+    assert (laptop.contents, git(bare, "rev-parse", REF)) == (before, tip)
+
+
 def test_an_undo_of_a_sync_changes_this_machine_alone(laptop: Machine, desktop: Machine, bare: Path) -> None:
     before, new = desktop.contents, 17528832030
     laptop.append(A, 2, "b", LONG_AGO + SECOND)

@@ -174,8 +174,9 @@ def test_after_a_run_it_is_a_notice_with_the_way_back(world: World) -> None:
     assert back in shown
     assert ("conflict" in shown, "\x1b[31m" in shown) == (False, False)
     assert world.run("--check", "-w", world.project).exit_code == 0
-    taken = world.reconcile("resolve", str(FIRST), "--take", "workspace", settled=False)
-    assert back in taken.stderr, "there is nothing to decide any more, but a way"
+    for take in ("workspace", "both"):
+        taken = world.reconcile("resolve", str(FIRST), "--take", take, settled=False)
+        assert back in taken.stderr, "there is nothing to decide any more, but a way"
     world.reconcile(*back.split()[1:], settled=False)
     world.reconcile()  # renames the directories after the title
     assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")

@@ -418,6 +418,12 @@ def test_status_and_dry_run_name_doctor_for_empty_directories(known: World) -> N
         assert "reconcile doctor\n      shows what to do about empty directories (2)" in status.partition("Next:")[2]
         assert next_of(dry) == next_of(status)
         known.reconcile()
+    write_conversation(known.store / f"{THIRD + 7}-it", "It", events(1))
+    (known.store / f"{THIRD + 7}-it" / "events.json").write_text("{")
+    for words in (("status",), ("--dry-run",)):
+        shown = " ".join(known.run(*words).stdout.partition("Next:")[2].split())
+        words_of_both = "repair or remove invalid files, and what to do about empty directories (3)"
+        assert (shown.count("reconcile doctor"), words_of_both in shown) == (1, True)
 
 
 def test_status_and_dry_run_name_the_same_commands(known: World) -> None:
