@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import WHOLE
 from reconcile.planning.rules.content import Outcome, decide_units
 from reconcile.planning.rules.guards import Sides
-from tests.support.scenarios.building import agreed_on, here, stored, view_of
+from tests.support.scenarios.building import agreed_on, here, plan_of, stored, view_of
 
 if TYPE_CHECKING:
     from reconcile.model.baseline import Baseline
@@ -136,3 +137,40 @@ def test_another_machine_that_removed_what_was_there_makes_room() -> None:
     assert decided(OLD, NEW, told) == expected
     missing = {"a": 9, "a/x": 2, "a/y": 2, "b": 2, "b/x": 9, "b/y": 9}
     assert decided(OLD, NEW, REMOTE) == decided(OLD, NEW, REMOTE, BUSY) == both_wait(missing)
+
+
+def test_two_directories_of_one_side_clash() -> None:
+    """The first two names that can't be together are named, each with its directory; of one directory none can."""
+    both = [
+        "1-b  metadata 07:00  stream 08:00 [1]",
+        note("b"),
+        note("c"),
+        '1-b/b/x  08:00 "one"',
+        '1-b/c/x  08:00 "one"',
+    ]
+    baseline = agreed_on(ONE)
+    for view in (
+        view_of(stored(ONE, *both), here(ONE), baseline),
+        view_of(stored(ONE), here(ONE, *both), baseline),
+    ):
+        assert view.clash is not None
+        assert [(unit.copy.path, unit.name) for unit in view.clash] == [("1-a", "extra:b"), ("1-b", "extra:b/x")]
+    assert view_of(stored(ONE), here(ONE, *both[:3]), baseline).clash is None
+    assert view_of(stored(ONE), here(ONE), baseline).clash is None
+
+
+def test_a_clash_holds_the_conversation_on_both_sides() -> None:
+    """Nothing is gathered, published or removed, and the message names both directories."""
+    both = ["1-b  metadata 07:00  stream 08:00 [1]", note("b"), '1-b/b/x  08:00 "one"']
+    newer = "1-a  metadata 07:00  stream 09:00 [1 2]"
+    for side, store, workspace in (
+        ("store", [ONE, *both], [newer]),
+        ("workspace", [newer], [ONE, *both]),
+        ("workspace", [], [ONE, *both]),
+        ("store", [ONE, *both], []),
+    ):
+        plan = plan_of(stored(*store), here(*workspace), agreed_on())
+        (item,) = plan.held
+        assert (item.unit, item.reason) == (WHOLE, Reason.OBSTRUCTED)
+        assert item.message == f"{side}:1-a/b is a file, in 1-b it is a directory; rename one, and run again"
+        assert not plan.actions
