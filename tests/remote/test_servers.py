@@ -61,9 +61,11 @@ while [ "$at" != {server} ] && [ "${{at:-0}}" -gt 1 ]; do
     killed="$killed $at"
     at=$above
 done
-kill -9 $killed {server}
+kill -9 {server}
+while ps -o stat= -p {server} | grep -qv Z; do sleep 0.01; done
+kill -9 $killed
 """
-"""A hook that kills a server, and the processes between it and the hook."""
+"""A hook that kills a server and then, as soon as it listens no more, the processes between it and the hook."""
 
 
 class Handler(BaseHTTPRequestHandler):
