@@ -80,7 +80,7 @@ def update_baseline(
     sides = whole.sides
     run = _run_of(plan, undone, baseline, rules, sides)
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
-    touched = {action.conversation for action in plan.actions} | baseline.tombstones.keys()
+    touched = {action.conversation for action in plan.actions} | baseline.tombstones.keys() | run.restored
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     changed = dirty_conversations(store, workspace, baseline, rules) | (touched & there)
     others = {conversation for conversation in changed if not _is_about(plan, conversation)}
@@ -311,6 +311,8 @@ class _Run(Struct, frozen=True, kw_only=True):
     """Conversations whose directory was to get the name of another title."""
     carried: frozenset[str]
     """Conversations with a directory that was to be moved, written or removed, alone or with its container."""
+    restored: frozenset[str]
+    """Conversations whose entry of before the undone run is valid again."""
     touched: frozenset[str]
     """Conversations with an action: an undo restores their entry before its steps, and the metadata after them."""
     renewed: bool
@@ -350,6 +352,7 @@ def _run_of(plan: Plan, undone: Collection[str], baseline: Baseline, rules: Rule
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         carried=frozenset(conversation for action in plan.actions for conversation in action.touches),
         unnamed=frozenset(action.conversation for action in left if action.kind is Kind.MOVE and _is_rename(action)),
+        restored=frozenset(conversation for conversation, _ in plan.remembered),
         touched=frozenset(action.conversation for action in plan.actions),
         renewed=sides.store_renewed,
     )
@@ -400,7 +403,9 @@ def _record_conversation(view: View, run: _Run, changes: Changes) -> None:
     for name in (METADATA, STREAM):
         digest = view.store.digest(name)
         known = run.baseline.history.get((view.id, name), ())
-        if digest is not None and (view.id, name) in run.kept and known and known[-1] != digest:
+        # A repeated undo has no step for a unit that its killed predecessor has put back.
+        put_back = (view.id, name) in run.kept or (view.id in run.restored and digest == _units_before(view).get(name))
+        if digest is not None and put_back and known and known[-1] != digest:
             changes.history[view.id, name] = digest
     if workspace is None:
         _remember_saved(view, run, changes)

@@ -14,6 +14,7 @@ from reconcile.model.baseline import (
     Baseline,
     BaselineEntry,
     CommittedPlace,
+    ConversationRecord,
     DecidedUnit,
     Intent,
     IntentKind,
@@ -375,6 +376,21 @@ def test_an_old_version_that_the_store_lacked_does_not_become_the_newest(reason:
     action = Action(id="1", kind=Kind.COPY, conversation="jp-c1", title=None, unit=WHOLE, reason=reason, target=at)
     changes = folded(stored(ONE), here(ONE), baseline, replace(PLAN, actions=(action,)))
     assert changes.history.get(("jp-c1", STREAM)) == (None if newest == "new" else digest)
+
+
+@pytest.mark.parametrize("workspace", [TWO, ONE, ONE.replace('"A"', '"Z"')], ids=["absent", "equal", "edited"])
+def test_what_a_killed_undo_has_put_back_is_the_newest_version(workspace: str) -> None:
+    """Repeated, it has no step left, so that only the restored entry tells it."""
+    agreed = agreed_on(ONE).agreed["jp-c1"]
+    history = {("jp-c1", unit): (agreed.units[unit], "undone") for unit in (METADATA, STREAM)}
+    baseline = Baseline(agreed={"jp-c1": agreed}, history=history)
+    plan = replace(PLAN, remembered=(("jp-c1", ConversationRecord(agreed=agreed)),), about=frozenset({"jp-c1"}))
+    assert folded(stored(ONE), here(workspace), baseline, plan).history == {
+        ("jp-c1", unit): agreed.units[unit] for unit in (METADATA, STREAM)
+    }
+    edited = ONE.replace('"A"', '"Y"')
+    assert folded(stored(edited), here(workspace), baseline, plan).history == {("jp-c1", STREAM): agreed.units[STREAM]}
+    assert not folded(stored(ONE), here(workspace), baseline, replace(plan, remembered=())).history
 
 
 def test_what_a_plan_brings_to_the_store() -> None:

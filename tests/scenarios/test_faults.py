@@ -50,9 +50,6 @@ ENDS_OTHERWISE = {
     "sides/a-refill-with-another-edit": MODES,
     # A step of the undo failed: the workspace's version is an older one by then, as the undo has put the store's back.
     "undo/an-edit-with-its-parent-put-back": (Mode.BROKEN,),
-    # Repeated after a fault, the redo has no step left: the next run takes the workspace's copy for an edit. The vault
-    # has the version that the redo wrote.
-    "redo/a-copy-that-becomes-older": MODES,
     # The list of what is local or removed was written, its transaction was not committed: what was removed stays so.
     "tree/a-trashed-parent": (Mode.BROKEN,),
     "tree/an-ancestor-is-archived-meanwhile": MODES,
