@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.content import Verdict
     from reconcile.planning.rules.views import View
 
+BARE = "a directory with none of a conversation's own files"
+"""The description of a directory that is named as a conversation's, and has others' files alone."""
 _LEFT = {AsideKind.KEPT: Reason.KEPT, AsideKind.UNDONE: Reason.UNDONE}
 _REPLACES = {Outcome.TO_STORE: Side.STORE, Outcome.TO_WORKSPACE: Side.WORKSPACE}
 """By outcome, the side whose version of a unit is replaced."""
@@ -86,7 +88,16 @@ def report_conversation(context: PlanningContext, view: View) -> None:
     _report_parted(context, view)
     _report_rivals(context, view)
     _report_parent(context, view)
+    _report_bare(context, view)
     _remember(context, view)
+
+
+def _report_bare(context: PlanningContext, view: View) -> None:
+    """Note that a directory is named as a conversation's, but has none of its files, so that nothing of it is saved."""
+    if view.workspace.main is None and context.presences[view.id].goal is Goal.NOTHING:
+        for copy in view.workspace.bare_directories:
+            if copy.files:
+                context.note(view.id, Reason.FOREIGN, f"{copy.place}: {BARE}; left alone")
 
 
 def _is_held_whole(context: PlanningContext, view: View) -> bool:

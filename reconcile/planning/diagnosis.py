@@ -10,6 +10,7 @@ from msgspec import Struct
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Metadata, Partition, Side, Unreadable
+from reconcile.planning.attention import BARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,6 +96,7 @@ another layout, another program's file.
 
 PLAIN = "reconcile"
 """A plain run solves it."""
+MOVE_AWAY = "check it, then move it away"
 LAY_OUT = "format its metadata as JP does (two spaces, a newline at the end), or set parent_id by hand"
 
 
@@ -199,6 +201,9 @@ def _copies(context: PlanningContext, view: View) -> Iterator[Finding]:
         for copy in side.stale:
             if copy.side is Side.STORE and copy.container is not None:
                 yield _of(Ailment.NESTED_IN_STORE, copy, f"inside {copy.container}", PLAIN)
+        for copy in side.bare_directories:
+            if copy.files and side.main is None:
+                yield _of(Ailment.FOREIGN, copy, BARE, MOVE_AWAY)
 
 
 def _one(context: PlanningContext, view: View, main: Copy) -> Iterator[Finding]:
@@ -271,4 +276,4 @@ def _foreign(context: PlanningContext, *sides: Snapshot) -> Iterator[Finding]:
                 yield Finding(Ailment.UNREADABLE, place, words, meant, (mend,))
                 continue
             kind = Ailment.LEFTOVER if foreign.what.startswith("left over") else Ailment.FOREIGN
-            yield Finding(kind, place, foreign.what, mend=("check it, then move it away",))
+            yield Finding(kind, place, foreign.what, mend=(MOVE_AWAY,))

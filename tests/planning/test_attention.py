@@ -460,3 +460,19 @@ def test_of_an_empty_workspace_that_colleagues_share_every_record_is_named() -> 
     store, workspace = records.side(Side.STORE, {"a.md": b"a"}), records.side(Side.WORKSPACE, {})
     (note,) = make_plan(store, workspace, Baseline(agreed=agreed), Policy(), rules, 0).notes
     assert (note.conversation, "share it again" in note.message) == ("a.md", True)
+
+
+def test_a_directory_with_other_files_alone_is_named() -> None:
+    words = "workspace:1-a: a directory with none of a conversation's own files; left alone"
+    noted = ("jp-c1", Reason.FOREIGN, words)
+    for store, workspace, expected in (
+        ([], ['1-a/NOTE.md  10:00 "x"'], [noted]),
+        ([A], ['1-a/NOTE.md  10:00 "x"'], [noted]),
+        ([], ["1-a/"], []),
+        ([], ['.trash/1-a/NOTE.md  10:00 "x"'], []),
+        ([A], [A, '1-b/NOTE.md  10:00 "x"'], []),
+    ):
+        assert notes(plan(store, workspace, agreed_on(Z))) == expected
+    asked = plan([A], ['1-a/NOTE.md  10:00 "x"'], agreed_on(Z), Policy(request=ProjectRequest(("jp-c1",))))
+    assert not notes(asked)
+    assert [reason for _, reason, _, _ in said(asked.held)] == [Reason.OBSTRUCTED]

@@ -67,7 +67,8 @@ def found(
         ((A, "2-b/"), (), [(Ailment.EMPTY, "store:2-b", False)]),
         ((A,), (A, "2-b/", ".trash/3-c/"), [(Ailment.EMPTY, "workspace:2-b", False)]),
         ((A,), (A, "2-b/conversations/3-c/"), [(Ailment.EMPTY, "workspace:2-b/conversations/3-c", False)]),
-        ((A,), (A, '2-b/NOTE.md 09:00 "x"'), []),
+        ((A,), (A, '2-b/NOTE.md 09:00 "x"'), [(Ailment.FOREIGN, "workspace:2-b", False)]),
+        ((A,), (A, '1-z/NOTE.md 09:00 "x"'), []),
     ],
 )
 def test_by_what_is_there(
