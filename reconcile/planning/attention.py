@@ -94,7 +94,7 @@ def report_conversation(context: PlanningContext, view: View) -> None:
 
 def _report_bare(context: PlanningContext, view: View) -> None:
     """Note that a directory is named as a conversation's, but has none of its files, so that nothing of it is saved."""
-    if view.workspace.main is None and context.presences[view.id].goal is Goal.NOTHING:
+    if context.presences[view.id].goal is Goal.NOTHING:
         for copy in view.workspace.bare_directories:
             if copy.files:
                 context.note(view.id, Reason.FOREIGN, f"{copy.place}: {BARE}; left alone")
