@@ -115,7 +115,7 @@ class SharedIndex:
 
     def _build_tree(self, world: WorldState) -> Tree:
         rules = self.session.rules
-        planning = decide(world.store, world.workspace, world.baseline, self.policy, rules, time.time_ns())
+        planning = decide(world.store, world.workspace, world.baseline, self.policy, rules, self.session.now_ns())
         return Tree({id_: planning.parentage[id_].parent for id_ in planning.tree.walk()}, rules.format.order)
 
     def _adopt(self, world: WorldState, known: SnapshotIndex, tree: Tree) -> None:
