@@ -16,6 +16,7 @@ from .command import help_all, nearest, report_usage, with_one_dash, write_examp
 from .misuse import Misuse, did_you_mean
 from .options import options_of, shared_options
 from .output.errors import FAILURES, ExitCode, report_failure, report_nothing_changed
+from .topics import TOPICS, topic_command
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -123,7 +124,8 @@ OTHERS = {
     "version": "did you mean `reconcile --version`?",
 }
 """The hint for words of other tools that no command stands for."""
-_COLUMN = max(map(len, COMMANDS))
+_HELP = "help"
+_COLUMN = max(map(len, (*COMMANDS, *TOPICS)))
 _AS_JSON = "reconcile.as_json"
 
 
@@ -146,28 +148,53 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first argument names. An unknown one is an error that suggests another."""
+        """Return the command that the first argument names. An unknown one is an error that suggests another.
+
+        ``help TOPIC`` prints a page, and ``help COMMAND`` is ``COMMAND --help``, as in git.
+        """
+        if args[0] == _HELP:
+            return self._resolve_help(ctx, args[1:])
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             raise Misuse(f"there is no command {args[0]!r}", _other_command(args), ctx)
         return super().resolve_command(ctx, args)
+
+    def _resolve_help(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if not args and ctx.resilient_parsing:
+            return _HELP, self, []
+        if not args or args[0].startswith("-"):
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+        if args[0] in TOPICS:
+            return f"{_HELP} {args[0]}", topic_command(args[0]), args[1:]
+        if args[0] not in COMMANDS and not ctx.resilient_parsing and (near := nearest(args[0], TOPICS)):
+            hint = did_you_mean(f"`reconcile {_HELP} {each}`" for each in near)
+            raise Misuse(f"there is no command and no topic {args[0]!r}", hint, ctx)
+        return self.resolve_command(ctx, [*args, "--help"])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands and options that a word may be the beginning of."""
         from click.shell_completion import CompletionItem  # here: commands don't need it
 
-        commands = [(name, entry.summary) for name, entry in COMMANDS.items() if name.startswith(incomplete)]
-        items = [CompletionItem(name, help=summary) for name, summary in commands]
+        named = [(name, entry.summary) for name, entry in COMMANDS.items()]
+        if ctx.info_name == _HELP:
+            named += [(name, topic.summary) for name, topic in TOPICS.items()]
+        else:
+            named.append((_HELP, "Show the help of a command, or a page about a topic."))
+        items = [CompletionItem(name, help=summary) for name, summary in named if name.startswith(incomplete)]
         return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words before the command; ``help COMMAND`` is ``COMMAND --help``, as in git."""
-        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+        """Parse the words before the command; ``help`` alone is ``--help``."""
+        is_help = args == [_HELP] and not ctx.resilient_parsing
+        return super().parse_args(ctx, ["--help"] if is_help else args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, one line each, then the examples and the options."""
         for group, entries in GROUPS.items():
             with formatter.section(group):
                 formatter.write_dl([(name.ljust(_COLUMN), entry.summary) for name, entry in entries.items()])
+        with formatter.section("Topics, for reconcile help TOPIC"):
+            formatter.write_dl([(name.ljust(_COLUMN), each.summary) for name, each in TOPICS.items()])
         write_examples(formatter, EXAMPLES)
         click.Command.format_options(self, ctx, formatter)
 

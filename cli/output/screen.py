@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _CODES = r"\x1b\[[0-9;]*m"
 """The codes of colours and of bold and dim text."""
+_COMMAND = r"`[^`]+`|(?<=: )reconcile [^;,()`]+$"
 _NAME = r"(\w+:)?\d{10,}-"
 """The beginning of a directory's name that has an id."""
 
@@ -27,7 +28,7 @@ def wrap(
     """Break a text at spaces into lines of at most so many columns; None: one line.
 
     A word that is wider is broken after a slash if it is a path, and after the id if it is a directory's name. Ids are
-    never broken.
+    never broken. A command in backticks, or behind a colon at the end, is one word unless it is wider than a line.
     ``hanging``: the indentation of all lines but the first.
     """
     if columns is None or width(indent) + width(text) <= columns:
@@ -35,7 +36,8 @@ def wrap(
     further = indent if hanging is None else hanging
     lines, line = [], indent
     is_empty = True
-    for word in _pieces(text, columns - width(further)) if breaks_paths else text.split(" "):
+    room = columns - width(further)
+    for word in _pieces(text, room) if breaks_paths else text.split(" "):
         gap = "" if is_empty or word.startswith("\0") else " "
         piece = word.removeprefix("\0")
         if not is_empty and width(line) + len(gap) + width(piece) > columns:
@@ -53,7 +55,7 @@ def _pieces(text: str, room: int) -> Iterator[str]:
     Of a part that is still too wide, the id at its beginning is one piece, and each of the words after it.
     Wide characters, such as Chinese ones, are pieces of their own.
     """
-    for word in text.split(" "):
+    for word in _words(text, room):
         parts = re.findall(r"[^/]+/?|/", word) if width(word) > room and "/" in word else [word]
         pieces = [
             piece
@@ -66,6 +68,17 @@ def _pieces(text: str, room: int) -> Iterator[str]:
             pieces = [part for piece in pieces for part in (parts_of(piece) if width(piece) > room else [piece])]
         yield pieces[0]
         yield from (f"\0{piece}" for piece in pieces[1:])
+
+
+def _words(text: str, room: int) -> list[str]:
+    """Return the words of a text; those of a command are one, if a line has room for it."""
+    if "`" not in text and ": reconcile " not in text:
+        return text.split(" ")
+
+    def whole(code: re.Match[str]) -> str:
+        return code[0].replace(" ", "\0") if width(code[0]) <= room else code[0]
+
+    return [word.replace("\0", " ") for word in re.sub(_COMMAND, whole, text).split(" ")]
 
 
 def fit(lines: Iterable[str], style: Style) -> Iterator[str]:

@@ -60,7 +60,11 @@ def complete(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 
 
 def test_commands_and_options(project: Path, complete: Callable[[str], dict[str, str]]) -> None:
-    assert complete("") == {name: entry.summary for name, entry in COMMANDS.items()}
+    summaries = {name: entry.summary for name, entry in COMMANDS.items()}
+    help_ = {"help": "Show the help of a command, or a page about a topic."}
+    assert complete("") == summaries | help_
+    assert complete("help ") == summaries | {name: topic.summary for name, topic in module("topics").TOPICS.items()}
+    assert complete("help un").keys() == {"undo", "uninstall"}
     assert complete("sta") == {"status": COMMANDS["status"].summary}
     assert {"--dry-run", "--only", "--json", "--format"} <= complete("--").keys()
     assert complete("undo --dr") == {"--dry-run": "Show the plan, and write nothing."}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import inspect
 import json
 import re
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +19,8 @@ from tests.support.documents import PROGRAM, commands, own_options
 if TYPE_CHECKING:
     from tests.conftest import Run
 
+PROJECT = Path(__file__).parents[2]
+TOPICS = module("topics").TOPICS
 APP, NAMES = module("app"), module("arguments").NAMES
 EVERYWHERE, spelling = module("options").EVERYWHERE, module("options").spelling
 WIDEST = 60
@@ -193,6 +198,7 @@ def test_every_documented_option_has_words() -> None:
         ("resolve 1", "see both versions first: reconcile diff ID"),
         ("project", "list the conversations that are not published: reconcile status -v"),
         ("help nothing", "reconcile --help"),
+        ("help unistall", "did you mean `reconcile help uninstall`?"),
         ("--workspace /nowhere/at/all", "check the path"),
         ("--store /nowhere/at/all", "check the path; for a new store: mkdir -p /nowhere/at/all"),
     ],
@@ -210,6 +216,63 @@ def test_wrong_usage_is_one_line_and_names_the_command_that_was_meant(line: str,
 def test_help_is_a_word_too(command: str, run: Run) -> None:
     asked = run("help", *command.split())
     assert (asked.exit_code, asked.stdout) == (0, run(*command.split(), "--help").stdout)
+
+
+def test_the_programs_help_lists_the_topics(run: Run) -> None:
+    listed = lines_of(run("--help").output, "Topics, for reconcile help TOPIC")
+    assert [line.split(maxsplit=1) for line in listed] == [[name, each.summary] for name, each in TOPICS.items()]
+    assert not TOPICS.keys() & APP.COMMANDS.keys()
+    assert all(len(each.summary) <= WIDEST and each.summary.endswith(".") for each in TOPICS.values())
+
+
+@pytest.mark.parametrize("name", TOPICS)
+def test_a_topic_is_a_page_as_text(name: str, run: Run) -> None:
+    result = run("help", name)
+    assert result.exit_code == 0
+    page, _, anchor = TOPICS[name].page.partition("#")
+    text = (PROJECT / "docs" / page).read_text()
+    lines = result.stdout.splitlines()
+    assert lines[0] == (anchor.title() if anchor else text.partition("\n")[0].removeprefix("# "))
+    assert len(lines) > 20
+    assert max(len(line) for line in lines if not re.search("[│├└┐┘─]", line)) <= 80
+    assert not re.search(r"\]\(|^#|^\||^```|<!--", result.stdout, re.MULTILINE)
+
+
+def test_a_topic_takes_the_options_for_colour_and_pager_before_it(run: Run) -> None:
+    coloured = run("--color", "always", "--no-pager", "help", "uninstall").stdout
+    assert "\x1b[1m1. Stop what runs\x1b[0m" in coloured
+    assert click.unstyle(coloured) == run("help", "uninstall").stdout
+
+
+def test_a_topic_names_the_topics_that_it_links_to(run: Run) -> None:
+    assert lines_of(run("help", "secrets").stdout.replace("See also\n", "See also:\n"), "See also") == [
+        "  reconcile help safety"
+    ]
+
+
+def test_a_page_that_is_not_installed_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module("topics"), "_path", lambda page: None)
+    result = run("help", "safety")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "error: the page safety.md is not installed",
+        "hint: the same page is docs/safety.md in the repository",
+    ]
+
+
+def test_the_pages_of_an_installed_program_are_found_by_its_list_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = module("topics")
+    installed = tmp_path / topics.INSTALLED / "safety.md"
+    installed.parent.mkdir(parents=True)
+    installed.write_text("# Safety\n")
+    monkeypatch.setattr(topics, "__file__", str(tmp_path / "lib" / "reconcile_cli" / "topics.py"))
+    listed = importlib.metadata.PackagePath(f"../../{topics.INSTALLED}/safety.md")
+    listed.dist = SimpleNamespace(locate_file=lambda path: tmp_path / topics.INSTALLED / "safety.md")
+    monkeypatch.setattr(importlib.metadata, "files", lambda name: [listed])
+    assert topics._path("safety.md") == str(installed)
+    assert topics._path("formats.md") is None
 
 
 def test_a_dry_run_of_diff_has_no_plan_and_says_what_it_leaves(run: Run) -> None:

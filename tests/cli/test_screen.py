@@ -71,6 +71,32 @@ def test_ids_and_words_are_never_broken() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "columns", "lines"),
+    [
+        (
+            "the workspace has it: `reconcile diff x` shows it",
+            36,
+            ["the workspace has it:", "`reconcile diff x` shows it"],
+        ),
+        ("hint: show both sides: reconcile diff x", 36, ["hint: show both sides:", "reconcile diff x"]),
+        (
+            "`reconcile diff a-very-long-title x` shows it",
+            20,
+            ["`reconcile diff", "a-very-long-title x`", "shows it"],
+        ),
+        (
+            "hint: reconcile diff x, then reconcile resolve x",
+            20,
+            ["hint: reconcile diff", "x, then reconcile", "resolve x"],
+        ),
+    ],
+)
+def test_a_command_in_a_text_is_not_broken(text: str, columns: int, lines: list[str]) -> None:
+    """One that a line has no room for is, and one whose end is not known."""
+    assert screen.wrap(text, columns) == lines
+
+
 def test_a_long_command_can_be_copied() -> None:
     command = "reconcile resolve jp-c17780400000 --take store --workspace /home/me/a/project"
     lines = screen.command_lines(command, 60, "      ")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.modules import module
+
 PROJECT = Path(__file__).parents[2]
 IMPORT_NAMES = {"reconcile": "reconcile", "cli": "reconcile_cli"}
 FILES = ("pyproject.toml", "README.md", "LICENSE")
@@ -22,7 +24,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("source")
     for top in IMPORT_NAMES:
         shutil.copytree(PROJECT / top, source / top, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(PROJECT / "share", source / "share")
+    for top in ("share", "docs"):
+        shutil.copytree(PROJECT / top, source / top)
     for name in FILES:
         if (PROJECT / name).exists():
             shutil.copy(PROJECT / name, source)
@@ -51,13 +54,22 @@ def test_manual_pages_and_completions_are_data_of_the_wheel(wheel: list[str]) ->
     """They are installed below the environment's ``share``, where pipx and the shells look for them."""
     files = {name.split("/data/", 1)[1] for name in wheel if ".data/data/" in name}
     share = PROJECT / "share"
-    assert files == {f"share/{path.relative_to(share).as_posix()}" for path in share.rglob("*") if path.is_file()}
+    of_shells = {name for name in files if not name.startswith("share/doc/")}
+    assert of_shells == {f"share/{path.relative_to(share).as_posix()}" for path in share.rglob("*") if path.is_file()}
     assert {"share/man/man1/reconcile.1", "share/man/man1/reconcile-undo.1"} <= files
     assert {
         "share/bash-completion/completions/reconcile",
         "share/zsh/site-functions/_reconcile",
         "share/fish/vendor_completions.d/reconcile.fish",
     } <= files
+
+
+def test_the_pages_of_the_topics_are_data_of_the_wheel(wheel: list[str]) -> None:
+    """`reconcile help TOPIC` prints them without the repository and without a network."""
+    topics = module("topics")
+    files = {name.split(f"/data/{topics.INSTALLED}/", 1)[1] for name in wheel if f"/data/{topics.INSTALLED}/" in name}
+    assert {topic.page.partition("#")[0] for topic in topics.TOPICS.values()} <= files
+    assert all((PROJECT / "docs" / name).is_file() for name in files)
 
 
 def test_wheel_holds_every_module(wheel: list[str]) -> None:

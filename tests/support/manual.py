@@ -16,6 +16,7 @@ from reconcile.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+    from types import ModuleType
 
 SHARE = "share"
 FILES = {
@@ -28,10 +29,11 @@ FILES = {
 
 def shared_files(program: click.Group, package: str, project: Path) -> dict[Path, str]:
     """Return every file below ``share/`` with its content."""
-    app, completion = (importlib.import_module(f"{package}.{name}") for name in ("app", "completion"))
+    modules = ("app", "completion", "topics")
+    app, completion, topics = (importlib.import_module(f"{package}.{name}") for name in modules)
     context = click.Context(program, info_name="reconcile", help_option_names=["-h", "--help"])
     commands = {name: program.get_command(context, name) for name in program.list_commands(context)}
-    pages = {"reconcile": "\n".join(_program_page(program, context, app.GROUPS, app.EXAMPLES))}
+    pages = {"reconcile": "\n".join(_program_page(program, context, app, topics.TOPICS))}
     for name, command in commands.items():
         assert command is not None
         pages[f"reconcile-{name}"] = "\n".join(_command_page(name, command, context))
@@ -43,20 +45,23 @@ def shared_files(program: click.Group, package: str, project: Path) -> dict[Path
 def _program_page(
     program: click.Group,
     context: click.Context,
-    groups: Mapping[str, Mapping[str, tuple[str, str]]],
-    examples: Iterable[tuple[str, str]],
+    app: ModuleType,
+    topics: Mapping[str, tuple[str, str]],
 ) -> Iterator[str]:
     summary, *rest = _paragraphs(program)
     yield from _head("reconcile", summary)
     yield from _synopsis("reconcile", "[OPTIONS] [COMMAND] [ARGUMENTS]...")
     yield from _description(rest)
     yield ".SH COMMANDS"
-    for group, entries in groups.items():
+    for group, entries in app.GROUPS.items():
         yield f".SS {_escaped(group)}"
         for name, (_, line) in entries.items():
             yield from (".TP", rf"\fBreconcile\-{_escaped(name)}\fR(1)", _escaped(line))
+    yield ".SH TOPICS"
+    for name, (_, line) in topics.items():
+        yield from (".TP", rf"\fBreconcile help {_escaped(name)}\fR", _escaped(line))
     yield from _options("OPTIONS", program.get_params(context), context)
-    yield from _examples(examples)
+    yield from _examples(app.EXAMPLES)
 
 
 def _command_page(name: str, command: click.Command, parent: click.Context) -> Iterator[str]:
