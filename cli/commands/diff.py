@@ -11,8 +11,9 @@ from reconcile.inspect.conversation import decided_conflicts, mark_seen
 from reconcile.inspect.differences import changes_as_json, differences_of
 from reconcile.inspect.markdown import to_markdown
 from reconcile.inspect.sources import read_source, split_spelling, split_unit, transcript_of
-from reconcile.model.snapshot import Side
+from reconcile.model.snapshot import Metadata, Side
 from reconcile.model.units import unit_text
+from reconcile.planning.steps.content import DIVERGED
 
 from ..command import Command
 from ..context import open_session, settings_of
@@ -138,10 +139,28 @@ def _text(
     if not is_same:
         yield title_and_id(right.title, right.conversation, style)
         labels = (f"{left.conversation} ({left.label})", f"{right.conversation} ({right.label})")
+    if view is not None and (side := _only_side(view)) is not None:
+        yield from fit([f"  only in the {side}; to read it: reconcile show {clean(view.id)}"], style)
+        if (source := _source_of(view)) is not None:
+            yield from fit([f"  compare it with its source: reconcile diff {clean(source)} {clean(view.id)}"], style)
+        return
     columns = terminal_columns() if is_wide else None
     shown = (clean(labels[0]), clean(labels[1]))
     yield from diff_lines(differences, shown, style, columns=columns, is_full=options.verbose)
     yield from fit(_decided_lines(decided, style), style)
+
+
+def _only_side(view: View) -> Side | None:
+    """Return the side that has the conversation; None if both have it."""
+    there = [side for side in Side if view.side(side).main is not None]
+    return there[0] if len(there) == 1 else None
+
+
+def _source_of(view: View) -> str | None:
+    """Return the conversation whose continuation this fork has; None if it is no fork of a conflict."""
+    is_fork = (view.title or "").startswith(f"{DIVERGED} ")
+    metadata = view.store.main.metadata if is_fork and view.store.main is not None else None
+    return metadata.parent.id if isinstance(metadata, Metadata) else None
 
 
 def _decided_lines(decided: list[Decided], style: Style) -> Iterator[str]:
@@ -151,7 +170,7 @@ def _decided_lines(decided: list[Decided], style: Style) -> Iterator[str]:
         unit = clean(unit_text(each.unit))
         yield f"  conflict in {unit}, {how} run {each.run}:"
         yield from (f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side)
-        yield from (f"    {style(f'reconcile {verb} {clean(each.spelling)}', 'cyan')}" for verb in ("show", "restore"))
+        yield from (f"    {style(f'reconcile {verb} {clean(each.spelling)}', 'cyan')}" for verb in ("diff", "restore"))
 
 
 def _open(session: Session, differences: Differences, tool: str) -> None:

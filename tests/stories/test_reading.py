@@ -100,6 +100,30 @@ def test_a_conversation_is_printed_as_text(world: World) -> None:
     )
 
 
+def test_of_a_conversation_on_one_side_diff_names_the_side_and_the_command_that_prints_it(world: World) -> None:
+    write_conversation(world.store / "17636400009-alone", "Alone", talk())
+    assert said(world, "diff", "Alone") == (
+        "Alone  jp-c17636400009\n  only in the store; to read it: reconcile show jp-c17636400009\n"
+    )
+
+
+def test_of_the_fork_of_a_conflict_diff_names_the_comparison_with_its_source(world: World) -> None:
+    edited(world)
+    write_json(world.store / NAME / "events.json", [*talk(), event(8, "First the tests.")], LONG_AGO)
+    world.reconcile("--yes")
+    (fork,) = (each for each in json.loads(said(world, "ls", "--json"))["conversations"] if each["conversation"] != ID)
+    shown = said(world, "diff", "[diverged] Plans")
+    command = f"reconcile diff {ID} {fork['conversation']}"
+    assert shown.splitlines()[1:] == [
+        f"  only in the store; to read it: reconcile show {fork['conversation']}",
+        f"  compare it with its source: {command}",
+    ]
+    assert "First the tests." in said(world, *command.split()[1:])
+    decided = said(world, "diff", ID)
+    (line,) = (each.strip() for each in decided.splitlines() if each.strip().startswith("reconcile diff "))
+    assert "First the tests." in said(world, *line.split()[1:]), "the version that was not taken"
+
+
 def test_a_version_that_differs_is_named(world: World) -> None:
     edited(world)
     assert f"> note: the workspace's version differs: reconcile show {ID}@workspace\n" in said(world, "show", ID)
