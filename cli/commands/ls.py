@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from reconcile.inspect import listing
 from reconcile.state.directory import state_directory
@@ -26,10 +27,10 @@ from ..output.words import state_word
 from ..run import opened, selected, top_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from reconcile.errors import ReconcileError
-    from reconcile.inspect.listing import Row
+    from reconcile.inspect.listing import Row, Survey
     from reconcile.inspect.record_listing import RecordRow
     from reconcile.inspect.session_listing import SessionRow
     from reconcile.inspect.thread_listing import ThreadRow
@@ -110,17 +111,11 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
         board = engine.decide(found, policy)
         known, states = listing.survey(engine, found, board), listing.states(engine, found, board)
         is_tree, wanted = tree and root != "", selected(engine, options, known)
-        if root:
-            top = top_of(engine, root, known)
-            rows = tuple(listing.tree(known, top, wanted)) if tree else listing.below(known, top)
-        elif root is not None:
-            rows = listing.roots(known)
-        elif tree and not archived:
-            rows = tuple(listing.tree(known, None, wanted))
-        else:
-            rows = listing.flat(known, archived=archived)
-        if wanted is not None and not is_tree:
-            rows = tuple(row for row in rows if row.conversation in wanted)
+        top = top_of(engine, root, known) if root else root
+    rows = _rows(known, top, wanted, tree=tree, archived=archived)
+    is_plain = engine.session.format.name == "plain"
+    if is_plain:  # a run finds no events in a text of another form, and `show` may find some
+        rows = tuple(replace(row, events=row.events or None) for row in rows)
     if options.json:
         listed = [_with_state(row, states) for row in rows]
         print_document(options, {"format": "reconcile.ls/1", "conversations": listed})
@@ -128,7 +123,25 @@ def ls(context: click.Context, *, tree: bool, root: str | None, html: str | None
     part = archived or root or wanted is not None
     hidden = 0 if part else sum(entry.archived for entry in known.entries.values())
     after = (f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})",) if hidden else ()
-    _show(rows, states, Style.choose(options.color), after, with_root=not is_tree and root is None and not archived)
+    with_root, unknown = not is_tree and root is None and not archived, "" if is_plain else "?"
+    _show(rows, states, Style.choose(options.color), after, with_root=with_root, unknown=unknown)
+
+
+def _rows(
+    known: Survey, top: str | None, wanted: Collection[str] | None, *, tree: bool, archived: bool
+) -> tuple[Row, ...]:
+    """Return the rows to list. ``top``: below this conversation; empty: the roots. ``wanted``: only these."""
+    if top:
+        rows = tuple(listing.tree(known, top, wanted)) if tree else listing.below(known, top)
+    elif top is not None:
+        rows = listing.roots(known)
+    elif tree and not archived:
+        rows = tuple(listing.tree(known, None, wanted))
+    else:
+        rows = listing.flat(known, archived=archived)
+    if wanted is None or (tree and top != ""):
+        return rows
+    return tuple(row for row in rows if row.conversation in wanted)
 
 
 def _json(row: object) -> dict[str, object]:
@@ -142,7 +155,13 @@ def _with_state(row: Row, states: Mapping[str, str]) -> dict[str, object]:
 
 
 def _show(
-    rows: tuple[Row, ...], states: Mapping[str, str], style: Style, after: tuple[str, ...], *, with_root: bool
+    rows: tuple[Row, ...],
+    states: Mapping[str, str],
+    style: Style,
+    after: tuple[str, ...],
+    *,
+    with_root: bool,
+    unknown: str,
 ) -> None:
     if not rows:
         show(("no conversations", *after))
@@ -160,7 +179,7 @@ def _show(
         (
             row.branch + _title(row.title),
             clean(row.conversation),
-            "?" if row.events is None else str(row.events),
+            unknown if row.events is None else str(row.events),
             local_event_time(row.last or ""),
             words[states[row.conversation]],
             "" if row.root == row.conversation else clean(row.root),

@@ -435,7 +435,8 @@ def _events(action: Action) -> str:
     if change == 0:
         if action.reason is Reason.DIVERGED:
             return "different events"
-        return f"still {_plural(after)}" if after else "no events"
+        # A text of the plain format without events for a run may have some for `show`.
+        return f"still {_plural(after)}" if after else ""
     return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 

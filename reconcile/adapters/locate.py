@@ -127,7 +127,8 @@ def locate(
             path = request.path(text)
             if os.path.lexists(path):
                 raise LocateError(f"{option}: {path} is not a directory", "check the path")
-            new = f"; for a new store: mkdir -p {quoted_path(path)}" if option == "--store" else ""
+            may_be_new = option == "--store" or format_name == "plain"
+            new = f"; for a new {option[2:]}: mkdir -p {quoted_path(path)}" if may_be_new else ""
             raise LocateError(f"{option}: {path} does not exist", f"check the path{new}")
     name = format_name or _detect_format(request)
     if name not in FINDERS:
@@ -320,7 +321,8 @@ def _plain(request: Request) -> Roots:
     if not any(os.path.isdir(os.path.join(side, CHILDREN)) for side in (workspace, store)):
         raise LocateError(
             f"neither {workspace} nor {store} has a directory {CHILDREN}",
-            f"name the directories that contain {CHILDREN}/, not that directory itself",
+            f"name the directories that contain {CHILDREN}/, not that directory itself; for a new workspace: "
+            f"mkdir -p {quoted_path(os.path.join(workspace, CHILDREN))}",
         )
     return Roots(
         format="plain",

@@ -24,6 +24,7 @@ TOPICS = module("topics").TOPICS
 APP, NAMES = module("app"), module("arguments").NAMES
 EVERYWHERE, spelling = module("options").EVERYWHERE, module("options").spelling
 WIDEST = 60
+NO_DIRECTORIES = "name the directories that contain conversations/, not that directory itself"
 VALUES = {
     "workspace": ["DIR"],
     "store": ["DIR"],
@@ -201,6 +202,11 @@ def test_every_documented_option_has_words() -> None:
         ("help unistall", "did you mean `reconcile help uninstall`?"),
         ("--workspace /nowhere/at/all", "check the path"),
         ("--store /nowhere/at/all", "check the path; for a new store: mkdir -p /nowhere/at/all"),
+        ("--format plain -w /nowhere/all -s /", "check the path; for a new workspace: mkdir -p /nowhere/all"),
+        (
+            "--format plain -w /usr/lib -s /usr/bin",
+            f"{NO_DIRECTORIES}; for a new workspace: mkdir -p /usr/lib/conversations",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_names_the_command_that_was_meant(line: str, hint: str, run: Run) -> None:
@@ -251,7 +257,7 @@ def test_a_topic_names_the_topics_that_it_links_to(run: Run) -> None:
 
 
 def test_a_page_that_is_not_installed_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("topics"), "_path", lambda page: None)
+    monkeypatch.setattr(module("topics"), "_path", lambda _page: None)
     result = run("help", "safety")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
@@ -269,8 +275,9 @@ def test_the_pages_of_an_installed_program_are_found_by_its_list_of_files(
     installed.write_text("# Safety\n")
     monkeypatch.setattr(topics, "__file__", str(tmp_path / "lib" / "reconcile_cli" / "topics.py"))
     listed = importlib.metadata.PackagePath(f"../../{topics.INSTALLED}/safety.md")
-    listed.dist = SimpleNamespace(locate_file=lambda path: tmp_path / topics.INSTALLED / "safety.md")
-    monkeypatch.setattr(importlib.metadata, "files", lambda name: [listed])
+    distribution = SimpleNamespace(locate_file=lambda _path: installed)
+    monkeypatch.setattr(listed, "dist", distribution, raising=False)
+    monkeypatch.setattr(importlib.metadata, "files", lambda _name: [listed])
     assert topics._path("safety.md") == str(installed)
     assert topics._path("formats.md") is None
 

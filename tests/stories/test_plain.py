@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,20 @@ def test_any_bytes_go_to_and_fro(name: str, tmp_path: Path, run: Run) -> None:
     assert len(list((tmp_path / "s" / "conversations").iterdir())) == 2 + lost, "a fork of events that are lost, alone"
     tree.reconcile("fork", "ROOT_A", "--last", "1")
     assert len(list((tmp_path / "s" / "conversations").iterdir())) == 3 + lost
+
+
+def test_texts_that_a_run_finds_no_events_in_have_no_count(tmp_path: Path, run: Run) -> None:
+    """`show` prints the two parts of this text, so that "no events" or 0 is wrong."""
+    tree = Tree(tmp_path, run)
+    tree.write("w", "conversations/notes/metadata.json", b"{}")
+    tree.write("w", "conversations/notes/events.json", b'[{"text": "a"}, {"text": "b"}]')
+    assert " events" not in tree.reconcile()
+    assert "Events" not in tree.reconcile("ls")
+    assert json.loads(tree.reconcile("ls", "--json"))["conversations"][0]["events"] is None
+    tree.write("w", "conversations/talk/metadata.json", b"{}")
+    tree.write("w", "conversations/talk/events.json", CONTENTS["no base configuration"][1])
+    assert "+1 event " in tree.reconcile()
+    assert tree.reconcile("ls").splitlines()[0].split() == ["Title", "Id", "Events", "Last", "activity", "State"]
 
 
 def test_another_checkout_that_is_there_is_not_gone(tmp_path: Path, run: Run) -> None:
