@@ -396,7 +396,8 @@ def _show_one(
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
         lines += _values(conflicts if name == "state" else (), style, " " * 13)
-    is_file = standing.conversation in (*details["store"], *details["workspace"])  # it has no other unit
+    is_alone = len(details["units"]) == 1
+    is_file = is_alone and standing.conversation in (*details["store"], *details["workspace"])
     for unit in details["units"]:
         name = "file" if is_file else clean(unit_text(unit["unit"]))
         lines += wrap(f"{name}: {unit['meaning']}", style.columns, "  ", "    ")

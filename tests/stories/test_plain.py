@@ -88,6 +88,7 @@ def test_texts_that_a_run_finds_no_events_in_have_no_count(tmp_path: Path, run: 
     tree.write("w", "conversations/talk/metadata.json", b"{}")
     tree.write("w", "conversations/talk/events.json", CONTENTS["no base configuration"][1])
     assert "+1 event " in tree.reconcile()
+    assert {"  metadata: up to date", "  events: up to date"} <= set(tree.reconcile("status", "notes").splitlines())
     assert tree.reconcile("ls").splitlines()[0].split() == ["Title", "Id", "Events", "Last", "activity", "State"]
 
 
