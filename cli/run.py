@@ -382,10 +382,18 @@ def apply_pass(
         outcome = engine.apply(pass_, command, progress.advance, is_saved=True)
     engine.save(pass_, outcome)
     back = way_back(engine.session, plan)
-    roots, notices = engine.session.roots, engine.session.notices
+    roots, notices = engine.session.roots, [*engine.session.notices, *_remotes_with_lost(engine.session)]
     report(options, roots, notices, plan, outcome, is_shown=is_shown, questioned=questioned, back=back)
     report_obstacles(options, engine.session, plan, outcome)
     return exit_code(plan, outcome, options)
+
+
+def _remotes_with_lost(session: Session) -> Iterator[str]:
+    """Yield how to take from a remote what this run has found to be lost with the store."""
+    if any(message.startswith("lost with the store") for message in session.messages):
+        from .lost_stores import on_remotes  # here: few stores are lost
+
+        yield from filter(None, [on_remotes(session)])
 
 
 def report_obstacles(options: Options, session: Session, plan: Plan, outcome: Outcome | None) -> None:
@@ -423,12 +431,12 @@ def _besides(engine: Engine, pass_: Pass, options: Options) -> tuple[tuple[Lost,
     """Return what was lost with a store, and the number of conversations without a file, for a dry run."""
     if options.json or options.quiet or not pass_.plan.policy.is_unlimited:
         return (), 0
-    from reconcile.engine.versions import lost_with_store  # here: a run names neither
+    from .lost_stores import lost_here  # here: a run names neither
 
     world = pass_.world
     whole = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies) if copy.files}
     empty = {copy.conversation for copy in engine.empty_directories(pass_)} - whole
-    return lost_with_store(engine.session, engine.known.present()), len(empty)
+    return lost_here(engine.session, engine.known.present()), len(empty)
 
 
 def _completed(engine: Engine, pass_: Pass, options: Options) -> Plan:

@@ -109,7 +109,7 @@ def doctor(
         raise
     with opened(options) as engine:
         policy = policy_of(options, settings_of(engine.session.roots))
-        findings = examine(engine, policy)
+        findings = _with_remotes(examine(engine, policy), engine)
         seen = _checked(engine, policy)
         if not options.json:
             roots = engine.session.roots
@@ -118,6 +118,21 @@ def doctor(
         marks = f"none of {', '.join(MARKS[here])} is there"
         findings = (Finding(Ailment.UNMARKED, seen.workspace, marks, mend=("reconcile recover",)), *findings)
     _report(context, seen, findings)
+
+
+def _with_remotes(findings: tuple[Finding, ...], engine: Engine) -> tuple[Finding, ...]:
+    """Name the sync for what was lost with a store, and what a remote has."""
+    if not any(each.ailment is Ailment.LOST for each in findings):
+        return findings
+    from ..lost_stores import lost_here  # here: few stores are lost
+
+    lost = {each.conversation: each for each in lost_here(engine.session, engine.known.present())}
+    return tuple(
+        replace(each, found=known.left, mend=(known.command,) if known.command else ())
+        if each.ailment is Ailment.LOST and (known := lost.get(str(each.conversation))) is not None
+        else each
+        for each in findings
+    )
 
 
 def _report_secrets(context: click.Context) -> NoReturn:

@@ -16,7 +16,6 @@ from reconcile.adapters.locate import locate_lost, locate_moved
 from reconcile.adapters.roots import Request, link_store
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
-from reconcile.engine.versions import lost_with_store
 from reconcile.fs.paths import quoted_path
 from reconcile.model.plan import counted_as
 from reconcile.model.policy import ProjectRequest
@@ -36,6 +35,7 @@ from ..context import (
     settings_of,
     with_owned,
 )
+from ..lost_stores import lost_here
 from ..misuse import Misuse, unknown_checkout
 from ..options import CHECKOUTS, IDS, command_line, options_of
 from ..output.interaction import (
@@ -350,7 +350,7 @@ def _print_lost(options: Options, session: Session, world: WorldState, records: 
     Also print the time of the last run in the lost workspace of these records: later changes were lost with it.
     """
     there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
-    for lost in lost_with_store(session, there):
+    for lost in lost_here(session, there):
         way = f": {lost.command}" if lost.command else ""
         print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
     if any(session.state_of(record) not in ("gone", "replaced") for record in records):

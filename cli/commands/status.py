@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from reconcile.engine.versions import lost_with_store
 from reconcile.errors import ReconcileError
 from reconcile.fs.paths import quoted_path
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
@@ -22,6 +21,7 @@ from reconcile.state.directory import REMOTES
 
 from ..command import Command
 from ..context import find_ids, policy_of, settings_of
+from ..lost_stores import lost_here
 from ..misuse import Misuse
 from ..options import IDS, options_of
 from ..output.documents import print_document
@@ -132,7 +132,7 @@ def status(context: click.Context, conversation: str | None) -> None:
         if (wanted := named(board)) is not None:
             listed = tuple(each for each in listed if each.conversation in wanted)
         else:
-            lost = lost_with_store(session, engine.known.present())
+            lost = lost_here(session, engine.known.present())
             listed += tuple(map(_lost, lost))
             others = engine.states_besides(found)
         sides = tuple(item for item in plan.held if item.conversation is None)

@@ -76,8 +76,13 @@ def further(plan: Plan, roots: Roots, lost: Iterable[Lost] = (), empty: int = 0,
         yield "reconcile project ID", "or shares it again"
     elif count:
         yield "reconcile recover", f"restores what was deleted here ({count})"
-    restorable = [(each.command, each.title or each.conversation) for each in lost if each.command]
-    yield from ((command, f"restores {shorten(visible(name), 40)}") for command, name in restorable[:NAMED])
+    restorable: dict[str, list[str]] = {}
+    for each in lost:
+        if each.command:
+            restorable.setdefault(each.command, []).append(each.title or each.conversation)
+    for command, (name, *others) in list(restorable.items())[:NAMED]:
+        more = f", and {len(others)} more of the lost" if others else ""
+        yield command, f"restores {shorten(visible(name), 40)}{more}"
     if empty and not invalid:
         yield "reconcile doctor", f"shows what to do about empty directories ({empty})"
     yield from after_undo(plan, roots)

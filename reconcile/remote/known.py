@@ -196,7 +196,8 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
         or is_archived(agreed[key].place) != copy.archived
     ]
     gone = agreed.keys() - stored.keys() - set(known.kept)
-    lost = gone if gone and agreed.keys().isdisjoint(stored) else set[str]()  # a sync takes them again
+    is_all_gone = bool(gone) and agreed.keys().isdisjoint(stored)
+    lost = gone if is_all_gone else gone & session.state.lost().keys()  # a sync takes them again
     sent, removed = tops(differing, gone - lost, places)
     try:
         there = _changed_there(known, place)

@@ -126,6 +126,25 @@ def test_status_says_that_a_sync_takes_a_lost_store_again(laptop: Machine, deskt
     quiet(laptop, desktop)
 
 
+def test_after_the_loss_of_a_store_run_status_and_doctor_name_the_remote_that_has_it(laptop: Machine) -> None:
+    before = laptop.contents
+    laptop.run("project", str(A), "--yes")
+    for directory in laptop.store.iterdir():
+        shutil.rmtree(directory)
+    ran = laptop.run()
+    assert ran.stderr.splitlines()[-1] == "the remote origin has 2 conversations of the lost store: reconcile sync"
+    told = laptop.run("status").output
+    assert told.count("lost with a store; the remote origin has it: reconcile sync\n") == 2
+    assert "reconcile sync --workspace ~/project\n      restores talk, and 1 more of the lost\n" in told
+    assert "2 to take" in told
+    assert "to remove there" not in told
+    checked = laptop.run("doctor", code=4).output
+    assert f"  jp-c{B}: the remote origin has it\n    reconcile sync --workspace ~/project\n" in checked
+    assert len(laptop.sync()["taken"]) == 2
+    assert "reconcile sync" not in laptop.run("status").output
+    assert laptop.contents.keys() == before.keys()
+
+
 def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, desktop: Machine) -> None:
     """With the command that takes the other one instead; a dry run says it, too."""
     laptop.append(A, 2, "b", LONG_AGO + 60 * SECOND)
