@@ -66,14 +66,18 @@ def with_directory(text: str, roots: Roots) -> str:
 
 
 def with_local_times(text: str) -> str:
-    """Return a text with its times in UTC, as `reconcile.planning.conflicts.time_text` writes them, in local time."""
-    if "Z" not in text or ":" not in text:
+    """Return a text with its times in UTC in local time.
+
+    These are written as by `reconcile.planning.conflicts.time_text`, and as the time since when a lock is held.
+    """
+    if ":" not in text or not ("Z" in text or "+00:00" in text):
         return text
     import re  # here: few messages have a time
 
     def local(match: re.Match[str]) -> str:
         return datetime.fromisoformat(f"{match[1]}+00:00").astimezone().strftime("%Y-%m-%d %H:%M:%S") + match[2]
 
+    text = re.sub(r"(?<= since )(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\+00:00\b", r"\1 \2Z", text)
     return re.sub(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?:\.\d+)?)Z\b", local, text)
 
 

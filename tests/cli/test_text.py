@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconcile.fs.locks import Holder
 from reconcile.secrets.detection import with_masked_secrets
 from tests.cli.modules import module
 from tests.support.planted import KINDS
@@ -228,6 +229,8 @@ def test_times_of_events_and_messages_are_local(monkeypatch: pytest.MonkeyPatch)
         message = "store 2026-01-31 12:00:00.250Z; workspace 2026-01-31 12:00:01Z; 2026-01-31T12:00:00Z"
         told = "store 2026-01-31 21:00:00.250; workspace 2026-01-31 21:00:01; 2026-01-31T12:00:00Z"
         assert style.with_local_times(message) == told
+        holder = Holder(7, "reconcile watch", "2026-01-31T12:00:00+00:00")
+        assert style.with_local_times(f"({holder})") == "(process 7, `reconcile watch`, since 2026-01-31 21:00:00)"
     finally:
         monkeypatch.delenv("TZ")
         time.tzset()
