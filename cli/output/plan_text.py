@@ -260,7 +260,7 @@ class PlanText:
         number = f"{action.id}.".rjust(self._number_columns - 1) + " " if self._number_columns else ""
         words = style(pad(verb(action), VERB_COLUMNS), self._colors.get(action.kind))
         start = f"{before}{style(number, dim=True)}{words}  "
-        what, reason = self._detail_of(action), self._reason(action.reason)
+        what, reason = self._detail_of(action), self._because(action)
         at = len(before) + len(number) + VERB_COLUMNS + 2
         if columns is None or at + max(self._detail, width(what)) + 2 + width(reason) <= columns:
             yield f"{start}{pad(what, self._detail)}  {style(reason, dim=True)}".rstrip()
@@ -273,6 +273,12 @@ class PlanText:
 
     def _detail_of(self, action: Action) -> str:
         return detail(action, verbose=self._verbose, is_public=self._is_public)
+
+    def _because(self, action: Action) -> str:
+        """Return why an action is done; of the fork of a conflict, whose continuation it has."""
+        if action.kind is Kind.FORK and action.reason is Reason.DIVERGED and action.source is not None:
+            return f"keeps the {action.source.side}'s continuation"
+        return self._reason(action.reason)
 
     def _reason(self, reason: Reason) -> str:
         return reason_words(reason.value, reason.words, is_public=self._is_public)
@@ -433,7 +439,7 @@ def _events(action: Action) -> str:
     before, after = action.events
     change = after - before
     if change == 0:
-        if action.reason is Reason.DIVERGED:
+        if action.reason in (Reason.DIVERGED, Reason.DECIDED):
             return "different events"
         # A text of the plain format without events for a run may have some for `show`.
         return f"still {_plural(after)}" if after else ""

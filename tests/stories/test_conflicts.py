@@ -588,6 +588,18 @@ def test_both_continuations_stay_where_that_is_chosen(world: World, monkeypatch:
     world.check_settled()
 
 
+def test_a_dry_run_of_take_both_shows_what_stays_in_place_and_what_the_fork_has(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.store / f"{FIRST}-it", 1, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    for words in ("-n",), ("resolve", ID, "--take", "both", "-n"):
+        lines = [" ".join(line.split()) for line in said(world, *words).splitlines()]
+        assert [line for line in lines if line.startswith("-> workspace events ") and "different events" in line], lines
+        (fork,) = (line for line in lines if line.startswith("fork -> store "))
+        assert fork.endswith(" +4 events keeps the workspace's continuation")
+
+
 def test_yes_takes_the_newest_and_a_held_one_is_skipped_by_default(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
