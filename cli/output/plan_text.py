@@ -356,9 +356,9 @@ class PlanText:
             yield ""
         if foreign:
             text = (
-                "1 other entry is no conversation, and is left alone (-v lists it)"
+                "1 other entry is no conversation, and stays as it is (-v lists it)"
                 if len(foreign) == 1
-                else f"{len(foreign)} other entries are no conversations, and are left alone (-v lists them)"
+                else f"{len(foreign)} other entries are no conversations, and stay as they are (-v lists them)"
             )
             yield from (self._style(line, dim=True) for line in wrap(text, self._style.columns))
 

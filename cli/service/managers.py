@@ -117,7 +117,7 @@ def _read(path: str, parse: Callable[[str], Service | None]) -> Service | None:
     except OSError as error:
         raise ServiceError(f"{path}: {error.strerror}", "move it away") from None
     if (service := parse(text)) is None:
-        raise ServiceError(f"{path}: not written by reconcile, so it is left alone", "move it away, then run again")
+        raise ServiceError(f"{path}: not written by reconcile, so it stays as it is", "move it away, then run again")
     return service
 
 

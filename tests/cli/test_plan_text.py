@@ -95,10 +95,10 @@ def test_many_removals_name_both_options_that_allow_them() -> None:
 def test_foreign_names_are_counted_and_listed_with_v() -> None:
     notes = tuple(Note(conversation=None, reason=Reason.FOREIGN, message=f"store:{name}: no id") for name in "xy")
     assert lines(Plan(layout="nested", notes=notes)) == [
-        "2 other entries are no conversations, and are left alone (-v lists them)"
+        "2 other entries are no conversations, and stay as they are (-v lists them)"
     ]
     assert lines(Plan(layout="nested", notes=notes[:1])) == [
-        "1 other entry is no conversation, and is left alone (-v lists it)"
+        "1 other entry is no conversation, and stays as it is (-v lists it)"
     ]
     assert "  store:x: no id" in lines(Plan(layout="nested", notes=notes), verbose=True)
 
