@@ -62,6 +62,8 @@ def further(plan: Plan, roots: Roots, lost: Iterable[Lost] = (), empty: int = 0,
     the number that was removed here before; the plan has those that it notices. Of sessions that colleagues share, one
     of them may have withdrawn what went.
     """
+    if any(item.conversation is None and item.reason is Reason.UNREADABLE for item in plan.held):
+        yield "reconcile doctor", "shows how to repair what can't be read"
     if invalid := _count(item.conversation for item in plan.held if item.reason is Reason.INVALID):
         and_empty = ", and what to do about empty directories" if empty else ""
         yield "reconcile doctor", f"shows how to repair or remove invalid files{and_empty} ({invalid + empty})"

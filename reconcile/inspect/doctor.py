@@ -54,7 +54,7 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
             workspace = replace(workspace, foreign=tuple(known.sides[Side.WORKSPACE].all_foreign()))
         diagnosed = diagnose(context, engine.completed(pass_), store, workspace, engine.empty_directories(pass_))
         rest = () if pass_.full else _of_clean(engine, pass_, context.tree.depths)
-        found = by_kind((*diagnosed, *rest))
+        found = tuple(_readable_again(finding, session) for finding in by_kind((*diagnosed, *rest)))
         answer = helper.result()
     unusual = _unusual(engine) if answer is None else marshal.loads(answer)  # noqa: S302 - from this very program
     # Runs leave the lock files of conversations that they remove: JP's own cleanup deletes them
@@ -102,6 +102,16 @@ def _unusual(engine: Engine) -> list[dict[str, str]]:
 def _is_unusual(directory: str) -> bool:
     names = usable_names(directory)
     return names is None or any(name.endswith(_TEMPORARY) for name in names)
+
+
+def _readable_again(finding: Finding, session: Session) -> Finding:
+    """Return a finding about a whole side that can't be read with the command that changes this, if there is one."""
+    roots = session.roots
+    places = {f"{Side.STORE}:.": roots.store_conversations, f"{Side.WORKSPACE}:.": roots.workspace_conversations}
+    if finding.ailment is not Ailment.UNREADABLE or finding.place not in places:
+        return finding
+    obstacle = obstacle_at(places[finding.place])
+    return finding if obstacle is None else replace(finding, mend=obstacle.mend)
 
 
 def _unwritable(session: Session) -> Iterator[Finding]:

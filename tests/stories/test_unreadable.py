@@ -374,6 +374,9 @@ def test_a_side_that_is_a_file_is_named_by_its_path(world: World, side: str) -> 
         printed = world.run(*command, "--workspace", world.project)
         assert words in printed.stdout, printed.output
         assert f"{side}:." not in printed.output
+    told = world.run("status", "--workspace", world.project).stdout
+    assert "Next:\n  reconcile doctor" in told
+    assert "    put a directory there\n" in world.run("doctor", "--workspace", world.project).stdout
     assert f"error: {shown(directory)}: not " in world.run("--workspace", world.project).stderr, "it is the same path"
     document = json.loads(world.run("--dry-run", "--json", "--workspace", world.project).stdout)
     assert any(item["message"].startswith(f"{side}:.: ") for item in document["held"])
