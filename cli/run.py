@@ -214,7 +214,7 @@ def _agreed_first(start: Start) -> Plan | None:
         warn_of_new_workspace(options, engine, policy)
         _print_first_run(options, session)
         report(options, roots, session.notices, plan, None)
-        confirm_or_exit(options, _may_continue(plan))
+        confirm_or_exit(options, _first_question(session)(plan))
         return plan
 
 
@@ -276,7 +276,7 @@ def _run(
             announce_new_store(options, roots, "creating")
         elif start.is_first or lacks_store(options, roots) or _was_refused(session, pass_):
             _print_first_run(options, session)
-            confirm = confirm or _may_continue
+            confirm = confirm or _first_question(session)
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
         confirms = confirm and (plan.actions or plan.put_off) and not options.yes
         is_shown = False
@@ -289,8 +289,17 @@ def _run(
         return apply_pass(engine, pass_, options, command(), is_shown=is_shown, questioned=questioned)
 
 
-def _may_continue(_: Plan) -> str:
-    return "Continue?"
+def _first_question(session: Session) -> Question:
+    """Return the question of a first run. Below a long plan, it repeats what the top of the screen has said."""
+    roots = session.roots
+    created = [session.directory] if roots.store_exists else [roots.store, session.directory]
+
+    def question(plan: Plan) -> str:
+        if len(plan.actions) < _LONG_PLAN:
+            return "Continue?"
+        return f"This first run creates {' and '.join(map(short_path, created))}. Continue?"
+
+    return question
 
 
 def begin(engine: Engine, roots: Roots, progress: Progress) -> None:
@@ -532,6 +541,8 @@ def lacks_store(options: Options, roots: Roots) -> bool:
     return roots.format == "jp" and not roots.store_exists and options.store is None
 
 
+_LONG_PLAN = 10
+"""Steps from which the beginning of a plan may have left the screen."""
 SYNC_PLAN = '"format": "reconcile.sync-plan/'
 """The beginning of a saved plan of a sync (`reconcile.remote.saved`)."""
 

@@ -185,6 +185,14 @@ def test_a_first_run_that_nobody_agrees_to_leaves_nothing(world: World) -> None:
     world.check_settled()
 
 
+def test_the_question_below_a_long_plan_repeats_what_the_first_run_creates(world: World) -> None:
+    code, shown = at_terminal("--workspace", world.project, answers="n\n", columns=80)
+    assert len(shown.splitlines()) > 24, "its beginning has left the screen"
+    words = " ".join(shown.rpartition("Plan: ")[2].split())
+    assert (code, "This first run creates ~/" in words or "This first run creates /" in words) == (4, True), words
+    assert " and " in words.partition("creates ")[2].partition(". Continue?")[0], "the store and the records"
+
+
 def test_a_first_run_asks_again_about_what_has_changed_since_its_question(world: World) -> None:
     asked = Session("--workspace", world.project)
     asked.wait("Continue?")
