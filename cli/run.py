@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -153,6 +153,8 @@ def run_started(
             agreed = _agreed_first(start)
         if ended:
             return ended[0]
+    if start.is_first and (adjust is not None or options.only or options.below) and not options.is_dry:
+        _refuse_first(start, adjust)
     try:
         return _run(start, opening, command, adjust, confirm, agreed)
     except StateError as error:
@@ -216,6 +218,22 @@ def _agreed_first(start: Start) -> Plan | None:
         report(options, roots, session.notices, plan, None)
         confirm_or_exit(options, _first_question(session)(plan))
         return plan
+
+
+def _refuse_first(start: Start, adjust: Adjust | None) -> None:
+    """Raise the error of a first command that is wrong, such as an unknown id, before it creates anything."""
+    import click  # here: most runs are no first ones
+
+    options = start.options
+    is_quiet, options.quiet = options.quiet, True  # the command itself prints its messages
+    try:
+        with suppress(click.exceptions.Exit), open_engine(start, readonly=True).session as session:
+            engine = Engine(session)
+            with Progress(options) as progress:
+                begin(engine, start.roots, progress)
+                engine.plan(_policy(start, engine, adjust))
+    finally:
+        options.quiet = is_quiet
 
 
 def _print_first_run(options: Options, session: Session) -> None:

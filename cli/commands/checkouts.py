@@ -52,11 +52,14 @@ def checkouts(context: click.Context, forget: str | None) -> None:
     options = options_of(context)
     roots = find_roots(options)
     settings = settings_of(roots)
-    if forget is None or options.is_dry:
-        with open_session(roots, settings, readonly=True) as session:
-            known = _named(session, forget)
+    with open_session(roots, settings, readonly=True) as session:
+        known = _named(session, forget)  # an unknown path is an error, which creates nothing
+        if forget is None or options.is_dry:
             _show(options, session, known)
-        if forget is not None and not options.json:
+    if forget is None:
+        return
+    if options.is_dry:
+        if not options.json:
             click.echo(f"would forget {_counted(known)} of {short_path(forget)}")
         return
     with (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.adapters.claude_code.places import FORMAT, start_of
@@ -22,7 +23,7 @@ from reconcile.remote.known import Known, known_of, note
 from reconcile.remote.place import chosen, forget, new_place, probed, record, remotes, store_name
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
-from reconcile.state.directory import state_directory
+from reconcile.state.directory import REMOTES, state_directory
 from reconcile.state.schema import REMOTE
 
 from ..context import find_roots, refuse_missing_home
@@ -122,6 +123,10 @@ def add(
             place.keys.make()
     except RemoteError:
         forget(place)
+        above = os.path.dirname(shared.state)
+        with suppress(OSError):  # one that isn't empty was there before
+            for directory in (os.path.join(shared.state, REMOTES), shared.state, above):
+                os.rmdir(directory)
         raise
     place = place._replace(encrypt=is_encrypted)  # so it is never taken for one without encryption
     record(place)

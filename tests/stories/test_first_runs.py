@@ -185,6 +185,36 @@ def test_a_first_run_that_nobody_agrees_to_leaves_nothing(world: World) -> None:
     world.check_settled()
 
 
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("project nothing", 2),
+        ("local nothing", 2),
+        ("fork nothing", 2),
+        ("set-parent nothing --none", 2),
+        ("rm nothing --yes", 2),
+        ("resolve nothing --take store", 2),
+        ("restore nothing", 2),
+        ("doctor --mend nothing", 2),
+        ("doctor --quarantine nothing", 2),
+        ("checkouts --forget nothing", 2),
+        ("--only nothing --yes", 2),
+        ("remote add /nothing/there", 1),
+    ],
+)
+def test_a_command_that_is_refused_creates_nothing(line: str, code: int, world: World) -> None:
+    """As the first one of all: neither a store nor a state."""
+
+    def contents() -> list[Path]:
+        return sorted(path for path in world.user_data.parent.rglob("*") if path.is_file() or path.name == "reconcile")
+
+    before = contents()
+    refused = world.reconcile(*line.split(), code=code, settled=False)
+    assert refused.stderr.startswith("error: ")
+    assert len(refused.stderr.splitlines()) == 2, "the error, and a hint"
+    assert contents() == before
+
+
 def test_the_question_below_a_long_plan_repeats_what_the_first_run_creates(world: World) -> None:
     code, shown = at_terminal("--workspace", world.project, answers="n\n", columns=80)
     assert len(shown.splitlines()) > 24, "its beginning has left the screen"
