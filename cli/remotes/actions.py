@@ -15,6 +15,7 @@ from reconcile.adapters.roots import LocateError, Request, refuse_state_inside, 
 from reconcile.formats import get_format
 from reconcile.fs.git_state import checkout_top
 from reconcile.fs.locks import run_lock
+from reconcile.fs.paths import quoted_path
 from reconcile.fs.private_files import make_private_directory
 from reconcile.remote.address import checked_url
 from reconcile.remote.engine import RemoteError
@@ -107,10 +108,11 @@ def add(
     *,
     known_as: str | None = None,
     encrypt: bool = False,
+    syncs: bool = False,
 ) -> RemotePlace:
     """Check a new remote and record it; tell how much a sync would send, and who could read it.
 
-    ``known_as`` is the name that the user gives to the store.
+    ``known_as`` is the name that the user gives to the store. ``syncs``: a sync follows at once.
     """
     refuse_missing_home(shared.roots)
     url = checked_url(url, shared.roots.project)
@@ -132,6 +134,14 @@ def add(
     record(place)
     for line in _readers(place, is_encrypted=is_encrypted):
         print_message(options, line)
+    if not (is_encrypted or syncs) and found is None:
+        again = [
+            quoted_path(place.shown),
+            *(["--name", name] if name else []),
+            *(["--as", known_as] if known_as else []),
+        ]
+        command = f"reconcile remote remove {place.name} && reconcile remote add --encrypt {' '.join(again)}"
+        print_message(options, f"to encrypt it, before the first sync: {command}")
     if place.is_branch:
         branch = place.ref.removeprefix("refs/heads/")
         print_message(options, f"the store is in a branch of the repository: {branch}")

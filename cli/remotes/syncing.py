@@ -144,7 +144,7 @@ def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
             f"{shown} is not known yet, and a dry run adds nothing",
             f"add it, which sends and takes nothing: reconcile remote add {shown} && reconcile sync --dry-run",
         )
-    place = add(options, shared, url, None)
+    place = add(options, shared, url, None, syncs=True)
     options.nothing = f"the remote {place.name} was added, but nothing else"
     return place
 

@@ -122,6 +122,22 @@ def test_a_conversation_that_was_sent_and_is_kept_here_stays_as_it_is_there(
     assert desktop.directory(A).exists()
 
 
+def test_a_new_remote_without_encryption_names_the_commands_that_encrypt_it(tmp_path: Path, run: Run) -> None:
+    one, bare = make_machine(tmp_path / "one", run), make_bare(tmp_path / "r.git")
+    one.write(A)
+    told = one.run("remote", "add", "--name", "box", str(bare)).stderr.splitlines()
+    (hint,) = (line for line in told if "encrypt" in line)
+    words, _, commands = hint.partition(": ")
+    assert words == "to encrypt it, before the first sync"
+    for command in commands.split(" && "):
+        again = one.run(*command.split()[1:])
+    assert "box: " in again.stderr
+    assert "encrypted, for the key in " in again.stderr
+    assert "to encrypt it" not in again.stderr
+    other = str(make_bare(tmp_path / "other.git"))
+    assert "to encrypt it" not in one.run("sync", other).stderr, "the sync has sent everything"
+
+
 def test_a_remote_that_was_removed_and_added_again_is_not_compared_yet(laptop: Machine, bare: Path) -> None:
     """Both have the same, which no sync has looked at: no number of conversations is true."""
     laptop.run("remote", "remove", "origin")
