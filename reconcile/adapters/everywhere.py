@@ -155,7 +155,8 @@ def _why_not(seen: SeenCheckout, name: str, request: Request) -> str | None:
     try:
         roots = _roots(target, request)
     except LocateError as error:
-        return f"{error.message.removeprefix(f'{seen.project}: ')}"
+        way = f"; {here} --format {name} --store DIR" if name == "plain" else ""
+        return f"{error.message.removeprefix(f'{seen.project}: ')}{way}"
     if roots.key != seen.key:
         return f"its store is not in its usual place; {here} --store DIR"
     identity = directory_identity(roots.identified)

@@ -357,6 +357,16 @@ def test_a_project_that_no_run_has_seen_is_left_alone(tmp_path: Path, run: Run) 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+def test_a_project_in_the_plain_format_is_left_out_with_the_command_that_runs_there(tmp_path: Path, run: Run) -> None:
+    """No run knows its store without the option."""
+    write_conversation(tmp_path / "notes" / "conversations" / "ideas", "Ideas", events(1))
+    (tmp_path / "backup").mkdir()
+    sides = ("--format", "plain", "-w", tmp_path / "notes", "--store", tmp_path / "backup")
+    assert run(*sides).exit_code == 0
+    told = run("--all").stderr
+    assert told.endswith(f"run it in the project: cd {tmp_path}/notes && reconcile --format plain --store DIR\n")
+
+
 def test_a_project_that_a_run_has_seen_is_kept_and_nothing_is_published(jp: World, run: Run) -> None:
     append(jp.workspace / f"{FIRST}-it", 2, "w", LONG_AGO + 10 * SECOND)
     result = run("--all")
