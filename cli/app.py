@@ -12,7 +12,7 @@ from reconcile.signals import Interrupt, Uninterrupted
 from reconcile.version import __version__
 
 from .arguments import NAMES
-from .command import help_all, nearest, report_usage, with_one_dash, write_examples
+from .command import help_all, nearest, report_usage, with_one_dash, write_examples, write_prose
 from .misuse import Misuse, did_you_mean
 from .options import options_of, shared_options
 from .output.errors import FAILURES, ExitCode, report_failure, report_nothing_changed
@@ -187,6 +187,10 @@ class Program(click.Group):
         """Parse the words before the command; ``help`` alone is ``--help``."""
         is_help = args == [_HELP] and not ctx.resilient_parsing
         return super().parse_args(ctx, ["--help"] if is_help else args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write what the program does."""
+        write_prose(formatter, self.help or "")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, one line each, then the examples and the options."""

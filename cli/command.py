@@ -5,6 +5,7 @@ The program's own class is `reconcile_cli.app.Program`. Both print wrong usage w
 
 from __future__ import annotations
 
+import inspect
 import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -222,6 +223,10 @@ class Command(click.Command):
     def _spelled(self, name: str) -> str:
         return next(parameter.opts[-1] for parameter in self.own if parameter.name == name)
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write what the command does."""
+        write_prose(formatter, self.help or "")
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then the shared ones that it takes, then the examples.
 
@@ -240,9 +245,18 @@ class Command(click.Command):
             write_examples(formatter, self.examples)
 
 
+def write_prose(formatter: click.HelpFormatter, text: str) -> None:
+    """Write paragraphs. No line ends within a command in backticks, unless that is wider than a line."""
+    from .output.screen import wrap  # here, as below: most command lines ask for no help
+
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        formatter.write_paragraph()
+        formatter.write("".join(f"{line}\n" for line in wrap(" ".join(paragraph.split()), formatter.width, "  ")))
+
+
 def write_examples(formatter: click.HelpFormatter, examples: Iterable[tuple[str, str]]) -> None:
     """Write a section with examples: each a command line, and its meaning in the line below."""
-    from .output.screen import command_lines  # here: most command lines ask for no help
+    from .output.screen import command_lines
 
     with formatter.section("Examples"):
         for command, meaning in examples:

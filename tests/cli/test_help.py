@@ -289,6 +289,14 @@ def test_a_dry_run_of_diff_has_no_plan_and_says_what_it_leaves(run: Run) -> None
 
 
 @pytest.mark.parametrize("columns", [60, 80])
+def test_no_line_of_a_help_ends_within_a_command(columns: int) -> None:
+    for name, command in commands().items():
+        context = click.Context(command, info_name=f"reconcile {name}", terminal_width=columns)
+        for line in command.get_help(context).splitlines():
+            assert line.count("`") % 2 == 0, (name, line)
+
+
+@pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("in_full", [False, True])
 def test_no_help_is_wider_than_the_terminal(columns: int, in_full: bool) -> None:
     """A long example is continued with a backslash, as any suggested command."""
