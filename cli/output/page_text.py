@@ -8,9 +8,13 @@ import re
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markdown import Markdown, TableElement
+from rich.markdown import CodeBlock, Markdown, TableElement
 from rich.table import Table
+from rich.text import Text
 from rich.theme import Theme
+
+from .screen import command_lines
+from .text import width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +31,8 @@ _THEME = {f"markdown.{name}": "bold" for name in ("h1", "h2", "h3", "code", "tab
 _CODES = r"\x1b\[[0-9;]*m"
 """The codes of colours and of bold text."""
 _FENCE = "```"
+_INDENT = "  "
+_QUOTED = r"'[^']*'|\"[^\"]*\""
 _HARD_SPACE = "\u00a0"
 """No line is broken at one. In the output it is a space again."""
 
@@ -41,8 +47,29 @@ class _Table(TableElement):
             yield part
 
 
+class _Code(CodeBlock):
+    """Code that can be pasted: a long command is continued with a backslash, and has its comment above it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = options.max_width
+        for line in str(self.text).splitlines():
+            if not (self.lexer_name == "sh" or line.startswith("$ ")):
+                yield Text(f"{_INDENT}{line}", overflow="fold")
+                continue
+            code, mark, comment = line.partition("  # ")
+            parts = [f"# {comment}", code.rstrip()] if mark and len(_INDENT) + width(line) > columns else [line]
+            for part in parts:
+                whole = re.sub(_QUOTED, lambda quoted: quoted[0].replace(" ", _HARD_SPACE), part)
+                yield Text("\n".join(command_lines(whole, columns, _INDENT)), no_wrap=True, overflow="ignore")
+
+
 class _Page(Markdown):
-    elements = {**Markdown.elements, "table_open": _Table}  # noqa: RUF012 - as the class has it
+    elements = {  # noqa: RUF012 - as the class has it
+        **Markdown.elements,
+        "table_open": _Table,
+        "fence": _Code,
+        "code_block": _Code,
+    }
 
 
 def section(text: str, anchor: str) -> str:
@@ -80,7 +107,7 @@ def page_lines(text: str, style: Style, columns: int, folder: str, topics: Mappi
         theme=Theme(_THEME),
     )
     with console.capture() as captured:
-        console.print(_Page("\n".join(_prepared(text)), code_theme="ansi_dark"))
+        console.print(_Page("\n".join(_prepared(text))), crop=False)
     lines = captured.get().replace(_HARD_SPACE, " ").splitlines()
     printed = "\n".join(line.rstrip() if re.sub(_CODES, "", line).strip() else "" for line in lines)
     yield from re.sub(r"\n{3,}", "\n\n", printed).strip("\n").splitlines()
@@ -92,11 +119,12 @@ def page_lines(text: str, style: Style, columns: int, folder: str, topics: Mappi
 
 
 def _prepared(text: str) -> Iterator[str]:
-    """Yield the lines of a page without links, pictures and comments.
+    """Yield the lines of a page without links and comments; a picture is its description.
 
     Code keeps its marks, which are all that sets it apart without colours, and a command stays in one line.
     """
-    text = re.sub(r"<!--.*?-->\n|^!\[.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"<!--.*?-->\n", "", text)
+    text = re.sub(r"^!\[(.*)\]\(.*$", r"*Picture:* \1", text, flags=re.MULTILINE)
     text = re.sub(_LINK, r"\1", text)
     for part in re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL):
         if part.startswith(_FENCE):

@@ -314,3 +314,37 @@ def test_no_help_is_wider_than_the_terminal(columns: int, in_full: bool) -> None
         assert max(map(len, printed.splitlines())) <= columns, name
         examples = printed.partition("\nExamples:\n")[2].replace(" \\\n    ", " ")
         assert all(f"\n  {line}\n" in f"\n{examples}" for line, _ in getattr(command, "examples", ())), name
+
+
+PAGE = """# A page
+
+![Two trees](trees.svg)
+
+```sh
+reconcile recover --from ../feature --dry-run    # show what can be restored; write nothing
+reconcile checkouts     # list
+```
+
+```console
+$ perl -pi -e 's/Release notes/Release notes (project)/' .jp/conversations/*/metadata.json
+Done: 1 updated in the store, 1 renamed on both sides. (run 20260515-100000-00)
+```
+"""
+
+
+def test_the_code_of_a_page_can_be_pasted() -> None:
+    style = module("output.text").Style(colored=False, columns=60)
+    assert list(module("output.page_text").page_lines(PAGE, style, 60, "", {})) == [
+        f"{'A page':>33}",
+        "",
+        "Picture: Two trees",
+        "",
+        "  # show what can be restored; write nothing",
+        "  reconcile recover --from ../feature --dry-run",
+        "  reconcile checkouts     # list",
+        "",
+        "  $ perl -pi -e 's/Release notes/Release notes (project)/' \\",
+        "    .jp/conversations/*/metadata.json",
+        "  Done: 1 updated in the store, 1 renamed on both sides.",
+        "(run 20260515-100000-00)",
+    ]
