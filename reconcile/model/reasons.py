@@ -100,7 +100,7 @@ class Reason(Enum):
     TITLE_CHANGED = "title-changed", "its title changed"
     LAYOUT = "layout", "the layout places it there"
     ARCHIVED = "archived", "archived in the store"
-    UNARCHIVED = "unarchived", "unarchived in the store"
+    UNARCHIVED = "unarchived", "not archived in the store"
     BEHIND = "behind", "an old version with a new time would win"
     LOCALIZED = "localized", "made local"
     WITH_ANCESTOR = "with-ancestor", "in a removed directory"

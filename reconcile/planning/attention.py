@@ -370,9 +370,8 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
     if places is not None and context.sides.workspace_cleared and not (places.is_for_others or unknown or restores):
         _note_cleared(context, places)
     if context.sides.workspace_emptied and not unknown:
-        what, ways = "conversations", ["reconcile recover", "git checkout -- .jp"]
-        if places is not None:
-            what, ways = f"{places.noun}s", ["reconcile recover"]
+        what = "conversations" if places is None else f"{places.noun}s"
+        ways = ["reconcile recover", *(["git checkout -- .jp"] if context.rules.format.name == "jp" else [])]
         message = f"the workspace is empty, but had {what} at the last run; nothing is treated as deleted"
         context.held.append(_whole_side(Reason.WORKSPACE_EMPTIED, message, *ways))
     if context.sides.store_replaced and all(problem.path for problem in store.problems):  # it can be read

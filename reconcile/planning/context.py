@@ -208,8 +208,18 @@ class PlanningContext(Struct, kw_only=True):
         return new
 
     def existing(self, ids: Iterable[str]) -> list[str]:
-        """Return the targets that still exist: a saved plan may ask for conversations that are gone by now."""
-        return [conversation for conversation in ids if conversation in self.views]
+        """Return the targets that still exist: a saved plan may ask for conversations that are gone by now.
+
+        Raises:
+            RefusedError: one was never a conversation: its directory has none of a conversation's own files.
+        """
+        found = [conversation for conversation in ids if conversation in self.views]
+        for view in map(self.views.__getitem__, found):
+            is_known = view.agreed is not None or view.intent is not None
+            if view.workspace.bare_directories and view.store.main is view.workspace.main is None and not is_known:
+                place = view.workspace.bare_directories[0].place
+                raise RefusedError(f"{place} has none of a conversation's own files, so it is no conversation")
+        return found
 
     def names(self, conversations: Iterable[str]) -> str:
         """Return titles and ids of some conversations as text, and count the rest."""

@@ -70,7 +70,7 @@ def edits_of(request: TreeEdit, context: PlanningContext) -> Edits:
 def _reparent(context: PlanningContext, conversation: str, parent: str | None) -> Edits:
     """Set another parent for a conversation; its subtree moves along."""
     for known in (conversation, parent):
-        if known is not None and known not in context.views:
+        if known is not None and not context.existing((known,)):
             raise RefusedError(f"{known} is on neither side any more", "see what runs did: reconcile log")
     if conversation not in context.tree:
         raise RefusedError(f"{context.names([conversation])} is archived", "unarchive it with JP first")

@@ -31,6 +31,7 @@ from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here
 from tests.support.scenarios.pure_level import RULES
 
 if TYPE_CHECKING:
+    from reconcile.model.policy import TreeEdit
     from reconcile.model.snapshot import Snapshot
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -58,6 +59,31 @@ def test_the_others_are_dealt_with() -> None:
 def test_a_parent_or_child_that_is_gone_is_refused(request_: SetParentRequest) -> None:
     with pytest.raises(RefusedError, match="jp-c9 is on neither side any more"):
         plan_of(stored(ONE), here(ONE), agreed_on(ONE), Policy(request=request_))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        RemoveRequest(("jp-c9",), Children.CASCADE),
+        LocalRequest(("jp-c1", "jp-c9")),
+        ProjectRequest(("jp-c9",)),
+        SetParentRequest("jp-c9", None),
+        SetParentRequest("jp-c1", "jp-c9"),
+    ],
+)
+def test_a_directory_without_files_of_a_conversation_is_refused(request_: TreeEdit) -> None:
+    note = '9-z/NOTE.md  10:00 "x"'
+    with pytest.raises(RefusedError, match=r"^workspace:9-z has none of a conversation's own files, so it is no"):
+        plan_of(stored(ONE), here(ONE, note), agreed_on(ONE), Policy(request=request_))
+
+
+def test_a_removed_conversation_of_which_other_files_are_left_is_not_refused() -> None:
+    left, nine = here(ONE, '9-z/NOTE.md  10:00 "x"'), '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
+    for request in (RemoveRequest(("jp-c9",), Children.CASCADE), LocalRequest(("jp-c9",)), ProjectRequest(("jp-c9",))):
+        plan = plan_of(stored(ONE), left, agreed_on(ONE, nine), Policy(request=request))
+        assert plan.about is not None
+    wanted = replace(agreed_on(ONE), intents={"jp-c9": LOCAL})
+    assert plan_of(stored(ONE), left, wanted, Policy(request=ProjectRequest(("jp-c9",)))).about is not None
 
 
 A, B, C = (f'{name}  metadata 09:00 title "{name[2].upper()}"  stream 09:00 [1]' for name in ("1-a", "2-b", "3-c"))
