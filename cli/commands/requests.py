@@ -212,7 +212,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     if is_shared:
         from ..scope.shared import prepare_commit
 
-        prepare_commit(options_of(context))
+        prepare_commit(options_of(context), is_published=code == ExitCode.DONE)
     context.exit(code)
 
 

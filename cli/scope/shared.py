@@ -66,8 +66,11 @@ def save_first(options: Options) -> None:
         _plain(_quiet(options.in_format(FORMAT)))
 
 
-def prepare_commit(options: Options) -> None:
-    """Keep git from changing line ends in the folder, and print how a commit shares the sessions."""
+def prepare_commit(options: Options, *, is_published: bool) -> None:
+    """Keep git from changing line ends in the folder, and print how a commit shares the sessions.
+
+    A commit shares nothing that is blocked.
+    """
     roots = find_roots(options)
     place = os.path.relpath(roots.workspace, roots.project)
     if options.is_dry or not os.path.isdir(roots.workspace):
@@ -76,6 +79,8 @@ def prepare_commit(options: Options) -> None:
         ignored = Git(roots.project).ignored(place)
         keep_line_ends(roots.project, request_of(options))
     except (GitError, OSError):
+        return
+    if not is_published:
         return
     if ignored:
         print_message(options, f"git ignores {place}; commit a session of it with: git add --force")

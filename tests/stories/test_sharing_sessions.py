@@ -511,6 +511,7 @@ def test_a_session_with_a_key_is_not_shared_until_that_is_allowed(ann: Person, h
     held = ann.run("project", session.stem, code=4).output
     assert "GitHub token" in held
     assert key not in held
+    assert "git add" not in held
     assert ann.shared() == {}, "its subagents and results wait for it"
     ann.run()
     assert ann.shared() == {}
