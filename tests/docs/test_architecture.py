@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +38,12 @@ def definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
                 pass
 
 
+@cache
+def definitions_of(module: Path) -> frozenset[str]:
+    """Return the names that a file defines; many links lead to the same one."""
+    return frozenset(definitions(ast.parse(text(module)).body))
+
+
 def undefined(page: str, directory: Path) -> list[str]:
     """Return the links whose text is neither the file's name nor a definition in the file."""
     wrong = []
@@ -44,7 +51,7 @@ def undefined(page: str, directory: Path) -> list[str]:
         module = (directory / link["target"]).resolve()
         if link["name"] == module.name or not module.is_file():
             continue  # a missing file is reported by the test of all links
-        if link["name"] not in set(definitions(ast.parse(text(module)).body)):
+        if link["name"] not in definitions_of(module):
             wrong.append(f"{module.relative_to(PROJECT)} does not define {link['name']}")
     return wrong
 

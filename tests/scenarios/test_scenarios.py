@@ -38,8 +38,9 @@ SHARES = {"pure": 1, "fake": 8, "real": 6}
 
 def marks_of(scenario: Scenario, level: str) -> list[pytest.MarkDecorator]:
     """Give long ones their time, and leave many to a command of their own."""
-    marks = [pytest.mark.timeout(600)] if "killed at every step" in scenario.source else []
-    if crc32(name(scenario).encode()) % SHARES[level]:
+    is_killed = "killed at every step" in scenario.source
+    marks = [pytest.mark.timeout(600)] if is_killed else []
+    if crc32(name(scenario).encode()) % SHARES[level] or (is_killed and level == "real"):
         marks.append(pytest.mark.long)
     return marks
 
