@@ -96,8 +96,11 @@ def _seen(database: Database, content: bytes) -> list[int]:
 
 
 def _database() -> Database | None:
-    """Return the database of all rough patterns; None: this machine's processor isn't supported."""
-    import hyperscan  # here: a run that publishes little doesn't need it
+    """Return the database of all rough patterns; None: this machine's processor isn't supported, or memory is short."""
+    try:
+        import hyperscan  # here: a run that publishes little doesn't need it
+    except ImportError:  # the system's words if it can't map the library: "failed to map segment from shared object"
+        return None
 
     patterns = [_ESCAPED_SLASH, _ESCAPED, *(_COUNT.sub(_enough, rule.rough) for rule in RULES)]
     database = hyperscan.Database()
@@ -108,7 +111,7 @@ def _database() -> Database | None:
             elements=len(patterns),
             flags=[hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns),
         )
-    except hyperscan.error:
+    except (hyperscan.error, MemoryError):
         return None
     return database
 

@@ -134,9 +134,9 @@ def test_a_run_that_was_killed_leaves_a_lock_that_the_next_takes_over(drifted: S
         while process.poll() is None and not lock.exists():
             time.sleep(0.0002)
         process.kill()
-    if not lock.exists():
-        pytest.skip("it was too quick")
     before = drifted.bytes()
+    if not lock.exists() or relations(drifted)["relations"]:  # it had written them: the next run needs no lock
+        pytest.skip("it was too quick")
     assert drifted.run("-w", drifted.project).exit_code == 4
     assert {
         path: before[path] for path in before if path.name == "thread_relations.json"
