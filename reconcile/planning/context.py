@@ -218,7 +218,8 @@ class PlanningContext(Struct, kw_only=True):
             is_known = view.agreed is not None or view.intent is not None
             if view.workspace.bare_directories and view.store.main is view.workspace.main is None and not is_known:
                 place = view.workspace.bare_directories[0].place
-                raise RefusedError(f"{place} has none of a conversation's own files, so it is no conversation")
+                problem = f"{place} has none of a conversation's own files, so it is no conversation"
+                raise RefusedError(problem, "see what to do about it: reconcile doctor")
         return found
 
     def names(self, conversations: Iterable[str]) -> str:
