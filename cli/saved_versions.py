@@ -1,4 +1,4 @@
-"""Saved versions as users name them: with a title in the place of an id, or without the run, for a list of them."""
+"""Saved versions as users name them: with a title in the place of an id, or without the run where one is enough."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ def version_name(engine: Engine, text: str, sides: str) -> str:
 
     ``sides``: the options for the two sides, which suggested commands repeat.
 
+    A conversation without a run means its only saved version, or the newest if all have the same content.
+
     Raises:
-        Misuse: a title fits no conversation, or several; or the text names a conversation, but no run.
+        Misuse: a title fits no conversation, or several; or the text names a conversation with several versions.
         NoVersionError, NoRunError: there is no such version.
     """
     session = engine.session
@@ -57,7 +59,7 @@ def version_name(engine: Engine, text: str, sides: str) -> str:
     if not at:
         return _hash_or_list(engine, text, sides)
     if not rest:
-        raise _choice(session, _only(session, name, _conversations(engine, name)), sides)
+        return _only_version(session, _only(session, name, _conversations(engine, name)), sides)
     if ids := _by_id(engine, name):
         return f"{_only(session, name, ids)}@{rest}"
     saved = session.state.versions.of_run(find_run(session.state, rest.partition(":")[0]).id)
@@ -80,7 +82,7 @@ def _hash_or_list(engine: Engine, text: str, sides: str) -> str:
         matches = _conversations(engine, text)
         if not matches:
             raise NoVersionError(error.message, near_hint(engine, text) or error.hint) from error
-    raise _choice(session, _only(session, text, matches), sides)
+    return _only_version(session, _only(session, text, matches), sides)
 
 
 def _conversations(engine: Engine, text: str) -> list[str]:
@@ -124,22 +126,33 @@ def _only(session: Session, text: str, matches: list[str]) -> str:
     raise Misuse(f"{text!r} is ambiguous: it fits {len(matches)} conversations", "\n".join([*shown, *more]))
 
 
-def _choice(session: Session, conversation: str, sides: str) -> Misuse | NoVersionError:
-    """Return the error for a conversation without a run: its hint lists the versions, newest first."""
-    units: dict[str, list[str]] = {}
+def _only_version(session: Session, conversation: str, sides: str) -> str:
+    """Return the name of the newest saved version of a conversation, if no other has another content.
+
+    Raises:
+        Misuse: there are several contents; the hint lists them, newest first.
+        NoVersionError: there is none.
+    """
+    by_run: dict[str, list[Version]] = {}
     for version in session.state.versions.of_conversation(conversation):
         if version.run is not None and version.kind is VersionKind.FILE:
-            units.setdefault(version.run, []).append(unit_spelling(version.unit))
-    if not units:
-        return NoVersionError(
+            by_run.setdefault(version.run, []).append(version)
+    newest: dict[frozenset[tuple[str, str, str]], str] = {}
+    for run in sorted(by_run, reverse=True):
+        newest.setdefault(frozenset((each.unit, each.file, each.digest) for each in by_run[run]), run)
+    runs = list(newest.values())
+    if not runs:
+        raise NoVersionError(
             f"the vault has no version of {conversation}", "list the saved versions: reconcile vault -v"
         )
+    if len(runs) == 1:
+        return f"{conversation}@{runs[0]}"
     started = {run.id: run.started_ns for run in session.state.journal.runs()}
     lines = [
         f"reconcile restore {conversation}@{run}{sides}  (before {format_time(started[run])}: "
-        f"{', '.join(dict.fromkeys(units[run]))})"
-        for run in sorted(units, reverse=True)
+        f"{', '.join(dict.fromkeys(unit_spelling(each.unit) for each in by_run[run]))})"
+        for run in runs
     ]
     more = [f"and {len(lines) - LISTED} more: reconcile vault -v"] if len(lines) > LISTED else []
-    which = "a saved version" if len(lines) == 1 else f"one of {len(lines)} saved versions; the newest is first"
-    return Misuse(f"{conversation}: choose {which}", "\n".join([*lines[:LISTED], *more]))
+    which = f"one of {len(lines)} saved versions; the newest is first"
+    raise Misuse(f"{conversation}: choose {which}", "\n".join([*lines[:LISTED], *more]))

@@ -364,7 +364,8 @@ def restore(context: click.Context, version: str) -> None:
 
     VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:events, or the beginning of a hash. ID@RUN is the conversation as it was
     before RUN replaced or removed it. ID@REMOTE:COMMIT is the one that a remote had: `reconcile show ID@REMOTE` lists
-    the commits. ID alone lists the saved versions. The vault keeps the versions that are replaced now.
+    the commits. ID alone is the saved version; if several differ, their commands are listed. The vault keeps the
+    versions that are replaced now.
     Of a conversation that was removed, only the store gets it back; `reconcile project ID` publishes it.
     """
     from ..saved_versions import version_name

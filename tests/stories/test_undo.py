@@ -703,6 +703,26 @@ def test_a_restore_without_a_run_lists_the_versions(world: World) -> None:
     assert "the vault has no version" in world.run("restore", "no such", "-w", world.project).stderr
 
 
+def test_a_restore_without_a_run_asks_only_about_contents_that_differ(world: World) -> None:
+    """Several runs may have saved the same: after a removal, its undo and another removal, say."""
+    three(world)
+    world.reconcile()
+    for _ in range(2):
+        world.reconcile("rm", str(FIRST), "--yes")
+        world.reconcile("undo")
+    world.reconcile("rm", str(FIRST), "--yes")
+    world.reconcile("restore", str(FIRST))
+    (directory,) = world.store.glob(f"{FIRST}-*")
+    append(directory, 1, "b", LONG_AGO + 2 * SECOND)
+    world.reconcile()
+    world.reconcile("rm", str(FIRST), "--yes")
+    first, *hints = world.run("restore", str(FIRST), "-w", world.project).stderr.splitlines()
+    assert (first, len(hints)) == (f"error: jp-c{FIRST}: choose one of 2 saved versions; the newest is first", 2)
+    world.reconcile("restore", f"jp-c{FIRST}@{runs(world)[0]['id']}")
+    (directory,) = world.store.glob(f"{FIRST}-*")
+    assert len(json.loads((directory / "events.json").read_text())) == 4
+
+
 def test_a_version_may_be_named_by_a_title(world: World) -> None:
     """The present one, or that of the version: of a removed conversation, nothing else has a title."""
     three(world)
