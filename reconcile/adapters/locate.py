@@ -120,16 +120,7 @@ def locate(
     """
     request = Request(workspace_arg, store_arg, cwd, environ, platform)
     _refuse_encoding()
-    for option, text in (("--workspace", workspace_arg), ("--store", store_arg)):
-        if text is not None and not os.path.isdir(request.path(text)):
-            if option == "--workspace" and format_name == "claude-code" and _is_known_though_gone(request):
-                continue
-            path = request.path(text)
-            if os.path.lexists(path):
-                raise LocateError(f"{option}: {path} is not a directory", "check the path")
-            may_be_new = option == "--store" or format_name == "plain"
-            new = f"; for a new {option[2:]}: mkdir -p {quoted_path(path)}" if may_be_new else ""
-            raise LocateError(f"{option}: {path} does not exist", f"check the path{new}")
+    _refuse_missing(format_name, request)
     name = format_name or _detect_format(request)
     if name not in FINDERS:
         raise LocateError(
@@ -138,6 +129,60 @@ def locate(
         )
     roots = FINDERS[name](request)
     return _checked(roots)
+
+
+def _refuse_missing(format_name: str | None, request: Request) -> None:
+    """Raise `LocateError` if a named side is no directory, or the plain format lacks one: one error for both sides."""
+    missing = {}
+    for option, text in (("--workspace", request.workspace), ("--store", request.store)):
+        if text is None or os.path.isdir(path := request.path(text)):
+            continue
+        if os.path.lexists(path):
+            raise LocateError(f"{option}: {path} is not a directory", "check the path")
+        if not (option == "--workspace" and format_name == "claude-code" and _is_known_though_gone(request)):
+            missing[option] = path
+    if format_name == "plain":
+        _refuse_plain(request, missing)
+    elif missing:
+        new = f"; for a new store: mkdir -p {quoted_path(missing['--store'])}" if "--store" in missing else ""
+        raise LocateError("; ".join(_not_there(missing)), f"check the path{'s' if len(missing) > 1 else ''}{new}")
+
+
+def _refuse_plain(request: Request, missing: Mapping[str, str]) -> None:
+    """Raise `LocateError` if the two sides of the plain format are not there; the workspace is by default this one.
+
+    Without `CHILDREN`, one of the two may be lost, and `recover` restores it. If both lack it, the place is wrong.
+    """
+    workspace = request.path(request.workspace or "")
+    store = None if request.store is None else request.path(request.store)
+    is_empty = not any(os.path.isdir(os.path.join(side, CHILDREN)) for side in (workspace, store) if side is not None)
+    new = os.path.join(workspace, CHILDREN) if is_empty else workspace
+    lacks, made = _not_there(missing), [new, *(path for option, path in missing.items() if option == "--store")]
+    if is_empty and "--workspace" not in missing:
+        if store is not None and not missing:
+            raise LocateError(
+                f"neither {workspace} nor {store} has a directory {CHILDREN}",
+                f"name the directories that contain {CHILDREN}/, not that directory itself; for a new workspace: "
+                f"mkdir -p {quoted_path(new)}",
+            )
+        lacks.append(f"{workspace} has no directory {CHILDREN}")
+    elif "--workspace" not in missing:
+        made = made[1:]
+    which = "new ones" if len(made) > 1 else "a new store" if made[:1] != [new] else "a new workspace"
+    way = f"; for {which}: mkdir -p {' '.join(map(quoted_path, made))}"
+    if store is None:
+        names = "name a directory for the durable copy, which may be empty: --store DIR"
+        raise LocateError(
+            "; ".join(["no store is given, and the plain format has no default for it", *lacks]),
+            f"name both sides: --workspace DIR --store DIR{way}" if lacks else names,
+        )
+    if lacks:
+        raise LocateError("; ".join(lacks), f"check the path{'s' if len(lacks) > 1 else ''}{way}, then run again")
+
+
+def _not_there(missing: Mapping[str, str]) -> list[str]:
+    """Return that these sides are no directories."""
+    return [f"{option}: {path} does not exist" for option, path in missing.items()]
 
 
 def _is_known_though_gone(request: Request) -> bool:
@@ -311,19 +356,8 @@ def _jp(request: Request) -> Roots:
 
 def _plain(request: Request) -> Roots:
     """Return the two sides as named; the workspace is the current directory by default."""
-    if request.store is None:
-        raise LocateError(
-            "no store is given, and the plain format has no default for it",
-            "name the directory of the durable conversations/: --store DIR",
-        )
+    assert request.store is not None  # noqa: S101 - `locate` has refused that
     workspace, store = request.path(request.workspace or ""), request.path(request.store)
-    # One of the two may be lost, and `recover` restores it. If both are missing, the place is wrong.
-    if not any(os.path.isdir(os.path.join(side, CHILDREN)) for side in (workspace, store)):
-        raise LocateError(
-            f"neither {workspace} nor {store} has a directory {CHILDREN}",
-            f"name the directories that contain {CHILDREN}/, not that directory itself; for a new workspace: "
-            f"mkdir -p {quoted_path(os.path.join(workspace, CHILDREN))}",
-        )
     return Roots(
         format="plain",
         workspace=workspace,

@@ -202,7 +202,22 @@ def test_every_documented_option_has_words() -> None:
         ("help unistall", "did you mean `reconcile help uninstall`?"),
         ("--workspace /nowhere/at/all", "check the path"),
         ("--store /nowhere/at/all", "check the path; for a new store: mkdir -p /nowhere/at/all"),
-        ("--format plain -w /nowhere/all -s /", "check the path; for a new workspace: mkdir -p /nowhere/all"),
+        (
+            "--format plain -w /nowhere/all -s /",
+            "check the path; for a new workspace: mkdir -p /nowhere/all/conversations, then run again",
+        ),
+        (
+            "--format plain -w /nowhere/all -s /nowhere/store",
+            "check the paths; for new ones: mkdir -p /nowhere/all/conversations /nowhere/store, then run again",
+        ),
+        (
+            "--format plain -w /usr -s /nowhere/store",
+            "check the paths; for new ones: mkdir -p /usr/conversations /nowhere/store, then run again",
+        ),
+        (
+            "--format plain -w /nowhere",
+            "name both sides: --workspace DIR --store DIR; for a new workspace: mkdir -p /nowhere/conversations",
+        ),
         (
             "--format plain -w /usr/lib -s /usr/bin",
             f"{NO_DIRECTORIES}; for a new workspace: mkdir -p /usr/lib/conversations",

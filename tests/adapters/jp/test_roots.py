@@ -229,8 +229,20 @@ def test_plain(root: Path) -> None:
     (root / "s" / "conversations").rmdir()
     with pytest.raises(LocateError, match=r"neither .* nor .* has a directory conversations$"):
         plain(root, "w", "s")
-    with pytest.raises(LocateError, match="no store is given"):
+    with pytest.raises(LocateError, match=r"no store is given.*; .*/w has no directory conversations$") as caught:
         plain(root, "w", None)
+    new = f"mkdir -p {root / 'w' / 'conversations'}"
+    assert caught.value.hint == f"name both sides: --workspace DIR --store DIR; for a new workspace: {new}"
+    (root / "w" / "conversations").mkdir()
+    with pytest.raises(LocateError, match=r"no store is given, and the plain format has no default for it$"):
+        plain(root, "w", None)
+    with pytest.raises(LocateError, match=r"--store: .*/new does not exist$") as caught:
+        plain(root, "w", "new")
+    assert caught.value.hint == f"check the path; for a new store: mkdir -p {root / 'new'}, then run again"
+    (root / "s" / "conversations").mkdir()
+    with pytest.raises(LocateError, match=r"--workspace: .*/new does not exist$") as caught:
+        plain(root, "new", "s")
+    assert caught.value.hint == f"check the path; for a new workspace: mkdir -p {root / 'new'}, then run again"
 
 
 @pytest.mark.parametrize(
