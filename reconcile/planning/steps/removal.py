@@ -102,11 +102,11 @@ def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) ->
     view = context.views[copy.conversation]
     node = context.node(copy)
     staying = node.conversations_below()
-    obstacle = node.obstacle()
+    obstacle = _obstacle(context, view, node)
     if staying:
         message = f"its directory stays, since these in it can't be saved or moved now: {', '.join(sorted(staying))}"
         context.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
-    elif obstacle is not None:
+    elif obstacle is not None and not any(item.message == obstacle for item in context.held):
         context.hold(view, WHOLE, Reason.OBSTRUCTED, obstacle)
     if staying or obstacle is not None:
         keep_in_step(context, view, copy)
@@ -134,6 +134,13 @@ def remove(context: PlanningContext, copy: Copy, *, makes_room: bool = False) ->
         context.tombstones[view.id] = tuple(sorted(_digests(context, view)))
     together = context.edits.together.get(view.id)
     return context.builder.remove(step, node, after, together=together, stays=_staying(context, view, copy))
+
+
+def _obstacle(context: PlanningContext, view: View, node: Node) -> str | None:
+    """Return why a directory can't be removed; a request to remove a conversation removes both copies or none."""
+    mains = (view.workspace.main, view.store.main) if view.id in context.edits.deleted else ()
+    nodes = (node, *(context.node(main) for main in mains if main is not None))
+    return next((obstacle for each in nodes if (obstacle := each.obstacle()) is not None), None)
 
 
 def _staying(context: PlanningContext, view: View, copy: Copy) -> list[tuple[Node, str]]:

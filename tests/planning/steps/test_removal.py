@@ -46,6 +46,21 @@ def test_what_the_vault_cannot_keep_holds_the_directory_that_it_lies_in_alone() 
     assert {note.reason for note in plan.notes if note.conversation is None} == {Reason.FOREIGN}
 
 
+def test_a_removal_on_request_takes_both_copies_or_none() -> None:
+    odd = Foreign("1-a/x", "a named pipe", special=True)
+    request = Policy(request=RemoveRequest(("jp-c1", "jp-c3")))
+    sides = stored(A, other), here(A, other)
+    for store, workspace in (
+        (sides[0], replace(sides[1], foreign=(odd,))),
+        (replace(sides[0], foreign=(odd,)), sides[1]),
+    ):
+        plan = plan_of(store, workspace, agreed_on(A, other), request)
+        assert {str(action.target) for action in plan.actions} == {"store:3-c", "workspace:3-c"}
+        (held,) = plan.held
+        assert (held.conversation, held.reason) == ("jp-c1", Reason.OBSTRUCTED)
+        assert "1-a/x: a named pipe can't be saved" in held.message
+
+
 def test_what_a_repository_lies_in_is_neither_removed_nor_moved() -> None:
     marker = nested_git("1-a/conversations/2-b/wt/.git", directory=False)
     workspace = replace(here(A, NESTED_B, other), foreign=(marker,))
