@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from reconcile.apply.staging import DriftError
 from reconcile.fs.files import Fingerprint, fingerprint_of, kind_of, mtime_of
 from reconcile.fs.hashing import digest_file
-from reconcile.fs.mutations import NotAFileError
+from reconcile.fs.mutations import DIRECTORY_MODE, NotAFileError
 from reconcile.model.plan import MOVES, Kind
 from reconcile.model.snapshot import WHOLE, Foreign, Place, nested_git
 from reconcile.model.units import is_nested_git, is_of_another
@@ -106,7 +106,7 @@ def _prepare_writes(stage: Stage, action: Action) -> Prepared:
     staged = []
     for number, write in enumerate(action.writes):
         name = f"{base}-{number}"
-        stage.write(side, name, write)
+        stage.write(action, name, write)
         staged.append((name, write.target))
     # A file that only gets another time goes first. Recovery compares contents: with the last new content in place, a
     # killed step counts as done, and the time would stay the old one.
@@ -151,7 +151,7 @@ def _prepare_directory(stage: Stage, action: Action) -> Prepared:
     """Stage a whole directory, or the file of a record that has only one."""
     base = stage.new_name(action.target.side)
     if [write.target for write in action.writes] == [action.target]:
-        stage.write(action.target.side, base, action.writes[0])
+        stage.write(action, base, action.writes[0])
         return Prepared(action, lambda: _publish_directory(stage, action, base))
     files = stage.write_directory(action, base)
     return Prepared(action, lambda: _publish_directory(stage, action, base), files)
@@ -382,7 +382,9 @@ class DirectoryRemoval(Struct):
         base = self.action.target.path
         expected = {expect.place.path: expect.digest for expect in self.action.inside}
         managed = set(expected)
-        for path, status in self._entries_there(base):
+        entries = self._entries_there(base)
+        directory = next((status.st_mode for _, status in entries if stat.S_ISDIR(status.st_mode)), DIRECTORY_MODE)
+        for path, status in entries:
             name = path[len(base) + 1 :]
             if is_nested_git(name, self.stage.unit_of, directory=stat.S_ISDIR(status.st_mode)):
                 obstacle = nested_git(path, directory=not stat.S_ISREG(status.st_mode)).obstacle
@@ -395,7 +397,8 @@ class DirectoryRemoval(Struct):
                 if self.stage.unit_of(name) is not None and path not in managed:
                     raise DriftError(f"{self.action.target.side}:{path}: created since the plan was made")
                 place = Place(self.action.target.side, path)
-                self.kept[name] = fingerprint_of(self.stage.save(self.action, place, name, expected.get(path)).status)
+                saved = self.stage.save(self.action, place, name, expected.get(path), directory)
+                self.kept[name] = fingerprint_of(saved.status)
             elif stat.S_ISLNK(status.st_mode):
                 self._save_link(path, name, status)
             elif path in managed:

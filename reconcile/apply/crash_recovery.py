@@ -263,7 +263,7 @@ def _put_back(
     else:
         root.make_directories(staging)
         with vault.open(version.digest) as kept:
-            root.create_file(f"{staging}/back", chunks_of(kept.fileno()), version.mtime_ns)
+            root.create_file(f"{staging}/back", chunks_of(kept.fileno()), version.mtime_ns, version.mode)
         durability.fsync_file(root.absolute(f"{staging}/back"))
         root.rename(f"{staging}/back", path)
         root.remove_directory(staging)

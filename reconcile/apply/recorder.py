@@ -87,7 +87,7 @@ def planned_steps(plan: Plan) -> Iterator[Step]:
         yield Step(action.id, action.conversation, action.unit, record["kind"], as_json(record))
 
 
-def preserved_version(version: Preserve, digest: str, run: str) -> Version:
+def preserved_version(version: Preserve, digest: str, run: str, mode: int) -> Version:
     """Return the version of a file that was saved to the vault although no action replaces it."""
     return Version(
         digest=digest,
@@ -101,6 +101,7 @@ def preserved_version(version: Preserve, digest: str, run: str) -> Version:
         mtime_ns=version.mtime_ns,
         run=run,
         why="kept",
+        mode=mode,
     )
 
 

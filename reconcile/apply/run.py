@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -214,6 +215,7 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Pl
         unit_of=site.format.unit_of,
         id_of=site.format.id_of,
         metadata_file=site.format.metadata_file,
+        saved_mode=site.state.versions.mode_of,
         folders_of=partial(folders_of, site.format),
         contents=plan.contents,
         beginnings=world.beginnings,
@@ -229,11 +231,11 @@ def _preserve(site: Site, kept: Sequence[Preserve], stage: Stage) -> None:
         except OSError:
             continue
         try:
-            stored = site.vault.put_file(fd)
+            stored, mode = site.vault.put_file(fd), stat.S_IMODE(os.fstat(fd).st_mode)
         finally:
             os.close(fd)
         if stored.xxh3 == version.digest:
-            versions.append(preserved_version(version, stored.digest, stage.run))
+            versions.append(preserved_version(version, stored.digest, stage.run, mode))
     site.vault.flush()
     site.state.versions.add(versions)
 

@@ -14,14 +14,16 @@ import os
 import stat
 import time
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from reconcile.fs.files import fingerprint_of, mtime_of, read_all
 from reconcile.fs.hashing import BLOCK, BLOCK_DIGEST, CHUNK, chunks_of, digest_file, digest_of_block
-from reconcile.model.snapshot import EXTRA, METADATA, Place, Side
+from reconcile.fs.mutations import DIRECTORY_MODE, FILE_MODE
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Place, Side
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import Version, VersionKind
@@ -194,6 +196,7 @@ def _version(kept: VaultObject, side: Side, path: str, status: os.stat_result, r
         run=run,
         why="interrupted",
         kind=VersionKind.LINK if stat.S_ISLNK(status.st_mode) else VersionKind.FILE,
+        mode=stat.S_IMODE(status.st_mode),
     )
 
 
@@ -236,6 +239,8 @@ class Stage(Struct, kw_only=True):
     id_of: Callable[[str], str | None]
     metadata_file: str
     """The name of the metadata file; empty if a record may be a single file (`Format.metadata_file`)."""
+    saved_mode: Callable[[str, Side, str], int | None]
+    """Returns the permissions of a saved version (`Versions.mode_of`)."""
     folders_of: Callable[[str], int]
     """Returns the folders that a record leaves when it is removed (`folders_of`)."""
     beginnings: Mapping[Place, Beginning] = field(default_factory=dict)
@@ -327,8 +332,12 @@ class Stage(Struct, kw_only=True):
         self.numbers += 1
         return f"{self.directory}/{self.numbers}"
 
-    def save(self, action: Action, place: Place, name: str, expected: Digest | None) -> SavedFile:
+    def save(
+        self, action: Action, place: Place, name: str, expected: Digest | None, directory: int = DIRECTORY_MODE
+    ) -> SavedFile:
         """Save a file to the vault before it is replaced or removed.
+
+        ``directory``: the permissions of its directory, if that is removed too.
 
         Raises:
             DriftError: its content differs from the plan.
@@ -341,7 +350,7 @@ class Stage(Struct, kw_only=True):
             os.close(fd)
         if expected is not None and kept.xxh3 != expected:
             raise DriftError(f"{place}: changed since the plan was made")
-        return self._saved(action, place, name, kept, status)
+        return self._saved(action, place, name, kept, status, directory)
 
     def save_growing(self, action: Action, place: Place, name: str, before: Beginning) -> SavedFile | None:
         """Save the present version of a file to which the run appends, without reading it: it stays as it is.
@@ -359,7 +368,15 @@ class Stage(Struct, kw_only=True):
             return None
         return self._saved(action, place, name, kept, status)
 
-    def _saved(self, action: Action, place: Place, name: str, kept: VaultObject, status: os.stat_result) -> SavedFile:
+    def _saved(
+        self,
+        action: Action,
+        place: Place,
+        name: str,
+        kept: VaultObject,
+        status: os.stat_result,
+        directory: int = DIRECTORY_MODE,
+    ) -> SavedFile:
         self.versions.append(
             Version(
                 digest=kept.digest,
@@ -373,6 +390,7 @@ class Stage(Struct, kw_only=True):
                 mtime_ns=mtime_of(status),
                 run=self.run,
                 why=action.reason.value,
+                mode=_reachable(status.st_mode, directory),
             )
         )
         return SavedFile(status, kept.xxh3)
@@ -404,7 +422,7 @@ class Stage(Struct, kw_only=True):
             OSError: a file could not be read or written.
         """
         root = self.roots[action.target.side]
-        root.make_directory(base)
+        root.make_directory(base, self._mode_of_directory(action))
         files: dict[str, tuple[Fingerprint, Digest]] = {}
         with root.pinned(base):
             for write in action.writes:
@@ -412,39 +430,66 @@ class Stage(Struct, kw_only=True):
                 folder = path.rpartition("/")[0]
                 if folder:
                     root.make_directories(f"{base}/{folder}")
-                files[path] = self.write(action.target.side, f"{base}/{path}", write)
+                files[path] = self.write(action, f"{base}/{path}", write)
         return files
 
-    def write(self, side: Side, name: str, write: Write) -> tuple[Fingerprint, Digest]:
+    def write(self, action: Action, name: str, write: Write) -> tuple[Fingerprint, Digest]:
         """Write a new file into the staging directory; raises as `write_directory` does."""
-        root = self.roots[side]
-        with self._content(write) as chunks:
+        root = self.roots[action.target.side]
+        with self._content(action, write) as (chunks, mode):
             # One pass: the digest is that of the bytes that are written.
-            fingerprint, digest = root.create_file(name, chunks, write.mtime_ns)
+            fingerprint, digest = root.create_file(name, chunks, write.mtime_ns, mode)
             if digest != write.digest:
                 raise DriftError(f"{write.source}: changed since the plan was made")
         self.staged.append(root.absolute(name))
         return fingerprint, digest
 
     @contextmanager
-    def _content(self, write: Write) -> Iterator[Iterable[bytes]]:
-        """Yield the chunks to write; their sum may be larger than memory."""
+    def _content(self, action: Action, write: Write) -> Iterator[tuple[Iterable[bytes], int | None]]:
+        """Yield the chunks to write, whose sum may be larger than memory, and the permissions of their file."""
         if write.kept is not None:
+            mode = self.saved_mode(write.kept, write.target.side, write.target.path)
             with self.vault.open(write.kept) as kept:
-                yield chunks_of(kept.fileno())
+                yield chunks_of(kept.fileno()), self._mode_for(write.target, mode)
         elif write.source is None:
-            yield (write.content or b"",)
+            yield (write.content or b"",), self._mode_for(write.target, self._mode_of_base(action, write.target))
         else:
             fd, status = self.roots[write.source.side].open_with_status(write.source.path)
             try:
                 found = self.sources[write.source] = fingerprint_of(status)
+                mode = self._mode_for(write.target, status.st_mode)
                 known = self.contents.get(write.source)
                 if known is not None and known[0] == found:
-                    yield (known[1],)
+                    yield (known[1],), mode
                 else:
-                    yield (read_all(fd, write.size)[0],) if write.size <= CHUNK else chunks_of(fd)
+                    yield (read_all(fd, write.size)[0],) if write.size <= CHUNK else chunks_of(fd), mode
             finally:
                 os.close(fd)
+
+    def _mode_for(self, target: Place, mode: int | None) -> int | None:
+        """Return the permissions of a new file. A file that the format names is never a program.
+
+        Some file systems show every file as executable, and git would report that in the workspace.
+        """
+        own = self.unit_of(target.path.rpartition("/")[2]) in (METADATA, STREAM)
+        return mode if mode is None else stat.S_IMODE(mode) & (FILE_MODE if own else DIRECTORY_MODE)
+
+    def _mode_of_base(self, action: Action, target: Place) -> int | None:
+        """Return the permissions that the files had from which a new content was made, None if there are none."""
+        name = target.path.rpartition("/")[2]
+        bases = (expect.place for expect in action.expect if not expect.absent)
+        modes = [
+            self.roots[place.side].status(place.path).st_mode
+            for place in bases
+            if place.path.rpartition("/")[2] == name
+        ]
+        return reduce(and_, modes) if modes else None
+
+    def _mode_of_directory(self, action: Action) -> int:
+        """Return the permissions of a new directory: those of the copy that it is made from."""
+        if action.source is None:
+            return DIRECTORY_MODE
+        return stat.S_IMODE(self.roots[action.source.side].status(action.source.path).st_mode) & DIRECTORY_MODE
 
     def make_parents(self, target: Place) -> None:
         """Make the parents of a new entry: `.archive`, a `conversations`, the folder of an extra."""
@@ -478,6 +523,15 @@ class Stage(Struct, kw_only=True):
         if action.unit.startswith(EXTRA):
             return action.unit.removeprefix(EXTRA)
         return place.path.rpartition("/")[2]
+
+
+def _reachable(mode: int, directory: int) -> int:
+    """Return a file's permissions for those who can reach it in a directory with these permissions.
+
+    The vault has no modes of directories. Otherwise an `undo` could let others read a file that they could not reach.
+    """
+    classes = (stat.S_IXGRP, stat.S_IRWXG), (stat.S_IXOTH, stat.S_IRWXO)
+    return stat.S_IMODE(mode) & ~sum(bits for search, bits in classes if not directory & search)
 
 
 def _sources(action: Action) -> Iterable[tuple[Side, str]]:

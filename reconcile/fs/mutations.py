@@ -39,6 +39,7 @@ _STAYS = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY,
 }  # fmt: skip
 """Errors of removing a directory that isn't empty, isn't a directory or may not be removed: it stays."""
+_WRITE = stat.S_IRUSR | stat.S_IWUSR
 FILE_MODE = 0o666
 DIRECTORY_MODE = 0o777
 """Less the umask, as JP does."""
@@ -153,14 +154,17 @@ class Root:
         finally:
             os.close(fd)
 
-    def create_file(self, path: str, chunks: Iterable[bytes], mtime_ns: int) -> tuple[Fingerprint, Digest]:
+    def create_file(
+        self, path: str, chunks: Iterable[bytes], mtime_ns: int, mode: int | None = None
+    ) -> tuple[Fingerprint, Digest]:
         """Create a file with this content and time (ns); return its fingerprint and the digest of its content.
 
-        The caller must flush it. Raises `FileExistsError`.
+        It gets the permissions ``mode`` less the umask; its owner can always write to it. The caller must flush it.
+        Raises `FileExistsError`.
         """
         hasher = Hasher()
         with self._parent(path) as (fd, name):
-            file = os.open(name, _CREATE, self._modes[0], dir_fd=fd)
+            file = os.open(name, _CREATE, self._modes[0] if mode is None else self._narrowed(mode, _WRITE), dir_fd=fd)
         try:
             for chunk in chunks:
                 hasher.update(chunk)
@@ -170,10 +174,13 @@ class Root:
         finally:
             os.close(file)
 
-    def make_directory(self, path: str) -> None:
-        """Make a directory. Raises `FileExistsError`."""
+    def make_directory(self, path: str, mode: int = DIRECTORY_MODE) -> None:
+        """Make a directory with the permissions ``mode`` less the umask. Raises `FileExistsError`."""
         with self._parent(path) as (fd, name):
-            os.mkdir(name, self._modes[1], dir_fd=fd)
+            os.mkdir(name, self._narrowed(mode, stat.S_IRWXU), dir_fd=fd)
+
+    def _narrowed(self, mode: int, least: int) -> int:
+        return (mode | least) & self._modes[1]
 
     def make_directories(self, path: str) -> list[str]:
         """Make a directory and its missing parents; return the new ones, the outermost first."""

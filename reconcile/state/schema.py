@@ -159,6 +159,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                     WHERE conversation = old.conversation AND unit = 'metadata' AND digest = old.digest);
         END""",
     ),
+    # The permissions of the file; null: a version from before this column, a link, or content that had no file.
+    ("ALTER TABLE version ADD COLUMN mode INTEGER",),
 )
 """Entry n migrates a database from version n to n + 1. A released entry never changes."""
 

@@ -21,6 +21,8 @@ import itertools
 import os
 import tempfile
 from enum import StrEnum
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from msgspec import Struct
@@ -32,7 +34,7 @@ from reconcile.fs.hashing import CHUNK, Hasher, chunks_of, digest_file
 from reconcile.fs.paths import names_in, open_regular, regular_descriptor
 from reconcile.fs.posix import O_NOFOLLOW, process_lives
 from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
-from reconcile.model.snapshot import EXTRA, Side
+from reconcile.model.snapshot import EXTRA, WHOLE, Side
 from reconcile.model.units import unit_spelling
 from reconcile.state.connection import encoded_rows, select
 from reconcile.state.schema import state_errors, transaction
@@ -55,7 +57,7 @@ _MOST_OF_A_PART = 200
 """Bytes that are read of such a file."""
 _MOST_AT_THE_END = 32
 """Bytes of a folded object that the other one need not have: the end of an array."""
-_COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind"
+_COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind, mode"
 _MOST_DURABLE = 32
 """A program that appends to one conversation stores the same version of both sides, one after the other."""
 _numbers = itertools.count()
@@ -485,7 +487,8 @@ class Version(Struct, frozen=True):
     """One file of one unit as it was before a run overwrote or removed it.
 
     ``digest`` is its name in the vault, ``xxh3`` the digest of the scan, ``size`` its bytes. ``file`` is its name below
-    the copy, ``path`` its path below the side, ``why`` a reason of the plan.
+    the copy, ``path`` its path below the side, ``why`` a reason of the plan. ``mode`` has the permissions of the file,
+    None if they are unknown.
     """
 
     digest: str
@@ -500,6 +503,7 @@ class Version(Struct, frozen=True):
     run: str | None
     why: str
     kind: VersionKind = VersionKind.FILE
+    mode: int | None = None
 
     @property
     def name(self) -> str:
@@ -508,10 +512,12 @@ class Version(Struct, frozen=True):
 
     @property
     def spelling(self) -> str:
-        """The name on the screen; it is the digest if no run has stored the version."""
+        """The name on the screen; it is the digest if no run has stored the version, or if it is of no unit."""
+        is_file = self.path == self.conversation  # a record that is a single file has only this unit
         if self.run is None:
             return self.digest
-        is_file = self.path == self.conversation  # a record that is a single file has only this unit
+        if self.unit == WHOLE and not is_file:
+            return self.digest[:16]
         return f"{self.conversation}@{self.run}" + ("" if is_file else f":{unit_spelling(self.unit)}")
 
 
@@ -547,6 +553,17 @@ class Versions:
         smaller = "conversation = ? AND unit = ? AND file = ? AND size < ?"
         values = version.conversation, version.unit, version.file, version.size
         return next(iter(self._select(smaller, *values, newest=True)), None)
+
+    def mode_of(self, digest: str, side: Side, path: str) -> int | None:
+        """Return the permissions of the newest version with this digest that was at this place, None if unknown.
+
+        If none was at the place, return those that all versions with the digest had.
+        """
+        sql = "SELECT mode, side = ? AND path = ? FROM version WHERE digest = ? AND mode IS NOT NULL ORDER BY id"
+        with state_errors(self._path):
+            rows = select(self._connection, sql, (side, path, digest))
+        here = [mode for mode, is_here in rows if is_here][-1:]
+        return reduce(and_, here or [mode for mode, _ in rows]) if rows else None
 
     def of_run(self, run: str) -> tuple[Version, ...]:
         """Return the versions that a run has stored, in order."""

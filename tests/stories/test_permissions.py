@@ -302,3 +302,72 @@ def test_run_as_nobody(world: World) -> None:
             assert done.returncode == 0, done.stderr
             assert expected in done.stdout
         assert {path.stat().st_uid for path in home.rglob("*")} == {NOBODY}
+
+
+FILES = {"": 0o700, "metadata.json": 0o600, "events.json": 0o640, "run.sh": 0o750}
+
+
+def modes(copy: Path) -> dict[str, int]:
+    return {name: (copy / name).stat().st_mode & 0o777 for name in FILES}
+
+
+@pytest.fixture
+def private(world: World) -> World:
+    """One conversation for its owner alone, with a script."""
+    copy = world.workspace / "17500000001-it"
+    (copy / "run.sh").write_text("#!/bin/sh\n")
+    for name, bits in FILES.items():
+        (copy / name).chmod(bits)
+    return world
+
+
+def test_a_copy_has_the_permissions_of_its_source(private: World) -> None:
+    private.reconcile()
+    assert modes(private.store / "17500000001-it") == FILES
+    shutil.rmtree(private.workspace / "17500000001-it")
+    private.run("recover", "--yes", "-w", private.project)
+    assert modes(private.workspace / "17500000001-it") == FILES
+
+
+def test_a_removed_conversation_is_restored_for_those_who_could_read_it(private: World) -> None:
+    """Its directory had no permissions for others, and the vault has none of a directory."""
+    private.reconcile()
+    assert private.run("rm", "17500000001", "--yes", "--promote", "-w", private.project).exit_code == 0
+    assert not (private.store / "17500000001-it").exists()
+    assert private.run("undo", "--yes", "-w", private.project).exit_code == 0
+    for side in (private.store, private.workspace):
+        assert modes(side / "17500000001-it") == {
+            "": 0o755,
+            "metadata.json": 0o600,
+            "events.json": 0o600,
+            "run.sh": 0o700,
+        }
+
+
+def test_a_rewritten_file_has_the_permissions_of_the_one_that_it_was_made_from(private: World) -> None:
+    child = private.workspace / "17500000003-child"
+    write_conversation(child, "Child", events(2), parent=17500000001)
+    (child / "metadata.json").chmod(0o600)
+    private.reconcile()
+    for side in (private.store, private.workspace):
+        (found,) = side.rglob("17500000003-child")
+        assert (found / "metadata.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_of_the_format_never_becomes_a_program(world: World) -> None:
+    """FAT and some shares show every file as executable."""
+    for path in (world.workspace / "17500000001-it").iterdir():
+        path.chmod(0o777)
+    world.reconcile()
+    for path in (world.store / "17500000001-it").iterdir():
+        assert path.stat().st_mode & 0o111 == 0
+
+
+def test_a_changed_file_keeps_its_own_permissions(private: World) -> None:
+    private.reconcile()
+    (private.store / "17500000001-it" / "events.json").chmod(0o600)
+    ours = private.workspace / "17500000001-it" / "events.json"
+    ours.write_bytes(ours.read_bytes().replace(b"a1", b"b1"))
+    private.reconcile()
+    assert modes(private.store / "17500000001-it") == {**FILES, "events.json": 0o600}
+    assert modes(private.workspace / "17500000001-it") == FILES
