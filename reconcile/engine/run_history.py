@@ -289,14 +289,20 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
         steps = tuple(step for step in steps if step.target.side is Side.STORE)
         changed = {step.conversation for step in steps}
         remembered = {key: record for key, record in remembered.items() if key in changed}
+    versions = state.versions.of_run(run.id)
     return PastRun(
         id=run.id,
         steps=steps,
-        kept=_kept(state.versions.of_run(run.id)),
+        kept=_kept(versions),
         remembered=remembered,
         since=_since(state, run.id, project),
         is_undo=run.undoes is not None,
         repeats=is_redo(state, run.id),
+        links={
+            Place(version.side, version.path): version.digest
+            for version in versions
+            if version.kind is VersionKind.LINK and version.conversation
+        },
     )
 
 

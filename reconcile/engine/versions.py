@@ -128,7 +128,8 @@ def _with_one_digest(state: State, text: str) -> list[Version]:
             f"{text!r} is not a version",
             "name one as ID@RUN, ID@RUN:metadata or ID@RUN:events; list the saved ones: reconcile vault -v",
         )
-    versions = [version for version in state.versions.with_digest(text) if version.kind is VersionKind.FILE]
+    saved = state.versions.with_digest(text)
+    versions = [version for version in saved if version.kind is VersionKind.FILE or version.conversation]
     digests = sorted({version.digest for version in versions})
     if len(digests) > 1:
         hashes = ", ".join(digest[:16] for digest in digests[:5])

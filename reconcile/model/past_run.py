@@ -37,7 +37,8 @@ class SavedFile(Struct, frozen=True):
 class PastRun(Struct, frozen=True):
     """One run: its actions in order, and the state before it.
 
-    ``kept``: the saved versions of each place, oldest first. ``remembered``: the earlier records of the conversations
+    ``kept``: the saved versions of each place, oldest first. ``links``: the saved symbolic links, each with the name of
+    its object in the vault. ``remembered``: the earlier records of the conversations
     that the run changed. ``since``: the changes of later runs. ``is_undo``: the run reverted another one.
     ``repeats``: to undo the run is to repeat an earlier one. ``titles``: of conversations that are on no side now.
     """
@@ -50,6 +51,7 @@ class PastRun(Struct, frozen=True):
     is_undo: bool = False
     repeats: bool = False
     titles: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[Place, str] = field(default_factory=dict)
 
 
 class SavedUnit(Struct, frozen=True):

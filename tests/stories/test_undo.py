@@ -962,3 +962,21 @@ def test_a_decision_that_only_ends_an_undo_says_so(world: World) -> None:
     again = world.reconcile("resolve", str(FIRST), "--take", "store")
     assert again.stderr == f"jp-c{FIRST} has no conflict, and is not blocked\n"
     assert "Nothing to do." in again.stdout
+
+
+def test_the_target_of_a_link_in_a_removed_directory_can_be_printed(world: World) -> None:
+    three(world)
+    here = world.workspace / f"{FIRST}-it"
+    (here / "at").symlink_to("../elsewhere")
+    (here / ".notes").write_text("hidden")
+    world.reconcile()
+    world.reconcile("rm", str(FIRST), "--yes")
+    told = " ".join(world.reconcile("undo").stdout.split())
+    (command,) = [words.split()[2] for words in told.split("this one: ")[1:]]
+    listed = world.reconcile("vault", "-v", settled=False).stdout
+    (line,) = [line for line in listed.splitlines() if line.split()[-2:-1] == ["at"]]
+    assert line.split()[0] == command == line.split()[-3]
+    assert world.run("show", command, "-w", world.project).stdout == "../elsewhere"
+    refused = world.run("restore", command, "-w", world.project)
+    assert "at: not a file of the conversation, so it can't be restored" in refused.stderr
+    assert (here / ".notes").read_text() == "hidden"

@@ -193,6 +193,7 @@ def plan_undo(
                 Note(conversation=conversation, reason=Reason.LEFT_IN_VAULT, message=private[conversation])
                 for conversation in sorted(private)
             ),
+            *(note for note in undo.links if note.conversation in done),
         ),
         asides=()
         if past.is_undo
@@ -244,6 +245,7 @@ class _Undo:
         """Local conversations with content that isn't written to the workspace again."""
         self._forks: dict[str, str | None] = {}
         """Forks that are removed again, with their sources."""
+        self.links: list[Note] = []
         self.directories = DirectoryIndex(fixed=rules.format.places is not None)
         for side in (world.store, world.workspace):
             for node in nodes_of(side).values():
@@ -467,6 +469,15 @@ class _Undo:
             if not is_of_another(name, self.rules.format.id_of):
                 old = self._old(place, expected.get(place))
                 puts.append(Put(old.named(name), kept=old.vault))
+        self.links += [
+            Note(
+                conversation=action.conversation,
+                reason=Reason.LEFT_IN_VAULT,
+                message=f"{place}: undo makes no symbolic links; the target of this one: reconcile show {digest[:16]}",
+            )
+            for place, digest in self.past.links.items()
+            if place.side is action.target.side and place.path.startswith(f"{action.target.path}/")
+        ]
         seen = self._seen({put.file.name: put.file for put in puts})
         if existing is not None and existing.files == seen:
             return

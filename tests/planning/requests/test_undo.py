@@ -810,3 +810,19 @@ def test_a_record_with_a_fixed_place_is_called_by_it() -> None:
         0,
     ).outline
     assert unnamed.title is None
+
+
+def test_a_link_of_a_removed_directory_is_named_with_the_command_that_prints_its_target() -> None:
+    links = {Place(Side.WORKSPACE, "1-a/at"): "d" * 64, Place(Side.STORE, "1-a/at"): "e" * 64}
+    plan = undo(replace(REMOVED, links=links), stored(B), here(B))
+    assert [(note.conversation, note.reason, note.message) for note in plan.notes] == [
+        (
+            "jp-c1",
+            Reason.LEFT_IN_VAULT,
+            f"workspace:1-a/at: undo makes no symbolic links; the target of this one: reconcile show {'d' * 16}",
+        )
+    ]
+    assert not undo(replace(REMOVED, links=links), stored(B), here(A, B)).actions
+    refused = undo(replace(REMOVED, kept={}, links=links), stored(B), here(B))
+    assert refused.held
+    assert not refused.notes
