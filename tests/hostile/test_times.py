@@ -170,8 +170,10 @@ def test_a_file_system_with_steps_of_two_seconds(world: World, monkeypatch: pyte
     """FAT: what is written with a time gets another, and still the second run has nothing to do."""
     create = Root.create_file
 
-    def stepwise(root: Root, path: str, chunks: Iterable[bytes], mtime_ns: int) -> tuple[Fingerprint, Digest]:
-        return create(root, path, chunks, mtime_ns // (2 * SECOND) * 2 * SECOND)
+    def stepwise(
+        root: Root, path: str, chunks: Iterable[bytes], mtime_ns: int, mode: int | None = None
+    ) -> tuple[Fingerprint, Digest]:
+        return create(root, path, chunks, mtime_ns // (2 * SECOND) * 2 * SECOND, mode)
 
     monkeypatch.setattr(Root, "create_file", stepwise)
     write_conversation(world.workspace / NAME, "It", events(3), mtime_ns=LONG_AGO + 3 * SECOND)
