@@ -156,6 +156,7 @@ def is_question(item: Item) -> bool:
 def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
     """Ask about held items, one after the other, and return the policy with the answers. The rest stay held.
 
+    They are on the screen, except those of which `is_repeated` returns True.
     The answer ``q`` ends the command.
     """
     import click
@@ -165,9 +166,8 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
     with_secrets = dict(policy.allow_secrets)
     for item in filter(is_question, held):
         if item.reason is Reason.BULK:
-            accept = confirm(
-                options, f"\n{wrapped_question(item.message)}.\n  Remove them? The vault keeps what is removed."
-            )
+            question = "Remove the directories that are named above? The vault keeps what is removed."
+            accept = confirm(options, f"\n{wrapped_question(question)}")
         elif item.reason is Reason.SECRET and item.conversation is not None:
             click.echo(_about(item, options))
             if confirm(options, "  Publish it all the same, and allow these secrets from now on?"):
