@@ -101,6 +101,7 @@ class Reason(Enum):
     LAYOUT = "layout", "the layout places it there"
     ARCHIVED = "archived", "archived in the store"
     UNARCHIVED = "unarchived", "not archived in the store"
+    ARCHIVED_HERE = "archived-here", "only the store's archive counts; archive it there"
     BEHIND = "behind", "an old version with a new time would win"
     LOCALIZED = "localized", "made local"
     WITH_ANCESTOR = "with-ancestor", "in a removed directory"

@@ -180,7 +180,7 @@ def test_what_jp_archives_in_the_store_alone_is_followed_as_long_as_no_commit_do
 
 def test_what_is_moved_by_hand_goes_back_where_the_store_has_it(story: World) -> None:
     archive(story.workspace, OTHER)
-    assert steps(reconcile(story)) == [("unarchive", "unarchived", "workspace")]
+    assert steps(reconcile(story)) == [("unarchive", "archived-here", "workspace")]
     check_git(story)
 
 

@@ -13,10 +13,21 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
-from reconcile.model.options import Layout, Missing
+from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, Stream
+from reconcile.model.snapshot import (
+    ARCHIVE,
+    EXTRA,
+    METADATA,
+    STREAM,
+    WHOLE,
+    Metadata,
+    Partition,
+    Side,
+    Stream,
+    is_archived,
+)
 from reconcile.model.units import units_of
 from reconcile.planning.builder import Node, Put, Step
 from reconcile.planning.rules.presence import Goal, removed_here
@@ -175,9 +186,10 @@ def _step(view: View, kind: Kind, reason: Reason) -> Step:
 
 def _reason_to_move(context: PlanningContext, view: View, main: Copy, container: str | None) -> Reason | None:
     """Return why a directory moves to its placement (docs/design/placement.md#rule-6); None if it stays where it is."""
-    if main.archived:
-        return Reason.UNARCHIVED
     agreed = None if context.is_void(view) else view.agreed
+    if main.archived:
+        by_hand = agreed and not is_archived(agreed.place) and context.policy.decisions.get(view.id) is not Take.STORE
+        return Reason.ARCHIVED_HERE if by_hand else Reason.UNARCHIVED
     agreed_on = agreed.container if agreed else main.container
     if agreed_on != container:
         if context.tree.parent_is_gone(view.id):
