@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .text import Style
 
 _LINK = r"!?\[((?:[^\[\]`]|`[^`]*`)*)\]\(([^)\s]+)\)"
+_ALONE = rf"[ \n]\({_LINK}\)"
+"""A link that is all of a parenthesis."""
 _THEME = {f"markdown.{name}": "bold" for name in ("h1", "h2", "h3", "code", "table.header")} | {
     f"markdown.{name}": "none" for name in ("item.bullet", "item.number", "table.border")
 }
@@ -38,13 +40,26 @@ _HARD_SPACE = "\u00a0"
 
 
 class _Table(TableElement):
-    """A table that breaks words which are wider than their cell: a path that is cut is of no use."""
+    """A table with room for paths, which can be copied then; a word that still is wider than its cell is broken."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
-            for column in part.columns if isinstance(part, Table) else ():
-                column.overflow = "fold"
+            if isinstance(part, Table):
+                _give_room(part, options.max_width)
             yield part
+
+
+def _give_room(table: Table, columns: int) -> None:
+    """Make a column as wide as its widest word, if its share of the line is less, and the others keep enough."""
+    texts = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
+    whole = [max(map(width, each)) for each in texts]
+    words = [max(width(word) for text in each for word in text.split(" ")) for each in texts]
+    beside = len(_INDENT) * len(texts)
+    is_tight = sum(whole) + beside > columns >= sum(words) + beside
+    for column, widest in zip(table.columns, words, strict=True):
+        column.overflow = "fold"
+        if is_tight and widest > (columns - beside) // len(words):
+            column.width = widest
 
 
 class _Code(CodeBlock):
@@ -107,25 +122,38 @@ def page_lines(text: str, style: Style, columns: int, folder: str, topics: Mappi
         theme=Theme(_THEME),
     )
     with console.capture() as captured:
-        console.print(_Page("\n".join(_prepared(text))), crop=False)
+        console.print(_Page("\n".join(_prepared(text, folder, topics))), crop=False)
     lines = captured.get().replace(_HARD_SPACE, " ").splitlines()
     printed = "\n".join(line.rstrip() if re.sub(_CODES, "", line).strip() else "" for line in lines)
     yield from re.sub(r"\n{3,}", "\n\n", printed).strip("\n").splitlines()
-    linked = (os.path.normpath(os.path.join(folder, each[2].partition("#")[0])) for each in re.finditer(_LINK, text))
-    if named := sorted({topics[page] for page in linked if page in topics}):
+    if named := sorted({_topic(each[2], folder, topics) for each in re.finditer(_LINK, text)} - {""}):
         yield ""
         yield style("See also", bold=True)
         yield from (f"  reconcile help {name}" for name in named)
 
 
-def _prepared(text: str) -> Iterator[str]:
+def _topic(target: str, folder: str, topics: Mapping[str, str]) -> str:
+    """Return the topic of the page that a link leads to; empty if it is none."""
+    page, _, anchor = target.partition("#")
+    path = os.path.normpath(os.path.join(folder, page))
+    return topics.get(f"{path}#{anchor}") or topics.get(path) or ""
+
+
+def _prepared(text: str, folder: str, topics: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of a page without links and comments; a picture is its description.
 
+    A link in parentheses becomes the command for its topic, and is left out if it leads to another page that is none.
     Code keeps its marks, which are all that sets it apart without colours, and a command stays in one line.
     """
     text = re.sub(r"<!--.*?-->\n", "", text)
     text = re.sub(r"^!\[(.*)\]\(.*$", r"*Picture:* \1", text, flags=re.MULTILINE)
-    text = re.sub(_LINK, r"\1", text)
+
+    def alone(link: re.Match[str]) -> str:
+        if (topic := _topic(link[2], folder, topics)) or not link[2].startswith("#"):
+            return f"{link[0][0]}(`reconcile help {topic}`)" if topic else ""
+        return link[0]
+
+    text = re.sub(_LINK, r"\1", re.sub(_ALONE, alone, text))
     for part in re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL):
         if part.startswith(_FENCE):
             yield part

@@ -347,6 +347,27 @@ Done: 1 updated in the store, 1 renamed on both sides. (run 20260515-100000-00)
 """
 
 
+TABLE = """# A table
+
+A service does that ([more](service.md)), also [below](#below), or a topic ([where](safety.md)).
+
+| Directory | It has | If you delete it |
+| --- | --- | --- |
+| `~/.local/share/reconcile/stores` | the stores of all formats but one | what only the store has is lost |
+"""
+
+
+def test_a_page_has_whole_paths_in_tables_and_no_word_of_a_link_that_leads_nowhere() -> None:
+    style = module("output.text").Style(colored=False, columns=80)
+    lines = list(module("output.page_text").page_lines(TABLE, style, 70, "howto", {"howto/safety.md": "safety"}))
+    assert lines[2:4] == ["A service does that, also below, or a topic (`reconcile help safety`).", ""]
+    assert lines[4].split() == ["Directory", "It", "has", "If", "you", "delete", "it"]
+    assert lines[6].startswith(" `~/.local/share/reconcile/stores`  the stores")
+    assert max(map(len, lines)) <= 70
+    narrow = list(module("output.page_text").page_lines(TABLE, style, 44, "howto", {}))
+    assert max(map(len, narrow)) <= 44
+
+
 def test_the_code_of_a_page_can_be_pasted() -> None:
     style = module("output.text").Style(colored=False, columns=60)
     assert list(module("output.page_text").page_lines(PAGE, style, 60, "", {})) == [
