@@ -16,13 +16,13 @@ REASONS = """
 external trashed refill edited-workspace edited-store edit-wins newer-workspace newer-store tie preferred
 ahead-workspace ahead-store later-commit diverged incomplete decided projected ancestor-returned ancestor-left shared
 united put-back rebuilt reprojected removed-in-store removed-there duplicate flattened parent-changed parent-gone
-parent-stripped cycle-broken title-changed layout archived unarchived archived-here behind localized with-ancestor asked
-recovered removed-as-asked written promoted expired forked quarantined taken-back repeated restored invalid diverged-held
-conflict-held bulk workspace-emptied git-busy subtree-held not-round-trip obstructed path-too-long unreadable
-ancestors-absent archived-held unsettled written-since secret contradicting losing program-busy behind-aside displaced
-local-present removed-before kept undone conflict base-replaced parent-absent parent-unreadable duplicate-conflict
-removed-here waiting cycle foreign store-replaced taken-along archived-copy requested request-dropped secret-allowed
-left-in-vault busy drift outdated failed needs-skipped
+parent-stripped cycle-broken title-changed layout archived unarchived archived-here behind localized with-ancestor
+asked recovered removed-as-asked written promoted expired forked quarantined taken-back repeated restored invalid
+diverged-held conflict-held bulk workspace-emptied git-busy subtree-held not-round-trip obstructed path-too-long
+unreadable ancestors-absent archived-held unsettled written-since secret contradicting losing program-busy behind-aside
+displaced local-present removed-before kept undone conflict base-replaced parent-absent parent-unreadable
+duplicate-conflict removed-here waiting cycle foreign store-replaced taken-along archived-copy requested
+request-dropped secret-allowed left-in-vault busy drift outdated failed needs-skipped
 """
 """The words for programs: JSON, plan files and the state have them."""
 
