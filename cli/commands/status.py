@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 
 QUIET = frozenset({"in-sync", "available", "local", "archived"})
 """States of conversations that are listed with ``-v`` only."""
+_NAMED = 5
+"""Hidden files that are listed."""
 LEAST_TITLE = 16
 """Columns that indentation leaves for a title."""
 COLORS = {
@@ -393,6 +395,7 @@ def _show_one(
     ]
     rows += [("shared", f"in {_folder(roots)}")] if details.get("shared") else []
     rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(none)"]]
+    rows += [("hidden", f"{_listed(details['hidden'])}; no run copies hidden files")] if details.get("hidden") else []
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
         lines += _values(conflicts if name == "state" else (), style, " " * 13)
@@ -407,6 +410,11 @@ def _show_one(
     following = next_lines(ways, style, options.sides)
     lines += ["", *following] if following else []
     show_paged(lines, style)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(map(clean, names[:_NAMED]))}{more}"
 
 
 def _version_words(version: dict[str, Any], *, with_hash: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from reconcile.engine.run_history import undone_changes
 from reconcile.formats.json import strict
 from reconcile.fs.files import Directory, read_files
+from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import CASES, Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Side
@@ -49,7 +51,8 @@ TEXT = 80
 def describe(session: Session, context: PlanningContext, conversation: str) -> dict[str, Any]:
     """Return the paths, the intent, the ancestors, and for each unit its case, digests and times, for JSON and text.
 
-    ``removed_by`` is the run that removed the conversation here, if nothing else is recorded of it.
+    ``removed_by`` is the run that removed the conversation here, if nothing else is recorded of it. ``hidden`` are the
+    hidden files of its directories, in formats with a directory for each conversation.
     """
     view = context.views[conversation]
     intent = view.intent
@@ -67,7 +70,25 @@ def describe(session: Session, context: PlanningContext, conversation: str) -> d
     for side in Side:
         of_side = view.side(side)
         description[side.value] = [copy.path for copy in ((of_side.main, *of_side.stale) if of_side.main else ())]
+    if session.format.places is None:
+        roots = session.roots
+        places = {Side.STORE: roots.store_conversations, Side.WORKSPACE: roots.workspace_conversations}
+        description["hidden"] = [
+            f"{side}:{path}/{name}"
+            for side, place in places.items()
+            for path in description[side.value]
+            for name in _hidden(os.path.join(place, path))
+        ]
     return description
+
+
+def _hidden(directory: str) -> Iterator[str]:
+    """Yield the hidden files and directories in a conversation's directory, sorted; no run copies them."""
+    for path, below, files in os.walk(directory):
+        inside = path[len(directory) + 1 :]
+        names = [*files, *(f"{name}/" for name in below)]
+        yield from (os.path.join(inside, name) for name in sorted(names) if name.startswith("."))
+        below[:] = [name for name in sorted(below) if not name.startswith(".") and (inside, name) != ("", CHILDREN)]
 
 
 def _names(view: View) -> list[str]:

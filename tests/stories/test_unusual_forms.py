@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import TYPE_CHECKING
@@ -44,3 +45,22 @@ def test_what_has_no_base_configuration_of_its_own_is_compared(tmp_path: Path, r
     found = run("diff", "-w", world.project, "jp-c17528832001")
     assert found.exit_code == 0, found.output
     assert "no differences" in found.output
+
+
+def test_the_status_of_a_conversation_lists_its_hidden_files(tmp_path: Path, run: Run) -> None:
+    """No run copies them, and a plain run does not look for them."""
+    world = make_project(tmp_path / "project", run)
+    directory = world.workspace / "17528832001-it"
+    write_conversation(directory, "It", events(2))
+    write_conversation(directory / "conversations" / "17528832002-child", "Child", events(1))
+    for name in (".notes", "images/.index", ".cache/file", "conversations/17528832002-child/.other"):
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text("x")
+    world.reconcile()
+    hidden = [f"workspace:17528832001-it/{name}" for name in (".cache/", ".notes", "images/.index")]
+    shown = " ".join(world.reconcile("status", "17528832001").stdout.split())
+    assert f"hidden {', '.join(hidden)}; no run copies hidden files" in shown
+    assert json.loads(world.reconcile("status", "17528832001", "--json").stdout)["hidden"] == hidden
+    for number in range(4):
+        (directory / f".{number}").write_text("x")
+    assert "and 2 more; no run copies" in " ".join(world.reconcile("status", "17528832001").stdout.split())
