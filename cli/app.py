@@ -118,9 +118,19 @@ SYNONYMS = {
     "worktrees": "checkouts",
 }
 """The command that other tools' words stand for, to be suggested."""
+_TITLE = (
+    "a title is in metadata.json: edit its key `title` on one side, or run `jp conversation edit ID --title TITLE`; "
+    "the next run renames the directories"
+)
+_ARCHIVE = "JP does that, or you in the store, and the next run follows; how: reconcile help formats"
 OTHERS = {
+    "archive": _ARCHIVE,
     "dry-run": "did you mean `reconcile --dry-run`?",
+    "rename": _TITLE,
+    "retitle": _TITLE,
     "run": "`reconcile` without a command syncs both sides; `reconcile --dry-run` shows what it would do",
+    "title": _TITLE,
+    "unarchive": _ARCHIVE,
     "version": "did you mean `reconcile --version`?",
 }
 """The hint for words of other tools that no command stands for."""

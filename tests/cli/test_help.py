@@ -24,6 +24,10 @@ TOPICS = module("topics").TOPICS
 APP, NAMES = module("app"), module("arguments").NAMES
 EVERYWHERE, spelling = module("options").EVERYWHERE, module("options").spelling
 WIDEST = 60
+RENAMING = (
+    "a title is in metadata.json: edit its key `title` on one side, or run `jp conversation edit ID --title TITLE`; "
+    "the next run renames the directories"
+)
 NO_DIRECTORIES = "name the directories that contain conversations/, not that directory itself"
 VALUES = {
     "workspace": ["DIR"],
@@ -199,6 +203,11 @@ def test_every_documented_option_has_words() -> None:
         ("resolve 1", "see both versions first: reconcile diff ID"),
         ("project", "list the conversations that are not published: reconcile status -v"),
         ("help nothing", "reconcile --help"),
+        (
+            "rename x y",
+            RENAMING,
+        ),
+        ("archive x", "JP does that, or you in the store, and the next run follows; how: reconcile help formats"),
         ("help unistall", "did you mean `reconcile help uninstall`?"),
         ("--workspace /nowhere/at/all", "check the path"),
         ("--store /nowhere/at/all", "check the path; for a new store: mkdir -p /nowhere/at/all"),
