@@ -17,6 +17,7 @@ from ..command import Command, Several
 from ..misuse import Misuse
 from ..options import options_of
 from ..output.documents import print_document
+from ..output.errors import ExitCode
 from ..output.screen import wrap
 from ..output.text import Style, clean, format_time, short_path, show, visible
 from ..service.files import Service, variables_of
@@ -50,10 +51,11 @@ _AT = 11
 def service(context: click.Context, action: str, *, sync: bool) -> None:
     """Keep every project with a service of the system.
 
-    ACTION is install, status or remove. The service runs `reconcile watch --all` from every login on: it is a unit of
-    systemd's user manager, or an agent of launchd. It needs no administrator. Variables that name the places of
-    Claude Code, of JP and of reconcile are written into its file, as a service doesn't get those of your shell. After
-    you have changed one, or moved the program: `reconcile service install`.
+    ACTION is install, status or remove. `status` ends with exit code 3 if the service does not run. The service runs
+    `reconcile watch --all` from every login on: it is a unit of systemd's user manager, or an agent of launchd. It
+    needs no administrator. Variables that name the places of Claude Code, of JP and of reconcile are written into its
+    file, as a service doesn't get those of your shell. After you have changed one, or moved the program: `reconcile
+    service install`.
     """
     options = options_of(context)
     if sync and action != "install":
@@ -67,7 +69,9 @@ def service(context: click.Context, action: str, *, sync: bool) -> None:
     was_there = manager.read() is not None
     if action == "remove":
         manager.remove()
-    _report(options, manager, removed=action == "remove" and was_there)
+    is_running = _report(options, manager, removed=action == "remove" and was_there)
+    if action == "status" and not is_running:
+        context.exit(ExitCode.PENDING)
 
 
 def _new(*, sync: bool) -> Service:
@@ -125,11 +129,13 @@ def _search_path() -> tuple[str, ...]:
     return (os.path.dirname(os.path.abspath(git)), *_USUAL)
 
 
-def _report(options: Options, manager: Manager, *, removed: bool) -> None:
+def _report(options: Options, manager: Manager, *, removed: bool) -> bool:
+    """Print what is known of the service, and return whether it runs, as far as the manager or the watcher tells."""
     installed, state = manager.read(), manager.state()
     states = os.path.dirname(state_directory("jp-", os.environ, sys.platform))
     holder, last_pass = read_home_watcher(states)
     pid = state.pid or (holder.pid if holder is not None and process_lives(holder.pid) else None)
+    is_running = installed is not None and (pid is not None if state.is_running is None else state.is_running)
     if options.json:
         document = {
             "format": "reconcile.service/1",
@@ -147,13 +153,13 @@ def _report(options: Options, manager: Manager, *, removed: bool) -> None:
             "trouble": [*_troubles(manager.name, installed, state)],
         }
         print_document(options, document)
-        return
+        return is_running
     style = Style.choose(options.color)
     if installed is None:
         show([f"The service of {manager.name} {'was removed' if removed else 'is not installed'}."])
         if pid is not None:
             show([f"Process {pid} watches every project."])
-        return
+        return is_running
     facts = [("Service", _words(state, pid)), ("File", short_path(manager.file)), ("Program", installed.program)]
     facts += [("Syncs", "each store that has a remote, once a minute")] if installed.syncs else []
     facts += [("Variable", f"{name}={value}") for name, value in installed.environment.items()]
@@ -162,6 +168,7 @@ def _report(options: Options, manager: Manager, *, removed: bool) -> None:
     for trouble in _troubles(manager.name, installed, state):
         lines += ["", *wrap(trouble, style.columns)]
     show(lines)
+    return is_running
 
 
 def _words(state: State, pid: int | None) -> str:
