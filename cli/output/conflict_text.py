@@ -99,7 +99,8 @@ def difference_lines(
     here, there = places
     for key, *values in pairs[:SHOWN]:
         name = shorten(clean(key), 40)
-        room = max(most - width(f"{indent}{name}:  ({here}) /  ({there})"), 2 * LEAST_VALUE)
+        left = most - width(f"{indent}{name}:  ({here}) /  ({there})")
+        room = max(left, 2 * LEAST_VALUE)
         whole = [visible(value) for value in values]
         first = shorten_value(whole[0], max(room // 2, room - width(whole[1])))
         second = shorten_value(whole[1], room - width(first))
@@ -107,7 +108,7 @@ def difference_lines(
         rooms = [max(most - width(start), LEAST_VALUE) for start in starts]
         is_cut = whole != [first, second]
         would_fit = all(width(value) <= room for value, room in zip(whole, rooms, strict=True))
-        if _shows_difference(whole, (first, second)) and not (is_cut and would_fit):
+        if left >= room and _shows_difference(whole, (first, second)) and not (is_cut and would_fit):
             yield f"{indent}{name}: {first} ({here}) / {second} ({there})"
             continue
         if not _shows_difference(whole, [shorten_value(*each) for each in zip(whole, rooms, strict=True)]):

@@ -31,9 +31,13 @@ DEFAULT_COLUMNS = 80
 """The width of a terminal that doesn't tell."""
 
 
-def title_and_id(title: str | None, conversation: str, style: Style) -> str:
-    """Return a conversation's title with its id, or only one of them if they are the same."""
-    room = MAX_COLUMNS if style.columns is None else max(1, style.columns - len(conversation) - 2)
+def title_and_id(title: str | None, conversation: str, style: Style, *, beside: int = 0) -> str:
+    """Return a conversation's title with its id, or only one of them if they are the same.
+
+    The title is shortened to the line, of which ``beside`` columns are taken.
+    """
+    taken = beside if title == conversation else beside + len(conversation) + 2
+    room = MAX_COLUMNS if style.columns is None else max(1, style.columns - taken)
     shown = style(shorten(visible(title or "(no title)"), room), bold=True)
     return shown if title == conversation else f"{shown}  {clean(conversation)}"
 

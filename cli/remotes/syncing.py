@@ -33,7 +33,7 @@ from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.interaction import is_interactive, print_message, print_warning, waiting_callback
 from ..output.screen import wrap
-from ..output.text import Style, show, title_and_id, visible, with_local_times
+from ..output.text import Style, show, title_and_id, visible, width, with_local_times
 from ..run import opened, write_plan
 from .actions import add, shared_store
 
@@ -57,6 +57,8 @@ _HEADINGS = (
 )
 
 
+_LEAST_TITLE = 16
+"""Columns of a title beside words and an id."""
 VARIABLE = "RECONCILE_REMOTE"
 """The variable with the address or the name of the remote that is meant if none is named."""
 
@@ -173,21 +175,22 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
             print_warning(options, f"{name}: {_conflict_words(conflict)} {way}")
     for conflict in () if options.quiet else report.conflicts:
         word = "conflict" if conflict.run is None else "conflict, decided"
-        lines.append(f"{word}:  {title_and_id(conflict.title, conflict.id, style)}")
+        lines += _named(f"{word}:", conflict.title, conflict.id, style)
         values = [] if conflict.found is None else differences(conflict.found)
         lines += difference_lines(values, MACHINES, style.columns, "  ")
         lines += wrap(_conflict_words(conflict), style.columns, "  ", "    ")
         if conflict.run is not None:  # a command is never wrapped: people copy it
             lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}")
     if report.interrupted_push is not None and not options.quiet:
-        lines.append(f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}")
+        interrupted = f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}"
+        lines += wrap(interrupted, style.columns, "", "  ")
     for message in report.held:
         lines += wrap(with_local_times(f"blocked: {visible(message)}"), style.columns, "", "  ")
     if not options.quiet:
         ending = _counts(listed, shared.roots.noun, len(report.held), is_dry=options.is_dry)
         if report.taken and not options.is_dry:
             ending += _next_command(options, shared, listed["taken"])
-        lines += [*([""] if lines else []), f"{place.name}: {ending}."]
+        lines += [*([""] if lines else []), *wrap(f"{place.name}: {ending}.", style.columns, "", "  ")]
     show(lines)
 
 
@@ -202,7 +205,15 @@ def _entry_lines(
             if entry.id in sent_forks:
                 words = "" if name == "sent" else "to fork and send" if is_dry else "forked and sent"
             if words:
-                yield f"{words}  {title_and_id(entry.title, _shown_id(entry, new), style)}"
+                yield from _named(words, entry.title, _shown_id(entry, new), style)
+
+
+def _named(words: str, title: str | None, conversation: str, style: Style) -> list[str]:
+    """Return a line with words about a conversation, or two, if the line has no room for its title."""
+    beside = width(words) + 2
+    if style.columns is not None and beside + len(conversation) + 2 + _LEAST_TITLE > style.columns:
+        return [*wrap(words, style.columns), f"  {title_and_id(title, conversation, style, beside=2)}"]
+    return [f"{words}  {title_and_id(title, conversation, style, beside=beside)}"]
 
 
 def _titled(session: Session, entry: Entry) -> Entry:

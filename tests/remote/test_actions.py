@@ -178,6 +178,25 @@ def test_the_line_of_a_remote_fits_the_terminal(laptop: Machine) -> None:
     assert max(map(len, shown.partition("remote origin: ")[2].splitlines())) <= 40
 
 
+@pytest.mark.parametrize("columns", [40, 80])
+def test_no_line_of_a_sync_is_wider_than_the_terminal(laptop: Machine, desktop: Machine, columns: int) -> None:
+    """Not that of a long title, nor the last one; only a command is never cut."""
+    prepare(laptop, desktop)
+    for number in (A, B):
+        set_key(desktop.directory(number), "title", "a long title " * 9, LONG_AGO + 3 * SECOND)
+    set_key(laptop.directory(B), "title", "another long title " * 9, LONG_AGO + 2 * SECOND)
+    laptop.sync()
+    for words, answers in ((("sync", "-n"), ""), (("sync",), "\n\n\n\n")):
+        with desktop.at_work():
+            code, shown = at_terminal(
+                *desktop.sides, *words, answers=answers, columns=columns, environ={"NO_COLOR": "1"}
+            )
+        assert code == 0, shown
+        report = shown.rpartition("[q]uit [t]: ")[2]
+        lines = [line for line in report.splitlines() if "reconcile restore" not in line]
+        assert max(map(len, lines)) <= columns, shown
+
+
 # A saved plan of a sync: it is carried out as it is, or nothing changes
 
 
