@@ -192,8 +192,9 @@ def choices(conflict: Conflict) -> tuple[Take, ...]:
 
 
 def commands(conflict: Conflict) -> tuple[str, ...]:
-    """Return the commands that choose before a run does."""
-    return tuple(f"reconcile resolve {conflict.conversation} --take {take.value}" for take in choices(conflict))
+    """Return the commands that choose before a run does; of events also the one that keeps both."""
+    takes = (Take.STORE, Take.WORKSPACE, Take.BOTH) if conflict.unit == STREAM else choices(conflict)
+    return tuple(f"reconcile resolve {conflict.conversation} --take {take.value}" for take in takes)
 
 
 def restore_command(conflict: Conflict, run: str) -> str:

@@ -15,6 +15,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.conflicts import (
     blocked,
+    choices,
     commands,
     described,
     differences,
@@ -304,7 +305,9 @@ def test_the_winner_of_a_merge_and_why(store: int, workspace: int, takes: Side, 
     assert commands(conflict) == ("reconcile resolve 1 --take store", "reconcile resolve 1 --take workspace")
     events = replace(conflict, unit=STREAM, merges=False)
     assert commands(events)[2:] == ("reconcile resolve 1 --take both",)
-    assert commands(replace(events, forks=True)) == commands(conflict), "a run keeps both"
+    forks = replace(events, forks=True)
+    assert commands(forks) == commands(events), "a run keeps both, too"
+    assert choices(forks) == choices(conflict), "whichever is taken, the other becomes a fork"
     assert restore_command(conflict, "r") == "reconcile diff 1"
     assert restore_command(replace(conflict, merges=False), "r") == "reconcile restore 1@r:metadata"
 
