@@ -110,7 +110,7 @@ def _shared_options() -> Iterator[click.Option]:
     yield _option("--prefer", type=sides, metavar="SIDE", help=prefer)
     yield _option("--allow-bulk-removal", is_flag=True, help="Allow removing many directories at once.")
     yield _option("--accept", type=click.Choice(["bulk"]), help="The same, as the option was once called.")
-    yield _option("-y", "--yes", is_flag=True, help="Assume yes, except about conflicts; allow many removals.")
+    yield _option("-y", "--yes", is_flag=True, help="Answer yes to every question, except about a conflict.")
     every = "Every project of yours: those of Claude Code, and those of earlier runs."
     yield _option("--all", is_flag=True, help=every)
     yield _option("--json", is_flag=True, help="Print JSON.")

@@ -87,7 +87,7 @@ NEW = "a new fork"
 """The text in the place of an id that another plan won't use."""
 SKIPPED = "skipped, until you decide"
 BLOCKED = "blocked, until you decide or repair"
-ASIDE = "left alone, until a side changes or you choose"
+ASIDE = "left alone, until you choose or a file changes"
 WITH_PATH = (Reason.DUPLICATE, Reason.FLATTENED)
 """Reasons for which a removed directory's path matters."""
 

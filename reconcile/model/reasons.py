@@ -98,7 +98,7 @@ class Reason(Enum):
     PARENT_STRIPPED = "parent-stripped", "the file lost its parent"
     CYCLE_BROKEN = "cycle-broken", "cuts a cycle of parents"
     TITLE_CHANGED = "title-changed", "its title changed"
-    LAYOUT = "layout", "the layout places it there"
+    LAYOUT = "layout", "its place in the layout"
     ARCHIVED = "archived", "archived in the store"
     UNARCHIVED = "unarchived", "not archived in the store"
     ARCHIVED_HERE = "archived-here", "only the store's archive counts; archive it there"
