@@ -481,7 +481,7 @@ def _counted(offer: Offer, planning: PlanningContext, place: str) -> str:
     elif offer.run == UNDATED:
         why = f"that {was} removed {'from this workspace' if place == 'here' else place} before"
     else:
-        why = f"that {was} missing {'' if place == 'here' else f'{place} '}at run {offer.run}"
+        why = f"that run {offer.run} found missing{'' if place == 'here' else f' {place}'}"
     return f"{count} {kind} {why}"
 
 

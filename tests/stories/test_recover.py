@@ -130,7 +130,7 @@ def test_a_part_that_went_and_was_noticed_comes_back_run_by_run(known: World) ->
         shutil.rmtree(known.workspace / f"{number}-it")
         known.reconcile()
     result = recover(known, "--yes")
-    assert "not restored: 2 conversations that were missing at run" in result.stderr
+    assert "not restored: 2 conversations that run 20" in result.stderr
     assert f"It (jp-c{FIRST})" in result.stderr
     assert "restore one: reconcile project ID" in result.stderr
     assert (known.workspace / f"{THIRD + 1}-it").is_dir()
