@@ -417,7 +417,7 @@ def apply_pass(
 
 def _remotes_with_lost(session: Session) -> Iterator[str]:
     """Yield how to take from a remote what this run has found to be lost with the store."""
-    if any(message.startswith("lost with the store") for message in session.messages):
+    if session.has_reported_lost:
         from .lost_stores import on_remotes  # here: few stores are lost
 
         yield from filter(None, [on_remotes(session)])

@@ -665,6 +665,7 @@ class Engine:
         session.state.remove_lost(now.keys() & {copy.conversation for copy in after.store.copies})
         all_lost = lost_with_store(session, _conversations_there(after))
         new = [lost for lost in all_lost if lost.conversation not in missed]
+        session.has_reported_lost |= bool(new)
         for lost in new[:_MAX_NAMED]:
             command = f": {lost.command}" if lost.command else ""
             session.messages.append(f"lost with the store: {lost.title or lost.conversation}; {lost.left}{command}")

@@ -124,6 +124,8 @@ class Session:
         self.has_finished_runs = False
         self.elsewhere: Callable[[str], Restorable | None] = lambda _version: None
         """Returns what a version that is not in the vault has, by its name; None: it can only be in the vault."""
+        self.has_reported_lost = False
+        """Whether the messages name conversations that were lost with the store."""
         self.remarks: list[str] = []
         """Messages of this command alone."""
         self.project = os.path.realpath(roots.project)
