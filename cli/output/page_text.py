@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from .screen import command_lines
+from .screen import command_lines, wrap
 from .text import width
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ class _Code(CodeBlock):
             parts = [f"# {comment}", code.rstrip()] if mark and len(_INDENT) + width(line) > columns else [line]
             for part in parts:
                 whole = re.sub(_QUOTED, lambda quoted: quoted[0].replace(" ", _HARD_SPACE), part)
-                yield Text("\n".join(command_lines(whole, columns, _INDENT)), no_wrap=True, overflow="ignore")
+                comment_lines = wrap(part, columns, _INDENT, f"{_INDENT}# ") if part.startswith("# ") else None
+                lines = comment_lines or command_lines(whole, columns, _INDENT)
+                yield Text("\n".join(lines), no_wrap=True, overflow="ignore")
 
 
 class _Page(Markdown):

@@ -16,7 +16,7 @@ from reconcile.fs.paths import directory_identity
 from reconcile.model.snapshot import EARLIEST_NS, LATEST_NS, Fault, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -226,6 +226,20 @@ def digest_extra(directory: Directory, name: str) -> tuple[Digest, Fingerprint] 
     """Return the digest and the fingerprint of one file, in bounded memory."""
     digests = read_consistently(directory, {name: _hashed})
     return digests if isinstance(digests, Fault) else digests[name]
+
+
+def hidden_entries(path: str, except_below: Collection[str]) -> Iterator[str]:
+    """Yield the paths below a directory of its hidden entries, sorted; a directory's path ends with a slash.
+
+    ``except_below``: names of directories in it that are not searched. No link is followed, and a directory that can't
+    be read has no entries.
+    """
+    for at, directories, files in os.walk(path):
+        inside = at[len(path) + 1 :]
+        names = sorted([*files, *(f"{name}/" for name in directories)])
+        yield from (os.path.join(inside, name) for name in names if name.startswith("."))
+        skipped = () if inside else except_below
+        directories[:] = sorted(name for name in directories if not name.startswith(".") and name not in skipped)
 
 
 def parse_or_fault(name: str, read: Callable[[], T]) -> T | Fault:

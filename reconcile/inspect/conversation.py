@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconcile.engine.run_history import undone_changes
 from reconcile.formats.json import strict
-from reconcile.fs.files import Directory, read_files
+from reconcile.fs.files import Directory, hidden_entries, read_files
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import CASES, Reason, case_of
@@ -77,18 +77,9 @@ def describe(session: Session, context: PlanningContext, conversation: str) -> d
             f"{side}:{path}/{name}"
             for side, place in places.items()
             for path in description[side.value]
-            for name in _hidden(os.path.join(place, path))
+            for name in hidden_entries(os.path.join(place, path), (CHILDREN,))
         ]
     return description
-
-
-def _hidden(directory: str) -> Iterator[str]:
-    """Yield the hidden files and directories in a conversation's directory, sorted; no run copies them."""
-    for path, below, files in os.walk(directory):
-        inside = path[len(directory) + 1 :]
-        names = [*files, *(f"{name}/" for name in below)]
-        yield from (os.path.join(inside, name) for name in sorted(names) if name.startswith("."))
-        below[:] = [name for name in sorted(below) if not name.startswith(".") and (inside, name) != ("", CHILDREN)]
 
 
 def _names(view: View) -> list[str]:

@@ -347,6 +347,8 @@ PAGE = """# A page
 ```sh
 reconcile recover --from ../feature --dry-run    # show what can be restored; write nothing
 reconcile checkouts     # list
+# bring back what was deleted; at a terminal, it asks once for each run
+reconcile recover
 ```
 
 ```console
@@ -387,6 +389,9 @@ def test_the_code_of_a_page_can_be_pasted() -> None:
         "  # show what can be restored; write nothing",
         "  reconcile recover --from ../feature --dry-run",
         "  reconcile checkouts     # list",
+        "  # bring back what was deleted; at a terminal, it asks once",
+        "  # for each run",
+        "  reconcile recover",
         "",
         "  $ perl -pi -e 's/Release notes/Release notes (project)/' \\",
         "    .jp/conversations/*/metadata.json",
