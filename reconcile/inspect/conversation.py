@@ -95,6 +95,8 @@ def _unit(view: View, name: str, removed_by: str | None) -> dict[str, Any]:
     meaning = CASES[case][1] if case else ""
     if case == ONLY_IN_STORE and removed_by is not None:
         meaning = "only in the store, removed here"
+    elif case == ONLY_IN_STORE and name.startswith(EXTRA) and view.workspace.main is not None:
+        meaning = "only in the store: deleted here, or never here"
     return {
         "unit": name,
         "case": case,

@@ -64,3 +64,15 @@ def test_the_status_of_a_conversation_lists_its_hidden_files(tmp_path: Path, run
     for number in range(4):
         (directory / f".{number}").write_text("x")
     assert "and 2 more; no run copies" in " ".join(world.reconcile("status", "17528832001").stdout.split())
+
+
+def test_a_file_that_was_deleted_here_is_not_called_unknown(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "project", run)
+    directory = world.workspace / "17528832001-it"
+    write_conversation(directory, "It", events(2))
+    (directory / "notes.md").write_text("n")
+    world.reconcile()
+    (directory / "notes.md").unlink()
+    world.reconcile(settled=False)
+    shown = " ".join(world.reconcile("status", "17528832001", settled=False).stdout.split())
+    assert "notes.md only in the store: deleted here, or never here" in shown
