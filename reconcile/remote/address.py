@@ -63,13 +63,13 @@ def _of_project(url: str, project: str) -> str:
     if not os.path.isdir(project):
         return ""
     listed = run_git(["-C", project, "remote"]).stdout.decode(errors="surrogateescape").split()
-    wanted = _normal(_resolved(project, url))
+    wanted = _resolved(project, url)
     for name in listed:
-        if wanted == _normal(_resolved(project, name)):
+        if _is_same(wanted, _resolved(project, name)):
             return f"the remote {name!r} of the project"
     top = run_git(["-C", project, "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel"])
-    own = [_normal(line) for line in top.stdout.decode(errors="surrogateescape").splitlines()]
-    return "the project's own repository" if wanted in own else ""
+    own = top.stdout.decode(errors="surrogateescape").splitlines()
+    return "the project's own repository" if any(_is_same(wanted, path) for path in own) else ""
 
 
 def _resolved(project: str, name: str) -> str:
@@ -77,6 +77,15 @@ def _resolved(project: str, name: str) -> str:
     done = run_git(["-C", project, "ls-remote", "--get-url", name])
     text = done.stdout.decode(errors="surrogateescape").strip() or name
     return os.path.realpath(os.path.join(project, text)) if os.path.isdir(os.path.join(project, text)) else text
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Tell whether two addresses are of one repository. A project ``a`` may have another one, ``a.git``, beside it."""
+    paths = [text.removeprefix("file://") for text in (one, other)]
+    if all(map(os.path.isdir, paths)):
+        first, second = ({os.path.realpath(path), os.path.realpath(os.path.join(path, ".git"))} for path in paths)
+        return not first.isdisjoint(second)
+    return _normal(one) == _normal(other)
 
 
 def _normal(url: str) -> str:

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.remote.address import without_password
+from reconcile.remote.address import checked_url, without_password
+from reconcile.remote.engine import RemoteError
+from tests.support.projects.machines import git
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.projects.machines import Machine
 
 REDACTED = "<redacted>"
@@ -60,3 +64,17 @@ def test_an_address_that_is_refused_is_shown_without_its_password(new_laptop: Ma
     found = new_laptop.run("remote", "add", "x::http://me:hunter2@127.0.0.1/", code=4).output
     assert REDACTED in found
     assert "hunter2" not in found
+
+
+def test_a_bare_repository_beside_a_project_of_its_name_is_another_one(tmp_path: Path) -> None:
+    project, bare = tmp_path / "mini", tmp_path / "mini.git"
+    git(tmp_path, "init", "-q", str(project))
+    git(tmp_path, "init", "-q", "--bare", str(bare))
+    for spelling in (str(bare), f"file://{bare}"):
+        assert checked_url(spelling, str(project)) == spelling
+    for own in (project, project / ".git"):
+        with pytest.raises(RemoteError, match="the project's own repository"):
+            checked_url(str(own), str(project))
+    git(project, "remote", "add", "origin", str(bare))
+    with pytest.raises(RemoteError, match="the remote 'origin' of the project"):
+        checked_url(str(bare), str(project))
