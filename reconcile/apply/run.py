@@ -103,7 +103,12 @@ class Site(Struct, frozen=True, kw_only=True):
         return self.checkout
 
     def is_private(self, side: Side) -> bool:
-        """Tell whether new files of a side are for their owner alone: both sides may be in the user's home."""
+        """Tell whether new files of a side are for their owner alone: both sides may be in the user's home.
+
+        A sync writes to the store as the runs of a project do; what it writes for the remote is private.
+        """
+        if side is Side.STORE and self.where.is_of_remote:
+            return self.where.is_store_private
         return not self.where.is_in_project or (side is Side.STORE and self.where.is_store_private)
 
     def conversations(self, side: Side) -> str:
@@ -216,6 +221,7 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Pl
         id_of=site.format.id_of,
         metadata_file=site.format.metadata_file,
         saved_mode=site.state.versions.mode_of,
+        has_modes=lambda side: side is Side.STORE or not site.where.is_of_remote,
         folders_of=partial(folders_of, site.format),
         contents=plan.contents,
         beginnings=world.beginnings,

@@ -241,6 +241,8 @@ class Stage(Struct, kw_only=True):
     """The name of the metadata file; empty if a record may be a single file (`Format.metadata_file`)."""
     saved_mode: Callable[[str, Side, str], int | None]
     """Returns the permissions of a saved version (`Versions.mode_of`)."""
+    has_modes: Callable[[Side], bool]
+    """Returns whether the files of a side have permissions that someone has chosen; the tree of a remote has none."""
     folders_of: Callable[[str], int]
     """Returns the folders that a record leaves when it is removed (`folders_of`)."""
     beginnings: Mapping[Place, Beginning] = field(default_factory=dict)
@@ -457,7 +459,7 @@ class Stage(Struct, kw_only=True):
             fd, status = self.roots[write.source.side].open_with_status(write.source.path)
             try:
                 found = self.sources[write.source] = fingerprint_of(status)
-                mode = self._mode_for(write.target, status.st_mode)
+                mode = self._mode_for(write.target, status.st_mode) if self.has_modes(write.source.side) else None
                 known = self.contents.get(write.source)
                 if known is not None and known[0] == found:
                     yield (known[1],), mode
@@ -477,7 +479,7 @@ class Stage(Struct, kw_only=True):
     def _mode_of_base(self, action: Action, target: Place) -> int | None:
         """Return the permissions that the files had from which a new content was made, None if there are none."""
         name = target.path.rpartition("/")[2]
-        bases = (expect.place for expect in action.expect if not expect.absent)
+        bases = (expect.place for expect in action.expect if not expect.absent and self.has_modes(expect.place.side))
         modes = [
             self.roots[place.side].status(place.path).st_mode
             for place in bases
@@ -487,7 +489,7 @@ class Stage(Struct, kw_only=True):
 
     def _mode_of_directory(self, action: Action) -> int:
         """Return the permissions of a new directory: those of the copy that it is made from."""
-        if action.source is None:
+        if action.source is None or not self.has_modes(action.source.side):
             return DIRECTORY_MODE
         return stat.S_IMODE(self.roots[action.source.side].status(action.source.path).st_mode) & DIRECTORY_MODE
 

@@ -462,6 +462,13 @@ class Sync:
         left = (*(buried if self.session.readonly else waiting), *known.kept)
         policy = replace(self._without(left, engine), choices=choices)
         pass_ = engine.plan(policy, also=changed or (), now_ns=now_ns)
+        if unnamed := _with_unencodable_name(pass_.plan):
+            report.held += [
+                f"{key}: the name of {path!a} is not UTF-8; rename it, then run the sync again"
+                for key, path in unnamed.items()
+            ]
+            policy = replace(self._without((*left, *unnamed), engine), choices=choices)
+            pass_ = engine.plan(policy, also=changed or (), now_ns=now_ns)
         if self.session.readonly:
             report.planned = Planned(start, steps_of(pass_.plan, buried), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
@@ -672,6 +679,24 @@ class Sync:
             return tree.coding.open(content) == part
         except ValueError:
             return False
+
+
+def _with_unencodable_name(plan: Plan) -> dict[str, str]:
+    """Return the conversations with a file whose name a record can't have, each with that name."""
+    return {
+        action.conversation: path
+        for action in plan.actions
+        for path in (action.target.path, *(write.target.path for write in action.writes))
+        if action.target.side is Side.WORKSPACE and not _is_encodable(path)
+    }
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:

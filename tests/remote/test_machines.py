@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.conftest import Run
 
 REF = "refs/reconcile/jp-ab1cd"
-A, B, C = 17528832000, 17528832010, 17528832020
+A, B, C, D = 17528832000, 17528832010, 17528832020, 17528832030
 
 
 def ids(found: list[dict[str, str]]) -> list[str]:
@@ -769,3 +769,34 @@ def test_a_push_can_fill_an_empty_remote(new_laptop: Machine, bare: Path) -> Non
     new_laptop.half("pull")
     assert len(new_laptop.half("push")["sent"]) == 3
     assert not new_laptop.sync()["sent"]
+
+
+def test_a_name_that_is_not_utf_8_keeps_its_conversation_here_and_no_other(laptop: Machine, desktop: Machine) -> None:
+    odd = os.fsdecode(os.fsencode(laptop.directory(A)) + b"/a\xff")
+    with open(odd, "wb") as file:
+        file.write(b"x")
+    laptop.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    sent = []
+    for args in (("--dry-run",), (), ()):
+        result = laptop.sync(*args, code=4)
+        sent.append(ids(result["sent"]))
+        (held,) = result["held"]
+        place = f"{laptop.directory(A).name}/a\\udcff"
+        assert held == f"jp-c{A}: the name of '{place}' is not UTF-8; rename it, then run the sync again"
+    assert sent == [[f"jp-c{B}"], [f"jp-c{B}"], []]
+    assert ids(desktop.sync()["taken"]) == [f"jp-c{B}"]
+    os.rename(odd, laptop.directory(A) / "a")
+    assert ids(laptop.sync()["sent"]) == [f"jp-c{A}"]
+    desktop.sync()
+    assert (desktop.directory(A) / "a").read_bytes() == b"x"
+    quiet(laptop, desktop)
+
+
+def test_files_of_a_remote_have_the_permissions_of_any_new_file(laptop: Machine, desktop: Machine) -> None:
+    laptop.write(D)
+    desktop_before = desktop.directory(A) / "events.json"
+    assert desktop_before.stat().st_mode & 0o777 == 0o644
+    laptop.sync()
+    desktop.sync()
+    assert (desktop.directory(D) / "events.json").stat().st_mode & 0o777 == 0o644
+    assert desktop.directory(D).stat().st_mode & 0o777 == 0o755
