@@ -96,7 +96,7 @@ def _unit(view: View, name: str, removed_by: str | None) -> dict[str, Any]:
     if case == ONLY_IN_STORE and removed_by is not None:
         meaning = "only in the store, removed here"
     elif case == ONLY_IN_STORE and name.startswith(EXTRA) and view.workspace.main is not None:
-        meaning = "only in the store: deleted here, or never here"
+        meaning = "only in the store (deleted here, or never here)"
     return {
         "unit": name,
         "case": case,

@@ -75,4 +75,4 @@ def test_a_file_that_was_deleted_here_is_not_called_unknown(tmp_path: Path, run:
     (directory / "notes.md").unlink()
     world.reconcile(settled=False)
     shown = " ".join(world.reconcile("status", "17528832001", settled=False).stdout.split())
-    assert "notes.md only in the store: deleted here, or never here" in shown
+    assert "notes.md: only in the store (deleted here, or never here)" in shown
