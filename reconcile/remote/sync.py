@@ -464,7 +464,7 @@ class Sync:
         pass_ = engine.plan(policy, also=changed or (), now_ns=now_ns)
         if unnamed := _with_unencodable_name(pass_.plan):
             report.held += [
-                f"{key}: the name of {path!a} is not UTF-8; rename it, then run the sync again"
+                f"{key}: store:{path}: the name is not UTF-8; rename the file there, then run the sync again"
                 for key, path in unnamed.items()
             ]
             policy = replace(self._without((*left, *unnamed), engine), choices=choices)
@@ -682,9 +682,9 @@ class Sync:
 
 
 def _with_unencodable_name(plan: Plan) -> dict[str, str]:
-    """Return the conversations with a file whose name a record can't have, each with that name."""
+    """Return the conversations with a file whose name a record can't have, each with that name for a message."""
     return {
-        action.conversation: path
+        action.conversation: os.fsencode(path).decode(errors="backslashreplace")
         for action in plan.actions
         for path in (action.target.path, *(write.target.path for write in action.writes))
         if action.target.side is Side.WORKSPACE and not _is_encodable(path)

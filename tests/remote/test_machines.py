@@ -781,8 +781,8 @@ def test_a_name_that_is_not_utf_8_keeps_its_conversation_here_and_no_other(lapto
         result = laptop.sync(*args, code=4)
         sent.append(ids(result["sent"]))
         (held,) = result["held"]
-        place = f"{laptop.directory(A).name}/a\\udcff"
-        assert held == f"jp-c{A}: the name of '{place}' is not UTF-8; rename it, then run the sync again"
+        place = f"store:{laptop.directory(A).name}/a\\xff"
+        assert held == f"jp-c{A}: {place}: the name is not UTF-8; rename the file there, then run the sync again"
     assert sent == [[f"jp-c{B}"], [f"jp-c{B}"], []]
     assert ids(desktop.sync()["taken"]) == [f"jp-c{B}"]
     os.rename(odd, laptop.directory(A) / "a")
