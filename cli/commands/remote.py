@@ -131,6 +131,8 @@ _SYNCS: dict[str, Any] = {
     "accepts": ("dry_run", "out", "only", "allow_bulk_removal", "json", "quiet"),
 }
 """The settings of the commands that sync."""
+_SENDS: dict[str, Any] = _SYNCS | {"accepts": ("yes", *_SYNCS["accepts"])}
+"""The settings of those that send: they ask before the first content of an empty remote."""
 _url = click.argument("url", required=False, metavar="[URL|NAME]")
 
 
@@ -140,7 +142,7 @@ def _run(context: click.Context, url: str | None, half: Half) -> None:
 
 @click.command(
     "sync",
-    **_SYNCS,
+    **_SENDS,
     examples=(
         ("reconcile sync git@example.org:me/chats.git", "On a new machine: add the remote, and fetch everything."),
         ("reconcile sync", "Sync the store with its remote."),
@@ -180,7 +182,7 @@ def pull(context: click.Context, url: str | None) -> None:
 
 @click.command(
     "push",
-    **_SYNCS,
+    **_SENDS,
     examples=(
         ("reconcile push git@example.org:me/chats.git", "Add an empty remote, and send everything."),
         ("reconcile push", "Send what this machine has."),

@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 from reconcile.adapters.claude_code.places import FORMAT, start_of
 from reconcile.adapters.claude_code.stores import name_elsewhere, store_place
 from reconcile.adapters.locate import FOLDERS
@@ -32,6 +34,7 @@ from ..output.documents import print_document
 from ..output.interaction import confirm_or_exit, print_message
 from ..output.tables import Column, table
 from ..output.text import Style, format_time, message_text, short_path, show, size
+from .first import confirm_first, encrypting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +115,8 @@ def add(
 ) -> RemotePlace:
     """Check a new remote and record it; tell how much a sync would send, and who could read it.
 
-    ``known_as`` is the name that the user gives to the store. ``syncs``: a sync follows at once.
+    ``known_as`` is the name that the user gives to the store. ``syncs``: a sync that sends follows at once. If the
+    remote is empty, it asks before that at a terminal; after a no, the remote isn't added.
     """
     refuse_missing_home(shared.roots)
     url = checked_url(url, shared.roots.project)
@@ -123,7 +127,9 @@ def add(
         is_encrypted = _is_encrypted(place, found)
         if is_encrypted:
             place.keys.make()
-    except RemoteError:
+        if is_first := syncs and found is None and not is_encrypted:
+            confirm_first(options, shared.roots, place.shown)
+    except (RemoteError, click.exceptions.Exit, click.Abort):
         forget(place)
         above = os.path.dirname(shared.state)
         with suppress(OSError):  # one that isn't empty was there before
@@ -134,7 +140,7 @@ def add(
     record(place)
     for line in _readers(place, is_encrypted=is_encrypted):
         print_message(options, line)
-    if not (is_encrypted or syncs) and found is None:
+    if not (is_encrypted or is_first) and found is None:
         again = [
             quoted_path(place.shown),
             *(["--name", name] if name else []),
@@ -147,13 +153,26 @@ def add(
         print_message(options, f"the store is in a branch of the repository: {branch}")
     if known_as is not None:
         print_message(options, _about_name(place, is_new=found is None))
-    files = [os.path.join(at, name) for at, _, names in os.walk(shared.roots.store_conversations) for name in names]
+    for line in _amount(shared.roots, place, is_new=found is None, syncs=syncs, is_encrypted=is_encrypted):
+        print_message(options, line)
+    return place
+
+
+def _amount(roots: Roots, place: RemotePlace, *, is_new: bool, syncs: bool, is_encrypted: bool) -> Iterator[str]:
+    """Yield how much the store has, and whether it is sent; nothing if the store is empty."""
+    files = [os.path.join(at, name) for at, _, names in os.walk(roots.store_conversations) for name in names]
+    if not files:
+        return
     total = size(sum(os.lstat(path).st_size for path in files))
     count = f"{len(files)} file{'' if len(files) == 1 else 's'} ({total})"
-    if files:
-        sent = "nothing of it is sent yet" if found is None else "the next sync compares it with what the remote has"
-        print_message(options, f"the store has {count}, private ones included; {sent}")
-    return place
+    sent = "nothing of it is sent yet" if is_new else "the next sync compares it with what the remote has"
+    if syncs:
+        sent = "this sync sends it" if is_new else "this sync compares it with what the remote has"
+    is_readable = syncs and is_new and not is_encrypted
+    yield f"the store has {count}, private ones included; {sent}{', not encrypted' if is_readable else ''}"
+    if is_readable:
+        command = encrypting(place.shown)
+        yield f"to encrypt what is sent, use an empty repository: {command}"
 
 
 def _about_name(place: RemotePlace, *, is_new: bool) -> str:

@@ -70,7 +70,7 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
     """
     shared = shared_store(options)
     is_known = planned is not None
-    place = shared.remote(url) if is_known else _place(options, shared, url or os.environ.get(VARIABLE))
+    place = shared.remote(url) if is_known else _place(options, shared, url or os.environ.get(VARIABLE), half)
     questions = None
     with opened_sync(options, command, shared, place, half, planned) as sync:
         if is_interactive(options) and not (options.is_dry or is_known):
@@ -132,7 +132,7 @@ def opened_sync(
         yield Sync(session, place, place.engine, policy, lock, half, planned)
 
 
-def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
+def _place(options: Options, shared: Shared, url: str | None, half: Half) -> RemotePlace:
     """Return the remote with this name or address. A new address is added first, but for a dry run."""
     known = shared.remotes
     is_new = url is not None and url not in [text for place in known for text in (place.name, place.url)]
@@ -146,7 +146,7 @@ def _place(options: Options, shared: Shared, url: str | None) -> RemotePlace:
             f"{shown} is not known yet, and a dry run adds nothing",
             f"add it, which sends and takes nothing: reconcile remote add {shown} && reconcile sync --dry-run",
         )
-    place = add(options, shared, url, None, syncs=True)
+    place = add(options, shared, url, None, syncs=half is not Half.PULL)
     options.nothing = f"the remote {place.name} was added, but nothing else"
     return place
 

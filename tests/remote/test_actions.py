@@ -135,7 +135,10 @@ def test_a_new_remote_without_encryption_names_the_commands_that_encrypt_it(tmp_
     assert "encrypted, for the key in " in again.stderr
     assert "to encrypt it" not in again.stderr
     other = str(make_bare(tmp_path / "other.git"))
-    assert "to encrypt it" not in one.run("sync", other).stderr, "the sync has sent everything"
+    synced = one.run("sync", other).stderr
+    assert "nothing of it is sent yet" not in synced, "the sync has sent everything"
+    assert "private ones included; this sync sends it, not encrypted" in synced
+    assert "to encrypt what is sent, use an empty repository: reconcile remote add --encrypt " in synced
 
 
 def test_a_remote_that_was_removed_and_added_again_is_not_compared_yet(laptop: Machine, bare: Path) -> None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.remote.test_watch import titled_on_both
-from tests.support.projects.machines import Machine, git, quiet
+from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import Session
 from tests.support.projects.world import LONG_AGO, SECOND, set_key
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.conftest import Run
 
 A, B, C = 17528832000, 17528832010, 17528832020
 HERE, THERE = "Of the desktop", "Of the laptop"
@@ -64,6 +66,60 @@ def test_a_cancelled_sync_says_that_it_has_added_the_remote(titled: Machine) -> 
     shown = asked(titled, url, answers="q\n", code=4)
     assert "Cancelled, the remote origin was added, but nothing else changed." in shown
     assert "Cancelled, nothing changed." in asked(titled, answers="q\n", code=4)
+
+
+QUESTION = "this sync sends 2 conversations to it, 1 of them private. They are not encrypted"
+
+
+@pytest.fixture
+def unsent(tmp_path: Path, run: Run) -> Machine:
+    """A machine without a remote, with a published conversation and a private one."""
+    machine = make_machine(tmp_path / "unsent", run)
+    machine.write(A)
+    machine.run()
+    machine.run("project", str(A))
+    machine.write(B)
+    return machine
+
+
+def remotes_of(machine: Machine) -> list[str]:
+    return [each["name"] for each in json.loads(machine.run("remote", "ls", "--json").stdout)["remotes"]]
+
+
+@pytest.mark.parametrize("command", ["sync", "push"])
+@pytest.mark.parametrize("answer", ["\n", "n\n"])
+def test_a_no_to_the_first_sync_with_an_empty_address_sends_and_adds_nothing(
+    unsent: Machine, command: str, answer: str
+) -> None:
+    new = make_bare(unsent.home / "new.git")
+    shown = asked(unsent, str(new), answers=answer, code=4, command=command)
+    assert QUESTION in shown
+    assert "reconcile remote add --encrypt ~/new.git" in shown
+    assert "Send them? [y/N]: " in shown
+    assert "Cancelled, nothing changed." in shown
+    assert remotes_of(unsent) == []
+    assert git(new, "for-each-ref") == ""
+
+
+def test_a_yes_to_the_first_sync_with_an_empty_address_sends_everything(unsent: Machine) -> None:
+    new = make_bare(unsent.home / "new.git")
+    shown = asked(unsent, str(new), answers="y\n")
+    assert "origin: 2 conversations sent." in shown
+    assert "nothing of it is sent yet" not in shown
+    assert QUESTION not in asked(unsent, answers="")
+
+
+def test_the_first_sync_with_an_address_asks_nothing_with_yes_without_a_terminal_and_if_it_has_content(
+    unsent: Machine, laptop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    assert QUESTION not in asked(unsent, str(make_bare(tmp_path / "a.git")), "--yes", answers="")
+    unsent.run("remote", "remove", "origin")
+    unsent.sync(str(make_bare(tmp_path / "b.git")))
+    new = make_machine(tmp_path / "new", run)
+    assert "Send them?" not in asked(new, str(bare), answers="")
+    other = make_machine(tmp_path / "other", run)
+    other.write(A)
+    assert "nothing of it is sent yet" in asked(other, str(make_bare(tmp_path / "c.git")), answers="", command="pull")
 
 
 @pytest.mark.parametrize("answer", ["o", "other"])
