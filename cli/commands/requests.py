@@ -233,7 +233,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 @click.option(
     "--take",
     type=click.Choice(["store", "workspace", "both"]),
-    help="The version to keep; both: the newer events, and the others as a fork.",
+    help="The version to keep; the other is only saved. both: the newer events, and the others as a fork.",
 )
 @click.option("--keep", is_flag=True, help="Leave both sides alone until one changes.")
 @click.option("--allow-secrets", is_flag=True, help="Publish it with the secrets that were found in it.")
@@ -243,7 +243,8 @@ def resolve(
 ) -> None:
     """Settle conflicts and blocked conversations.
 
-    Puts the chosen version on both sides. The other version is saved. With --allow-secrets, the secrets that
+    Puts the chosen version on both sides. With `--take store` or `--take workspace`, the other version is only saved.
+    With `--take both`, the newer events stay, and the others become a fork. With --allow-secrets, the secrets that
     block a conversation are allowed from now on in this store.
     """
     if bool(ids) == everything:

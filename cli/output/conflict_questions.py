@@ -111,7 +111,7 @@ def _ask(
     columns, style = terminal_columns(), Style.choose(options.color)
     about = wrap(with_local_times(_described(conflict, names)), columns, "  ")
     about += difference_lines(differences(conflict), names.labels, columns, "    ")
-    about += wrap(f"{_about(conflict, names)}; {_other_version(conflict, policy)}", columns, "  ")
+    about += wrap(f"{_about(conflict, names)}; {_other_version(conflict, policy, names)}", columns, "  ")
     for line in ("", title_and_id(conflict.title, conflict.conversation, style), *about):
         click.echo(line)
     keys, words = _keys_of(left[:1], names), names.words
@@ -179,10 +179,11 @@ def _about(conflict: Conflict, names: Names) -> str:
     return f"{waits}{newer}{'; other keys are merged' if conflict.merges else ''}"
 
 
-def _other_version(conflict: Conflict, policy: Policy) -> str:
+def _other_version(conflict: Conflict, policy: Policy, names: Names) -> str:
     """Return what becomes of the version that isn't taken."""
     if conflict.forks:
-        return "both are kept, whichever you take: the other one becomes a fork"
+        only_saves = "" if names is IN_SYNC else "; `reconcile resolve ID --take SIDE` only saves it"
+        return f"both are kept, whichever you take: the other one becomes a fork{only_saves}"
     saved = "the version that is not taken is saved"
     if conflict.unit != STREAM:
         return f"{saved}, and can be restored"

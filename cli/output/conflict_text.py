@@ -52,7 +52,7 @@ def conflict_lines(plan: Plan, heading: Heading, style: Style, sides: str, *, ru
             words = [_decided(conflict, _child_of(conflict.conversation, plan.actions))]
         else:
             suggested = commands(conflict)
-            words = [described(conflict), f"{taken(conflict)}; to decide now:"]
+            words = [described(conflict), f"{taken(conflict)}; {_results(conflict)}:"]
         for text in words:
             yield from wrap(clean(with_local_times(text)), style.columns, "    ")
             if not run and text is words[0]:
@@ -60,6 +60,16 @@ def conflict_lines(plan: Plan, heading: Heading, style: Style, sides: str, *, ru
         for command in suggested:
             yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))
     yield ""
+
+
+def _results(conflict: Conflict) -> str:
+    """Return the beginning of the commands that decide a conflict, with what becomes of the other version."""
+    if conflict.unit != STREAM:
+        return "to decide now"
+    return (
+        "to decide now (store or workspace: the other version is only saved; both: the newer stays, the other becomes "
+        "a fork)"
+    )
 
 
 def decided_words(conflict: Conflict, plan: Plan, run: str, sides: str) -> str:

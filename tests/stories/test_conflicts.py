@@ -125,6 +125,8 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert "the store's is taken (its file is newer)" in text
     shown = said(world, "status")
     assert "the workspace's becomes a fork" in shown
+    results = "store or workspace: the other version is only saved; both: the newer stays, the other becomes a fork"
+    assert f"to decide now ({results}):" in text
     assert "1 conflict." in shown
     assert "syncs what changed (1)" in shown, "the child is a part of the conflict"
 
@@ -358,7 +360,8 @@ def test_a_question_says_what_becomes_of_the_other_version(world: World, monkeyp
     assert "is taken" not in shown, "nothing is decided yet"
     code, shown = at_terminal("-w", world.project, answers="k\nq\n")
     assert code == 4
-    assert "both are kept, whichever you take: the other one becomes a fork" in " ".join(shown.split())
+    becomes = "both are kept, whichever you take: the other one becomes a fork"
+    assert f"{becomes}; `reconcile resolve ID --take SIDE` only saves it" in " ".join(shown.split())
     assert "[b]oth" not in shown, "as the newest"
     monkeypatch.setenv("RECONCILE_DIVERGED", "newest")
     _, shown = at_terminal("-w", world.project, answers="k\nq\n")
