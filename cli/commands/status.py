@@ -395,7 +395,9 @@ def _show_one(
     ]
     rows += [("shared", f"in {_folder(roots)}")] if details.get("shared") else []
     rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(none)"]]
-    rows += [("hidden", f"{_listed(details['hidden'])}; no run copies hidden files")] if details.get("hidden") else []
+    if left := details.get("hidden"):
+        names = _listed(left, len(left) if options.verbose else _NAMED)
+        rows.append(("left out", f"{names}; no run copies hidden and temporary files, and links"))
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
         lines += _values(conflicts if name == "state" else (), style, " " * 13)
@@ -412,9 +414,9 @@ def _show_one(
     show_paged(lines, style)
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(map(clean, names[:_NAMED]))}{more}"
+def _listed(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(map(clean, names[:most]))}{more}"
 
 
 def _version_words(version: dict[str, Any], *, with_hash: bool) -> str:

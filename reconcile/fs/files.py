@@ -228,18 +228,29 @@ def digest_extra(directory: Directory, name: str) -> tuple[Digest, Fingerprint] 
     return digests if isinstance(digests, Fault) else digests[name]
 
 
-def hidden_entries(path: str, except_below: Collection[str]) -> Iterator[str]:
-    """Yield the paths below a directory of its hidden entries, sorted; a directory's path ends with a slash.
+def uncopied_entries(path: str, except_below: Collection[str], unit_of: Callable[[str], str | None]) -> Iterator[str]:
+    """Yield the paths below a directory of what no run copies, sorted by directory; a directory's ends with a slash.
+
+    These are hidden files and directories, files without a unit, such as an editor's backup, links and special files.
 
     ``except_below``: names of directories in it that are not searched. No link is followed, and a directory that can't
     be read has no entries.
     """
     for at, directories, files in os.walk(path):
         inside = at[len(path) + 1 :]
-        names = sorted([*files, *(f"{name}/" for name in directories)])
-        yield from (os.path.join(inside, name) for name in names if name.startswith("."))
         skipped = () if inside else except_below
-        directories[:] = sorted(name for name in directories if not name.startswith(".") and name not in skipped)
+        links = {name for name in directories if os.path.islink(os.path.join(at, name))}
+        hidden = {name for name in directories if name.startswith(".")} - links
+        left = {name for name in files if unit_of(os.path.join(inside, name)) is None or not _is_regular(at, name)}
+        yield from (os.path.join(inside, name) for name in sorted({*left, *links, *(f"{name}/" for name in hidden)}))
+        directories[:] = sorted(name for name in directories if name not in links | hidden and name not in skipped)
+
+
+def _is_regular(above: str, name: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(os.path.join(above, name)).st_mode)
+    except OSError:
+        return False
 
 
 def parse_or_fault(name: str, read: Callable[[], T]) -> T | Fault:

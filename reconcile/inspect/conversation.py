@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconcile.engine.run_history import undone_changes
 from reconcile.formats.json import strict
-from reconcile.fs.files import Directory, hidden_entries, read_files
+from reconcile.fs.files import Directory, read_files, uncopied_entries
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import CASES, Reason, case_of
@@ -52,7 +52,7 @@ def describe(session: Session, context: PlanningContext, conversation: str) -> d
     """Return the paths, the intent, the ancestors, and for each unit its case, digests and times, for JSON and text.
 
     ``removed_by`` is the run that removed the conversation here, if nothing else is recorded of it. ``hidden`` are the
-    hidden files of its directories, in formats with a directory for each conversation.
+    files of its directories that no run copies, in formats with a directory for each conversation.
     """
     view = context.views[conversation]
     intent = view.intent
@@ -77,7 +77,7 @@ def describe(session: Session, context: PlanningContext, conversation: str) -> d
             f"{side}:{path}/{name}"
             for side, place in places.items()
             for path in description[side.value]
-            for name in hidden_entries(os.path.join(place, path), (CHILDREN,))
+            for name in uncopied_entries(os.path.join(place, path), (CHILDREN,), session.format.unit_of)
         ]
     return description
 

@@ -47,8 +47,8 @@ def test_what_has_no_base_configuration_of_its_own_is_compared(tmp_path: Path, r
     assert "no differences" in found.output
 
 
-def test_the_status_of_a_conversation_lists_its_hidden_files(tmp_path: Path, run: Run) -> None:
-    """No run copies them, and a plain run does not look for them."""
+def test_the_status_of_a_conversation_lists_the_files_that_no_run_copies(tmp_path: Path, run: Run) -> None:
+    """They are hidden, temporary, or no regular files. A plain run does not look for hidden and temporary ones."""
     world = make_project(tmp_path / "project", run)
     directory = world.workspace / "17528832001-it"
     write_conversation(directory, "It", events(2))
@@ -56,14 +56,18 @@ def test_the_status_of_a_conversation_lists_its_hidden_files(tmp_path: Path, run
     for name in (".notes", "images/.index", ".cache/file", "conversations/17528832002-child/.other"):
         (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_text("x")
+    (directory / "notes.md").write_text("x")
+    (directory / "notes.md~").write_text("x")
+    (directory / "images" / "link").symlink_to("elsewhere")
+    os.mkfifo(directory / "pipe")
     world.reconcile()
-    hidden = [f"workspace:17528832001-it/{name}" for name in (".cache/", ".notes", "images/.index")]
+    left = (".cache/", ".notes", "notes.md~", "pipe", "images/.index", "images/link")
+    hidden = [f"workspace:17528832001-it/{name}" for name in left]
     shown = " ".join(world.reconcile("status", "17528832001").stdout.split())
-    assert f"hidden {', '.join(hidden)}; no run copies hidden files" in shown
+    assert f"left out {', '.join(hidden[:5])} and 1 more; no run copies hidden and temporary files, and links" in shown
+    verbose = " ".join(world.reconcile("status", "17528832001", "-v").stdout.split())
+    assert f"left out {', '.join(hidden)}; no run copies" in verbose
     assert json.loads(world.reconcile("status", "17528832001", "--json").stdout)["hidden"] == hidden
-    for number in range(4):
-        (directory / f".{number}").write_text("x")
-    assert "and 2 more; no run copies" in " ".join(world.reconcile("status", "17528832001").stdout.split())
 
 
 def test_a_file_that_was_deleted_here_is_not_called_unknown(tmp_path: Path, run: Run) -> None:
