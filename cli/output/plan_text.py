@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
     from reconcile.engine.versions import Lost
-    from reconcile.model.plan import Action, Conflict, Heading, Item, Plan
+    from reconcile.model.plan import Action, Conflict, Heading, Item, Note, Plan
     from reconcile.model.snapshot import Place
 
     from ..arguments import Options
@@ -354,13 +354,22 @@ class PlanText:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
         if notes:
             yield ""
-        if foreign:
-            text = (
-                "1 other entry is no conversation, and stays as it is (-v lists it)"
-                if len(foreign) == 1
-                else f"{len(foreign)} other entries are no conversations, and stay as they are (-v lists them)"
-            )
+        for text in _foreign_texts(foreign):
             yield from (self._style(line, dim=True) for line in wrap(text, self._style.columns))
+
+
+def _foreign_texts(notes: Sequence[Note]) -> Iterator[str]:
+    """Yield how many files in conversations are not copied, and how many other entries are no conversations."""
+    inside = sum(note.unit != WHOLE for note in notes)
+    beside = len(notes) - inside
+    if inside == 1:
+        yield "1 file in a conversation is not copied, and stays as it is (-v lists it)"
+    elif inside:
+        yield f"{inside} files in conversations are not copied, and stay as they are (-v lists them)"
+    if beside == 1:
+        yield "1 other entry is no conversation, and stays as it is (-v lists it)"
+    elif beside:
+        yield f"{beside} other entries are no conversations, and stay as they are (-v lists them)"
 
 
 def item_text(item: Item) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
+from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Item, Kind
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side
+from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, TRASH, WHOLE, Fault, ParentKind, Place, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, commands, conflict_of, taken
@@ -21,7 +22,7 @@ from reconcile.planning.steps.placement import is_complete, is_sound
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from reconcile.model.format import Places
+    from reconcile.model.format import Format, Places
     from reconcile.model.snapshot import Snapshot
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.content import Verdict
@@ -389,8 +390,24 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
             if _goes_along(context, side.side, foreign.path, going[side.side]):
                 context.note(None, Reason.TAKEN_ALONG, f"{what}; saved in the vault with its directory")
             else:
-                context.note(None, Reason.FOREIGN, f"{what}; left alone")
+                unit = _unit_in_copy(context.rules.format, foreign.path)
+                context.note(None, Reason.FOREIGN, f"{what}; left alone", unit)
         _hold_problems(context, side)
+
+
+def _unit_in_copy(form: Format, path: str) -> str:
+    """Return the unit that an entry would be if it could be copied; `WHOLE` if it is in no conversation's directory."""
+    parts = path.split("/")
+    while form.places is None and parts:
+        if parts[0] in (ARCHIVE, TRASH):
+            parts = parts[1:]
+        elif len(parts) == 1 or form.id_of(parts[0]) is None:
+            break
+        elif parts[1] != CHILDREN:
+            return EXTRA + "/".join(parts[1:])
+        else:
+            parts = parts[2:]
+    return WHOLE
 
 
 def _hold_problems(context: PlanningContext, side: Snapshot) -> None:

@@ -103,6 +103,21 @@ def test_foreign_names_are_counted_and_listed_with_v() -> None:
     assert "  store:x: no id" in lines(Plan(layout="nested", notes=notes), verbose=True)
 
 
+def test_links_and_pipes_in_conversations_are_counted_as_not_copied() -> None:
+    inside = tuple(
+        Note(conversation=None, unit=f"extra:{name}", reason=Reason.FOREIGN, message=f"store:1-a/{name}: a link")
+        for name in "xy"
+    )
+    beside = Note(conversation=None, reason=Reason.FOREIGN, message="store:z: no id")
+    assert lines(Plan(layout="nested", notes=(*inside, beside))) == [
+        "2 files in conversations are not copied, and stay as they are (-v lists them)",
+        "1 other entry is no conversation, and stays as it is (-v lists it)",
+    ]
+    assert lines(Plan(layout="nested", notes=inside[:1])) == [
+        "1 file in a conversation is not copied, and stays as it is (-v lists it)"
+    ]
+
+
 def test_an_empty_plan_says_nothing() -> None:
     assert lines(Plan(layout="nested")) == []
 

@@ -358,6 +358,25 @@ def test_an_emptied_workspace_comes_back_by_recover_or_by_git() -> None:
     assert held.message.startswith("the workspace is empty, but had conversations at the last run; ")
 
 
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ("1-a/x", "extra:x"),
+        ("1-a/images/x", "extra:images/x"),
+        ("1-a/conversations/2-b/x", "extra:x"),
+        (".archive/1-a/x", "extra:x"),
+        ("1-a/conversations/x", "conversation"),
+        ("notes/x", "conversation"),
+        ("1-a", "conversation"),
+        ("x", "conversation"),
+    ],
+)
+def test_what_is_foreign_in_a_conversation_has_the_unit_of_a_file(path: str, unit: str) -> None:
+    store = replace(stored(A, Z), foreign=(Foreign(path, "a symbolic link", link=True),))
+    (note,) = (each for each in plan_of(store, here(A, Z), KNOWN).notes if each.reason is Reason.FOREIGN)
+    assert note.unit == unit
+
+
 def test_what_is_foreign_goes_with_the_directory_that_it_is_in_and_else_stays() -> None:
     foreign = (Foreign("1-a/x", "a file"), Foreign("9-z/x", "a file"))
     note = '1-a/NOTE.md  09:00 "x"'
