@@ -13,6 +13,7 @@ from reconcile.fs.paths import quoted_path
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
 from reconcile.inspect.short_ids import short_ids_at
 from reconcile.model.plan import Kind, states_of
+from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Metadata, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.filters import named
@@ -152,7 +153,10 @@ def status(context: click.Context, conversation: str | None) -> None:
         if options.heading:
             show(_line_of_all(options.heading, counts, session.roots, len(sides), style))
             return
-        lines = [line for item in sides for line in _side_lines(item, session.roots, style)]
+        lines = [
+            *_store_lines(plan, style),
+            *(line for each in sides for line in _side_lines(each, session.roots, style)),
+        ]
         more = [*(before or _ways_to_gone(engine)), *_ways_in_folder(session.roots, blocked_there)]
         lines += [
             *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
@@ -332,6 +336,16 @@ def _all_lines(
             lines += _values(conflicts.get(entry.conversation, ()), style, "      ")
     end = state_counts(counts.items(), roots.noun, is_public=roots.is_in_project)
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
+
+
+def _store_lines(plan: Plan, style: Style) -> list[str]:
+    """Return the note of a plan that the store was lost or replaced, as the next run prints it."""
+    texts = [message_text(note.message) for note in plan.notes if note.reason is Reason.STORE_REPLACED]
+    return [style(line, "yellow") for text in texts for line in wrap(text, style.columns, "note  ", " " * 6)]
+
+
+def _lines_of_sides(items: Iterable[Item], roots: Roots, style: Style) -> list[str]:
+    return [line for item in items for line in _side_lines(item, roots, style)]
 
 
 def _side_lines(item: Item, roots: Roots, style: Style) -> list[str]:

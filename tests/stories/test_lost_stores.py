@@ -75,6 +75,15 @@ def begin_anew(store: Path) -> None:
 LOSSES = [wipe, replace, remove, begin_anew]
 
 
+@pytest.mark.parametrize("lose", [replace, remove])
+def test_status_says_first_that_the_store_was_lost(watched: World, lose: Callable[[Path], None]) -> None:
+    watched.reconcile()
+    lose(watched.store)
+    _, _, shown = watched.reconcile("status", settled=False).stdout.partition("\n\n")
+    (noted,) = (note["message"] for note in watched.plan()["notes"] if note["reason"] == "store-replaced")
+    assert " ".join(shown.split()).startswith(f"note {noted}")
+
+
 @pytest.mark.parametrize("lose", LOSSES)
 @pytest.mark.parametrize("limited", [False, True])
 def test_what_only_another_checkout_has_is_not_removed(
