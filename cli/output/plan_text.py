@@ -42,7 +42,17 @@ from .text import (
     width,
     with_directory,
 )
-from .words import DIRECTED, PLACES, REMOVALS, VERB_COLUMNS, is_rename, publication_word, reason_words, state_counts
+from .words import (
+    DIRECTED,
+    PLACES,
+    REMOVALS,
+    VERB_COLUMNS,
+    is_rename,
+    publication_word,
+    reason_words,
+    state_counts,
+    without_last_secrets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -316,7 +326,9 @@ class PlanText:
             if item.conversation:
                 ways = _TWO_WAYS if item.reason is Reason.SECRET and len(item.resolve) > 1 else ""
                 yield from self._heading(item.conversation, item.title, "  ")
-                yield from wrap(f"{message_text(item_text(item))}{ways}", columns, "    ")
+                is_long = item.reason is Reason.SECRET and not self._verbose
+                text = without_last_secrets(item_text(item)) if is_long else item_text(item)
+                yield from wrap(f"{message_text(text)}{ways}", columns, "    ")
             else:
                 ways = "; this or --yes allows it:" if item.reason is Reason.BULK else ""
                 yield from wrap(f"{message_text(item_text(item))}{ways}", columns, "  ", "    ")

@@ -41,6 +41,8 @@ _PRIVATE_REASONS = {
     "asked": "on request",
 }
 """The words of reasons that say "publish" elsewhere, for a workspace that nobody else sees."""
+_SECRETS = 3
+"""Secrets that a message names."""
 VERB_COLUMNS = max(map(len, VERBS.values()))
 DIRECTED = frozenset({"copy", "project"})
 """Kinds whose verb is the direction itself."""
@@ -224,3 +226,10 @@ def intent_words(intent: str, *, is_public: bool = True) -> str:
     if not is_public and intent in _PRIVATE_INTENTS:
         return _PRIVATE_INTENTS[intent]
     return INTENTS.get(intent, intent)
+
+
+def without_last_secrets(message: str) -> str:
+    """Return the message about the secrets that block a conversation, with the first of many secrets only."""
+    secrets = message.split("; ")
+    more = len(secrets) - _SECRETS
+    return message if more <= 0 else f"{'; '.join(secrets[:_SECRETS])}; and {more} more (-v names all)"

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 _MOST_KEPT = 32 << 20
 """Bytes of contents that were read and are kept for the steps that write them."""
-_NAMED = 3
-"""Secrets that a message names."""
 WORTH_A_PROCESS = 4 << 20
 """Bytes of contents from which a second process saves time."""
 
@@ -292,9 +290,7 @@ class _Files:
 
 
 def _named(findings: Iterable[Finding]) -> str:
-    words = [finding.words for finding in findings]
-    more = f"; and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
-    return "; ".join(words[:_NAMED]) + more
+    return "; ".join(finding.words for finding in findings)
 
 
 def _may_allow(shown: frozenset[str] | None, finding: Finding) -> bool:

@@ -267,6 +267,21 @@ def test_a_dry_run_that_would_allow_a_secret_allows_nothing(story: World) -> Non
     check_held(story)
 
 
+def test_all_secrets_that_a_command_allows_are_listed_where_details_are(story: World) -> None:
+    """A plain run names the first three."""
+    put(stored(story, OTHER), *(with_secret(seed=number, at=2_000 + number) for number in range(1, 6)))
+
+    def shown(*words: str) -> str:
+        return " ".join(story.run("--workspace", story.project, *words).output.split())
+
+    for at, words in enumerate(((), ("-n",), ("-n", "-v"), ("status", f"jp-c{OTHER}"))):
+        text = shown(*words)
+        assert text.count("GitHub token, gh") == (3, 3, 5, 5)[at], words
+        assert ("; and 2 more (-v names all)" in text) is (at < 2), words
+    text = shown("resolve", f"jp-c{OTHER}", "--allow-secrets", "-n")
+    assert text.partition("allows event")[2].count("GitHub token, gh") == 5
+
+
 def test_the_library_writes_the_store_and_holds_the_workspace(story: World) -> None:
     with Workspace.open(story.project) as workspace, mutable(workspace, OTHER) as mut:
         mut.update_events(lambda events: events.append(with_secret()))
