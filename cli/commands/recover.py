@@ -168,8 +168,7 @@ def restore_lost(
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
         elif is_offer:
             chosen = _chosen(options, offered, planning, place, _nothing_missing(source, has_moved=has_moved))
-        if source is None and not chosen:
-            _name_gone_checkouts(options, session, planning)
+        elsewhere = _gone_checkouts(options, session, planning) if source is None and not chosen else []
         if not everything:
             _name_forks(options, session, planning, offered.groups if is_offer else (), source and records[0].project)
         _name_older_versions(options, planning, lambda: plan_for_policy(session, world, policy_of(options, settings)))
@@ -178,7 +177,9 @@ def restore_lost(
             plan, answered = walked(session, plan, planned), not options.is_dry
             chosen = _requested(plan)
         declined = answered and not chosen
-        if not _confirm(options, roots, session, plan, answered=answered, declined=declined, is_named=bool(ids)):
+        is_wanted = _confirm(options, roots, session, plan, answered=answered, declined=declined, is_named=bool(ids))
+        _print_last(options, elsewhere)
+        if not is_wanted:
             context.exit(exit_code(plan, None, options))
     if _lacks_marker(roots, plan):
         _write_marker(options, roots)
@@ -494,9 +495,9 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
 
 
-def _name_gone_checkouts(options: Options, session: Session, planning: PlanningContext) -> None:
-    """Print the checkouts elsewhere that are gone, and the command that restores those of theirs that are missing."""
-    missing = frozenset(absent(planning))
+def _gone_checkouts(options: Options, session: Session, planning: PlanningContext) -> list[str]:
+    """Return messages about the checkouts elsewhere that are gone, with the command that restores what is missing."""
+    missing, messages = frozenset(absent(planning)), []
     for project, had in session.gone().items():
         if project == session.project or not had & missing:
             continue
@@ -504,7 +505,13 @@ def _name_gone_checkouts(options: Options, session: Session, planning: PlanningC
         lacks = f"{count} {kind} that {'is' if count == 1 else 'are'} not here"
         command = f"to restore {'it' if count == 1 else 'them'}: reconcile recover --from {quoted_path(project)}"
         options.idle = _NOTHING
-        message = f"the workspace of {short_path(project)} is gone; it had {lacks}; {command}{options.sides}"
+        messages.append(f"the workspace of {short_path(project)} is gone; it had {lacks}; {command}{options.sides}")
+    return messages
+
+
+def _print_last(options: Options, messages: Sequence[str]) -> None:
+    """Print messages after the plan, as they name the command that helps."""
+    for message in messages:
         print_message(options, message)
 
 

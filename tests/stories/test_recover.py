@@ -187,8 +187,9 @@ def test_recover_elsewhere_names_the_checkouts_that_are_gone(
     new = tmp_path / "elsewhere"
     make_project(new, run)
     monkeypatch.chdir(new)
-    told = run("recover", "--dry-run").stderr
-    here = f"reconcile recover --from {known.project}"
+    dry = run("recover", "--dry-run")
+    told, here = dry.stderr, f"reconcile recover --from {known.project}"
+    assert dry.output.splitlines()[-1].endswith(here), "the command that helps comes last"
     next_ = " ".join(run("status").stdout.partition("\nNext:")[2].split())
     assert f"{here} restores 2 conversations of {known.project}, which is gone" in next_
     assert f"is gone; it had 2 conversations that are not here; to restore them: {here}" in told
