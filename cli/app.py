@@ -176,9 +176,12 @@ class Program(click.Group):
             ctx.exit()
         if args[0] in TOPICS:
             return f"{_HELP} {args[0]}", topic_command(args[0]), args[1:]
-        if args[0] not in COMMANDS and not ctx.resilient_parsing and (near := nearest(args[0], TOPICS)):
-            hint = did_you_mean(f"`reconcile {_HELP} {each}`" for each in near)
-            raise Misuse(f"there is no command and no topic {args[0]!r}", hint, ctx)
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            if near := nearest(args[0], TOPICS):
+                hint = did_you_mean(f"`reconcile {_HELP} {each}`" for each in near)
+            else:
+                hint = f"{_other_command(args)}\nthe topics: {', '.join(TOPICS)}"
+            raise Misuse(f"there is no command or topic {args[0]!r}", hint, ctx)
         return self.resolve_command(ctx, [*args, "--help"])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

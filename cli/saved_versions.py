@@ -13,7 +13,7 @@ from reconcile.model.units import unit_spelling
 from reconcile.state.directory import REMOTES
 from reconcile.state.vault import VaultError, VersionKind
 
-from .context import CANDIDATES, find_ids, find_titles, ids_that_begin, near_hint, titles_like
+from .context import CANDIDATES, find_ids, find_titles, fitting, ids_that_begin, near_hint, titles_like
 from .misuse import Misuse
 from .output.text import format_time
 
@@ -81,8 +81,15 @@ def _hash_or_list(engine: Engine, text: str, sides: str) -> str:
     except NoVersionError as error:
         matches = _conversations(engine, text)
         if not matches:
+            if len(there := fitting(engine, text)) == 1:
+                raise _none_of(there[0]) from error
             raise NoVersionError(error.message, near_hint(engine, text) or error.hint) from error
     return _only_version(session, _only(session, text, matches), sides)
+
+
+def _none_of(conversation: str) -> NoVersionError:
+    message = f"the vault has no version of {conversation}"
+    return NoVersionError(message, "no version of it was replaced or removed, so nothing can be restored")
 
 
 def _conversations(engine: Engine, text: str) -> list[str]:
@@ -142,9 +149,7 @@ def _only_version(session: Session, conversation: str, sides: str) -> str:
         newest.setdefault(frozenset((each.unit, each.file, each.digest) for each in by_run[run]), run)
     runs = list(newest.values())
     if not runs:
-        raise NoVersionError(
-            f"the vault has no version of {conversation}", "list the saved versions: reconcile vault -v"
-        )
+        raise _none_of(conversation)
     if len(runs) == 1:
         return f"{conversation}@{runs[0]}"
     started = {run.id: run.started_ns for run in session.state.journal.runs()}

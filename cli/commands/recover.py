@@ -176,8 +176,9 @@ def restore_lost(
         if walked is not None and chosen:
             plan, answered = walked(session, plan, planned), not options.is_dry
             chosen = _requested(plan)
-        declined = answered and not chosen
-        is_wanted = _confirm(options, roots, session, plan, answered=answered, declined=declined, is_named=bool(ids))
+        is_wanted = _confirm(
+            options, roots, session, plan, answered=answered, declined=answered and not chosen, is_named=bool(ids)
+        )
         _print_last(options, elsewhere)
         if not is_wanted:
             context.exit(exit_code(plan, None, options))

@@ -53,7 +53,11 @@ _HEADINGS = (
     ("taken", "taken", "to take"),
     ("forked", "forked", "to fork"),
     ("removed_here", "removed here, as on another machine", "to remove here, as on another machine"),
-    ("removed_there", "removed there, as here", "to remove there, as here"),
+    (
+        "removed_there",
+        "removed on the remote, because it was removed here",
+        "to remove on the remote, because it was removed here",
+    ),
 )
 
 

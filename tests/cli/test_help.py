@@ -202,7 +202,6 @@ def test_every_documented_option_has_words() -> None:
         ("resolve", "list what needs a decision: reconcile status"),
         ("resolve 1", "see both versions first: reconcile diff ID"),
         ("project", "list the conversations that are not published: reconcile status -v"),
-        ("help nothing", "reconcile --help"),
         (
             "rename x y",
             RENAMING,
@@ -246,6 +245,12 @@ def test_wrong_usage_is_one_line_and_names_the_command_that_was_meant(line: str,
 def test_help_is_a_word_too(command: str, run: Run) -> None:
     asked = run("help", *command.split())
     assert (asked.exit_code, asked.stdout) == (0, run(*command.split(), "--help").stdout)
+
+
+def test_the_help_of_an_unknown_word_lists_the_topics(run: Run) -> None:
+    error, *hints = run("help", "nothing").stderr.splitlines()
+    assert error == "error: there is no command or topic 'nothing'"
+    assert hints == ["hint: reconcile --help", f"hint: the topics: {', '.join(TOPICS)}"]
 
 
 def test_the_programs_help_lists_the_topics(run: Run) -> None:

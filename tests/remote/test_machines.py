@@ -258,7 +258,8 @@ def test_a_removal_is_called_by_its_title_or_its_id(laptop: Machine, desktop: Ma
     laptop.run("rm", str(A), "--yes")
     shutil.rmtree(laptop.directory(B))
     laptop.run()
-    for words, removed in ((["-n"], "to remove there, as here"), ([], "removed there, as here")):
+    why = "on the remote, because it was removed here"
+    for words, removed in ((["-n"], f"to remove {why}"), ([], f"removed {why}")):
         lines = laptop.run("sync", *words).stdout.splitlines()
         assert lines[:2] == [f"{removed}  Release notes  jp-c{A}", f"{removed}  Letter  jp-c{B}"]
     assert f"removed here, as on another machine  Release notes  jp-c{A}" in desktop.run("sync").stdout

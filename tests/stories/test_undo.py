@@ -699,7 +699,11 @@ def test_a_restore_without_a_run_lists_the_versions(world: World) -> None:
             f"hint: reconcile restore jp-c{FIRST}@{run} --workspace {world.project}" for run in (newest, older)
         ]
         assert hints[0].endswith(": metadata, events)")
-    assert "the vault has no version" in world.run("restore", f"{SECOND_ID}", "-w", world.project).stderr
+    for text in (f"{SECOND_ID}", f"jp-c{SECOND_ID}"):
+        assert world.run("restore", text, "-w", world.project).stderr.splitlines() == [
+            f"error: the vault has no version of jp-c{SECOND_ID}",
+            "hint: no version of it was replaced or removed, so nothing can be restored",
+        ]
     assert "the vault has no version" in world.run("restore", "no such", "-w", world.project).stderr
 
 
