@@ -344,10 +344,6 @@ def _store_lines(plan: Plan, style: Style) -> list[str]:
     return [style(line, "yellow") for text in texts for line in wrap(text, style.columns, "note  ", " " * 6)]
 
 
-def _lines_of_sides(items: Iterable[Item], roots: Roots, style: Style) -> list[str]:
-    return [line for item in items for line in _side_lines(item, roots, style)]
-
-
 def _side_lines(item: Item, roots: Roots, style: Style) -> list[str]:
     """Return the lines of what is blocked on a whole side."""
     return [
