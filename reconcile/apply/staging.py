@@ -242,7 +242,7 @@ class Stage(Struct, kw_only=True):
     saved_mode: Callable[[str, Side, str], int | None]
     """Returns the permissions of a saved version (`Versions.mode_of`)."""
     has_modes: Callable[[Side], bool]
-    """Returns whether the files of a side have permissions that someone has chosen; the tree of a remote has none."""
+    """Returns whether someone has chosen the permissions of a side's files: not if all its new files are private."""
     folders_of: Callable[[str], int]
     """Returns the folders that a record leaves when it is removed (`folders_of`)."""
     beginnings: Mapping[Place, Beginning] = field(default_factory=dict)
