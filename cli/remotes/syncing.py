@@ -188,6 +188,9 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     if report.interrupted_push is not None and not options.quiet:
         interrupted = f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}"
         lines += wrap(interrupted, style.columns, "", "  ")
+    if report.was_set_back and not options.quiet:
+        set_back = "the remote was set back to an earlier commit; a sync sends what is missing there"
+        lines += wrap(set_back, style.columns, "", "  ")
     for message in report.held:
         lines += wrap(with_local_times(f"blocked: {visible(message)}"), style.columns, "", "  ")
     if not options.quiet:
@@ -239,6 +242,7 @@ def _document(options: Options, place: RemotePlace, report: Report) -> dict[str,
         "held": report.held,
         "commit": report.commit,
         "interrupted_push": report.interrupted_push,
+        "set_back": report.was_set_back,
     }
 
 

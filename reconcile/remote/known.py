@@ -125,6 +125,8 @@ class Report(Struct):
     commit: str | None = None
     interrupted_push: str | None = None
     """The end of a push whose answer an earlier sync never got: "arrived" or "not arrived"."""
+    was_set_back: bool = False
+    """Whether the remote has an earlier commit than the last one that was seen there."""
     planned: Planned | None = None
     """For a dry run."""
 

@@ -218,6 +218,7 @@ class Sync:
         start = self._start(tip, known)
         report = Report(taken=done.taken, forked=done.forked, removed_here=done.removed_here, conflicts=done.conflicts)
         report.interrupted_push = done.interrupted_push
+        report.was_set_back = start != tip
         changed = None if last is None else self._changed_there(known, start)
         tree, before = self._trees(start, known, changed)
         if self.half is Half.PUSH and start != known.commit:
