@@ -14,6 +14,10 @@ from reconcile.remote.git_process import ask_host, run_git
 
 _TRANSPORT = re.compile(r"[0-9A-Za-z+.-]+::")
 _WEB = re.compile(r"(?P<scheme>https?://)(?:[^/@]*@)?(?P<rest>.*)", re.DOTALL)
+_DAEMON = re.compile(r"git://(?P<host>\[[^\]]*\]|[^/:]*)", re.IGNORECASE)
+_LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
+_PORT = re.compile(r"^([a-z+]+://[^/]*?):[0-9]+(?=/)")
+"""The port of an address: a host serves the same repositories at each."""
 _USER = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]*@)?")
 _CREDENTIALS = re.compile(
     r"""(?P<scheme>[A-Za-z][0-9A-Za-z+.-]*)://(?P<found>
@@ -65,8 +69,10 @@ def _of_project(url: str, project: str) -> str:
     listed = run_git(["-C", project, "remote"]).stdout.decode(errors="surrogateescape").split()
     wanted = _resolved(project, url)
     for name in listed:
-        if _is_same(wanted, _resolved(project, name)):
-            return f"the remote {name!r} of the project"
+        pushed = run_git(["-C", project, "remote", "get-url", "--push", "--all", name])
+        for address in (_resolved(project, name), *pushed.stdout.decode(errors="surrogateescape").splitlines()):
+            if _is_same(wanted, address):
+                return f"the remote {name!r} of the project"
     top = run_git(["-C", project, "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel"])
     own = top.stdout.decode(errors="surrogateescape").splitlines()
     return "the project's own repository" if any(_is_same(wanted, path) for path in own) else ""
@@ -91,12 +97,14 @@ def _is_same(one: str, other: str) -> bool:
 def _normal(url: str) -> str:
     """Return what two spellings of one address have in common."""
     text = url.removeprefix("file://")
-    text = _USER.sub("", text).replace(":", "/") if not os.path.isabs(text) else os.path.realpath(text)
+    text = os.path.realpath(text) if os.path.isabs(text) else _USER.sub("", _PORT.sub(r"\1", text)).replace(":", "/")
     return text.rstrip("/").removesuffix("/.git").removesuffix(".git").rstrip("/")
 
 
 def _is_public(url: str) -> bool:
-    """Tell whether an address of the web can be read without any of the user's credentials."""
+    """Tell whether an address can be read without any of the user's credentials: of the web, or of git's daemon."""
+    if daemon := _DAEMON.match(url):
+        return daemon["host"].lower() not in _LOOPBACK
     web = _WEB.fullmatch(url)
     if web is None:
         return False

@@ -66,6 +66,12 @@ def test_an_address_that_is_refused_is_shown_without_its_password(new_laptop: Ma
     assert "hunter2" not in found
 
 
+def test_gits_own_daemon_asks_for_no_password(tmp_path: Path) -> None:
+    with pytest.raises(RemoteError, match="everyone can read it"):
+        checked_url("git://example.org:9418/chats.git", str(tmp_path))
+    assert checked_url("git://[::1]/chats.git", str(tmp_path)) == "git://[::1]/chats.git"
+
+
 def test_a_bare_repository_beside_a_project_of_its_name_is_another_one(tmp_path: Path) -> None:
     project, bare = tmp_path / "mini", tmp_path / "mini.git"
     git(tmp_path, "init", "-q", str(project))
