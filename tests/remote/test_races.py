@@ -95,6 +95,20 @@ def test_machines_that_are_killed_lose_nothing(tmp_path: Path, run: Run, extra: 
     race(tmp_path, run, len(extra), 3, iter(range(12)), extra)
 
 
+@pytest.mark.long
+def test_two_syncs_of_one_machine_at_once(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    for number in range(4):
+        laptop.write(B + number)
+        desktop.append(A, 1, "b", LONG_AGO + (number + 1) * SECOND)
+        desktop.sync()
+        processes = [start(laptop) for _ in range(2)]
+        assert [process.wait() for process in processes] == [0, 0]
+    desktop.sync()
+    assert desktop.contents == laptop.contents
+    assert desktop.events(A) == 7
+    git(bare, "fsck", "--strict")
+
+
 def for_seconds(seconds: float) -> Iterator[int]:
     end, number = time.monotonic() + seconds, 0
     while time.monotonic() < end:

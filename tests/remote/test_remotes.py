@@ -44,8 +44,34 @@ def test_the_projects_own_remote_is_refused(laptop: Machine, tmp_path: Path) -> 
     for url in (str(origin), f"file://{origin}", f"{origin}/", str(laptop.project)):
         assert "private conversations would be sent" in refused(laptop, "remote", "add", url)
     git(laptop.project, "remote", "set-url", "upstream", "git@example.org:me/code.git")
-    for url in ("ssh://git@example.org/me/code", "https://example.org/me/code.git"):
+    spellings = ("ssh://git@example.org/me/code", "ssh://git@example.org:22/me/code", "https://example.org/me/code.git")
+    for url in spellings:
         assert "private conversations would be sent" in refused(laptop, "remote", "add", url)
+    git(laptop.project, "remote", "set-url", "upstream", "https://example.org/them/code.git")
+    git(laptop.project, "remote", "set-url", "--push", "upstream", "git@example.org:me/code.git")
+    for url in spellings:
+        assert "private conversations would be sent" in refused(laptop, "remote", "add", url)
+
+
+def test_no_hook_and_no_variable_of_git_reaches_a_sync(
+    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = tmp_path / "hooks" / "reference-transaction"
+    hook.parent.mkdir()
+    hook.write_text(f'#!/bin/sh\ntouch "{tmp_path}/ran-$(basename "$PWD")"\n')
+    hook.chmod(0o755)
+    configuration = tmp_path / "gitconfig"
+    configuration.write_text(f"[core]\n\thooksPath = {hook.parent}\n[commit]\n\tgpgSign = true\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(tmp_path / "objects"))
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.sync()
+    assert desktop.events(A) == 5
+    assert [path.name for path in tmp_path.glob("ran-*")] == [f"ran-{bare.name}"], "the host is the user's own git"
+    assert not (tmp_path / "elsewhere").exists()
+    assert not (tmp_path / "objects").exists()
 
 
 def test_an_address_has_one_name(laptop: Machine, bare: Path) -> None:
@@ -147,10 +173,12 @@ def test_a_remote_that_was_set_back_is_filled_again(laptop: Machine, desktop: Ma
     laptop.sync()
     git(bare, "update-ref", REF, before)
     laptop.append(C, 1, "b", LONG_AGO + SECOND)
-    laptop.sync()
+    assert "the remote was set back to an earlier commit" in " ".join(laptop.run("sync", "--dry-run").stdout.split())
+    assert laptop.sync()["set_back"]
     assert laptop.events(A) == 5
-    desktop.sync()
+    assert not desktop.sync()["set_back"]
     assert desktop.contents == laptop.contents
+    assert not laptop.sync()["set_back"]
 
 
 @pytest.mark.parametrize("change", ["emptied", "replaced", "unrelated"])
