@@ -793,10 +793,10 @@ def test_a_name_that_is_not_utf_8_keeps_its_conversation_here_and_no_other(lapto
 
 
 def test_files_of_a_remote_have_the_permissions_of_any_new_file(laptop: Machine, desktop: Machine) -> None:
+    umask = os.umask(0o022)
+    os.umask(umask)
     laptop.write(D)
-    desktop_before = desktop.directory(A) / "events.json"
-    assert desktop_before.stat().st_mode & 0o777 == 0o644
     laptop.sync()
     desktop.sync()
-    assert (desktop.directory(D) / "events.json").stat().st_mode & 0o777 == 0o644
-    assert desktop.directory(D).stat().st_mode & 0o777 == 0o755
+    assert (desktop.directory(D) / "events.json").stat().st_mode & 0o777 == 0o666 & ~umask
+    assert desktop.directory(D).stat().st_mode & 0o777 == 0o777 & ~umask

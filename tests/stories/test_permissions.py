@@ -312,7 +312,14 @@ def modes(copy: Path) -> dict[str, int]:
 
 
 @pytest.fixture
-def private(world: World) -> World:
+def _usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def private(_usual_umask: None, world: World) -> World:
     """One conversation for its owner alone, with a script."""
     copy = world.workspace / "17500000001-it"
     (copy / "run.sh").write_text("#!/bin/sh\n")
