@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 QUIET = frozenset({"in-sync", "available", "local", "archived"})
 """States of conversations that are listed with ``-v`` only."""
 _NAMED = 5
-"""Hidden files that are listed."""
+"""Files that no run copies, as far as they are listed without ``-v``."""
 LEAST_TITLE = 16
 """Columns that indentation leaves for a title."""
 COLORS = {

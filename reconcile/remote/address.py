@@ -70,9 +70,10 @@ def _of_project(url: str, project: str) -> str:
     wanted = _resolved(project, url)
     for name in listed:
         pushed = run_git(["-C", project, "remote", "get-url", "--push", "--all", name])
-        for address in (_resolved(project, name), *pushed.stdout.decode(errors="surrogateescape").splitlines()):
-            if _is_same(wanted, address):
-                return f"the remote {name!r} of the project"
+        push_addresses = pushed.stdout.decode(errors="surrogateescape").splitlines()
+        addresses = (_resolved(project, name), *(_absolute(project, text) for text in push_addresses))
+        if any(_is_same(wanted, address) for address in addresses):
+            return f"the remote {name!r} of the project"
     top = run_git(["-C", project, "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel"])
     own = top.stdout.decode(errors="surrogateescape").splitlines()
     return "the project's own repository" if any(_is_same(wanted, path) for path in own) else ""
@@ -82,7 +83,13 @@ def _resolved(project: str, name: str) -> str:
     """Return the address that git uses for a name or an address: the user may have abbreviations."""
     done = run_git(["-C", project, "ls-remote", "--get-url", name])
     text = done.stdout.decode(errors="surrogateescape").strip() or name
-    return os.path.realpath(os.path.join(project, text)) if os.path.isdir(os.path.join(project, text)) else text
+    return _absolute(project, text)
+
+
+def _absolute(project: str, text: str) -> str:
+    """Return an address; a path relative to the project, as git takes it, is made absolute."""
+    path = os.path.join(project, text)
+    return os.path.realpath(path) if os.path.isdir(path) else text
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -81,6 +81,11 @@ def test_a_bare_repository_beside_a_project_of_its_name_is_another_one(tmp_path:
     for own in (project, project / ".git"):
         with pytest.raises(RemoteError, match="the project's own repository"):
             checked_url(str(own), str(project))
+    git(project, "remote", "add", "upstream", "https://example.org/them/code.git")
+    git(project, "remote", "set-url", "--push", "upstream", "../mini.git")
+    with pytest.raises(RemoteError, match="the remote 'upstream' of the project"):
+        checked_url(str(bare), str(project))
+    git(project, "remote", "remove", "upstream")
     git(project, "remote", "add", "origin", str(bare))
     with pytest.raises(RemoteError, match="the remote 'origin' of the project"):
         checked_url(str(bare), str(project))
