@@ -233,11 +233,15 @@ class GitEngine:
         return [*settings, f"--git-dir={self.mirror}", *args]
 
 
+_UNKNOWN_USER = "set up a credential helper of git that knows a user and password for this host"
 _HINTS = {
     "Host key verification failed": "connect with ssh at a terminal: it shows the key of the host",
     "Permission denied (publickey": "add your public key there, or check which one ssh uses",
+    "Authentication failed": _UNKNOWN_USER,
+    "could not read Password": _UNKNOWN_USER,
+    "could not read Username": _UNKNOWN_USER,
 }
-"""By the words of ssh, what a person can do. Its messages are in no other language."""
+"""By the words of ssh or git, what a person can do. Those of ssh are in no other language, and git has ``LC_ALL=C``."""
 _HOSTILE = "no sync of this program writes that: look at the repository"
 
 

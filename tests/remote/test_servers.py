@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import random
 import shlex
 import shutil
-import signal
 import subprocess
-import threading
 import time
 from contextlib import nullcontext
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.projects.http_host import PROGRAMS, HttpHost
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.ssh_host import SshHost
 from tests.support.projects.terminal import Session, run_at_terminal
@@ -25,15 +21,12 @@ from tests.support.projects.world import LONG_AGO, SECOND, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
 A = 17528832000
-BACKEND = (
-    Path(subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True).stdout.strip())
-    / "git-http-backend"
-)
 pytestmark = pytest.mark.long
 with_time = pytest.mark.timeout(180)
 """Many pushes, or connections of ssh, take some seconds, and many times as long on a busy machine."""
@@ -68,92 +61,14 @@ kill -9 $killed
 """A hook that kills a server and then, as soon as it listens no more, the processes between it and the hook."""
 
 
-class Handler(BaseHTTPRequestHandler):
-    root: Path
-    password = ""
-    patience_s: float | None = None
-    """Seconds after which the next process that receives a push is killed."""
-    kills = 0
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def _serve(self) -> None:
-        wanted = "Basic " + base64.b64encode(f"me:{self.password}".encode()).decode()
-        if self.password and self.headers.get("Authorization") != wanted:
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", 'Basic realm="x"')
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        path, _, query = self.path.partition("?")
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        environ = {
-            "PATH": os.environ["PATH"],
-            "GIT_PROJECT_ROOT": str(self.root),
-            "GIT_HTTP_EXPORT_ALL": "1",
-            "REMOTE_USER": "me",
-            "REQUEST_METHOD": self.command,
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "CONTENT_TYPE": self.headers.get("Content-Type") or "",
-            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding") or "",
-            "CONTENT_LENGTH": str(len(body)),
-        }
-        done = self._answer(environ, body)
-        if not done:  # it was killed
-            self.close_connection = True
-            return
-        head, _, content = done.partition(b"\r\n\r\n")
-        headers = dict(line.split(": ", 1) for line in head.decode().splitlines())
-        self.send_response(int(headers.pop("Status", "200").split()[0]))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _answer(self, environ: dict[str, str], body: bytes) -> bytes:
-        """Return what the backend prints; nothing if it was killed before its end, with all that it has started."""
-        is_push = self.command == "POST" and environ["PATH_INFO"].endswith("git-receive-pack")
-        patience_s, Handler.patience_s = (self.patience_s, None) if is_push else (None, self.patience_s)
-        with subprocess.Popen(
-            [str(BACKEND)],
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        ) as backend:
-            try:
-                return backend.communicate(body, timeout=patience_s)[0]
-            except subprocess.TimeoutExpired:
-                os.killpg(backend.pid, signal.SIGKILL)
-                Handler.kills += 1
-                return b""
-
-    do_GET = do_POST = _serve  # noqa: N815 - the names of http.server
-
-
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
-    if not BACKEND.exists():
-        pytest.skip("git has no http-backend here")
-    Handler.root = tmp_path
-    Handler.password, Handler.patience_s, Handler.kills = "secret", None, 0
-    serving = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=serving.serve_forever)
-    thread.start()
-    yield serving
-    serving.shutdown()
-    thread.join()
-    serving.server_close()
+def server(tmp_path: Path) -> Iterator[HttpHost]:
+    with HttpHost(tmp_path) as host:
+        yield host
 
 
-def test_two_machines_over_http(tmp_path: Path, run: Run, server: ThreadingHTTPServer) -> None:
-    bare = make_bare(tmp_path / "r.git")
-    git(bare, "config", "http.receivepack", "true")
-    url = f"http://me:secret@127.0.0.1:{server.server_port}/r.git"
+def test_two_machines_over_http(tmp_path: Path, run: Run, server: HttpHost) -> None:
+    url = server.url(make_bare(tmp_path / "r.git"))
     one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
     one.write(A)
     one.sync(url)
@@ -170,8 +85,7 @@ def test_two_machines_over_http(tmp_path: Path, run: Run, server: ThreadingHTTPS
         assert "secret" not in one.run(*args).output
     assert shown in other.run("remote").output
     assert shown in other.run("log", "--json").output
-    server.shutdown()
-    server.server_close()
+    server.stop()
     assert "secret" not in other.run("sync", code=1).output
 
 
@@ -206,17 +120,16 @@ def sync_on_a_mortal_host(
     assert kills() > rounds / 4
 
 
-def test_a_backend_that_is_killed(tmp_path: Path, run: Run, server: ThreadingHTTPServer) -> None:
+def test_a_backend_that_is_killed(tmp_path: Path, run: Run, server: HttpHost) -> None:
     bare = make_bare(tmp_path / "r.git")
-    git(bare, "config", "http.receivepack", "true")
     one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
     for machine in (one, other):
-        machine.sync(f"http://me:secret@127.0.0.1:{server.server_port}/r.git")
+        machine.sync(server.url(bare))
 
     def kill_after(seconds: float) -> None:
-        Handler.patience_s = seconds
+        server.patience_s = seconds
 
-    sync_on_a_mortal_host(one, other, bare, kill_after, lambda: Handler.kills)
+    sync_on_a_mortal_host(one, other, bare, kill_after, lambda: server.kills)
 
 
 def mortal_receiver(path: Path, programs: Path, killed: str) -> tuple[Callable[[float], object], Callable[[], int]]:
@@ -234,7 +147,7 @@ def test_a_receiving_git_that_is_killed(tmp_path: Path, run: Run, monkeypatch: p
     """The remote is a directory: git starts the receiving process itself."""
     bare, programs = (tmp_path / name for name in ("r.git", "programs"))
     programs.mkdir()
-    for program in BACKEND.parent.iterdir():
+    for program in PROGRAMS.iterdir():
         if program.name != "git-receive-pack":
             (programs / program.name).symlink_to(program)
     kill_after, kills = mortal_receiver(tmp_path, programs, "$receiver")
@@ -260,13 +173,11 @@ def test_a_lock_that_a_killed_host_has_left_is_named(tmp_path: Path, run: Run) -
     git(bare, "fsck", "--strict")
 
 
-def test_a_repository_that_the_world_can_read_is_refused(tmp_path: Path, run: Run, server: ThreadingHTTPServer) -> None:
-    Handler.password = ""
-    git(make_bare(tmp_path / "r.git"), "config", "http.receivepack", "true")
+def test_a_repository_that_the_world_can_read_is_refused(tmp_path: Path, run: Run, server: HttpHost) -> None:
+    server.password = ""
     one = make_machine(tmp_path / "one", run)
     one.write(A)
-    url = f"http://me:secret@127.0.0.1:{server.server_port}/r.git"
-    found = one.run("remote", "add", url, code=4).output
+    found = one.run("remote", "add", server.url(make_bare(tmp_path / "r.git")), code=4).output
     assert "everyone can read it" in found
     assert "secret" not in found
 
@@ -419,3 +330,86 @@ def test_an_ssh_connection_that_is_killed(
         machine.sync(ssh.url(bare))
     kill_after, kills = mortal_receiver(tmp_path, ssh.programs, "$receiver $PPID")
     sync_on_a_mortal_host(one, other, bare, kill_after, kills, ROUNDS // 3)
+
+
+def all_files(home: Path) -> bytes:
+    """Return all that a machine has, but for the user's own files."""
+    own = {home / ".gitconfig", home / "helper"}
+    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file() and path not in own)
+
+
+def configure(machine: Machine, *settings: str) -> None:
+    """Write the user's own configuration of git."""
+    for name, _, value in (text.partition("=") for text in settings):
+        git(machine.home, "config", "--file", str(machine.home / ".gitconfig"), "--add", name, value)
+
+
+@pytest.fixture
+def with_helper(tmp_path: Path, run: Run, server: HttpHost) -> Machine:
+    """A machine whose user has a credential helper, which counts how often it is asked."""
+    machine = make_machine(tmp_path / "one", run)
+    machine.write(A)
+    helper = machine.home / "helper"
+    helper.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/asked\necho username=me\necho password={server.password}\n')
+    helper.chmod(0o755)
+    configure(machine, f"credential.helper={helper}")
+    return machine
+
+
+def test_a_credential_helper_answers_for_the_user(tmp_path: Path, with_helper: Machine, server: HttpHost) -> None:
+    url = server.url(make_bare(tmp_path / "r.git"), user="")
+    printed = with_helper.run("remote", "add", url).output
+    printed += with_helper.run("sync", "--dry-run").output
+    assert len(with_helper.sync()["sent"]) == 1
+    with_helper.append(A, 1, "b", LONG_AGO + SECOND)
+    asked = (tmp_path / "asked").read_text().count("get")
+    tip = git(tmp_path / "r.git", "for-each-ref")
+    with subprocess.Popen(
+        command(*with_helper.sides, "watch", "--sync"),
+        env=os.environ | with_helper.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        text=True,
+    ) as watcher:
+        end = time.monotonic() + 30
+        while git(tmp_path / "r.git", "for-each-ref") == tip and time.monotonic() < end:
+            time.sleep(0.1)
+        watcher.terminate()
+        said, _ = watcher.communicate(timeout=30)
+    assert git(tmp_path / "r.git", "for-each-ref") != tip, said
+    assert (tmp_path / "asked").read_text().count("get") > asked
+    printed += said + with_helper.run("remote", "--json").output + with_helper.run("log", "--json").output
+    assert "error" not in said
+    assert server.password not in printed
+    assert server.password.encode() not in all_files(with_helper.home)
+
+
+@needs_setsid
+@pytest.mark.parametrize("is_wrong", [False, True], ids=["no helper", "wrong password"])
+def test_a_sync_without_a_password_says_so_and_asks_nobody(
+    tmp_path: Path, with_helper: Machine, server: HttpHost, is_wrong: bool
+) -> None:
+    """A job of a shell has a terminal, but its input is no terminal."""
+    one, url = with_helper, server.url(make_bare(tmp_path / "r.git"), user="")
+    one.run("remote", "add", url)
+    if is_wrong:
+        server.password += "2"
+    else:
+        (one.home / ".gitconfig").unlink()
+    before = one.contents
+    for words in (("sync",), ("sync", "-n"), ("remote", "check"), ("remote", "add", f"{url}/x")):
+        began = time.monotonic()
+        quoted = shlex.join(command(*one.sides, *words))
+        wanted = os.environ | one.environment
+        code, shown = run_at_terminal(["setsid", "--ctty", "sh", "-c", f"{quoted} < /dev/null"], env=wanted)
+        assert time.monotonic() - began < 20
+        assert code == 1
+        said = " ".join(shown.split())
+        assert said.startswith(f"error: http://127.0.0.1:{server.port}/r.git")
+        assert said.count("error: ") == said.count("hint: ") == 1
+        assert said.endswith("hint: set up a credential helper of git that knows a user and password for this host")
+        assert "secret" not in said
+    assert one.contents == before
+    assert b"secret" not in all_files(one.home)
