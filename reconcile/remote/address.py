@@ -115,9 +115,21 @@ def _is_public(url: str) -> bool:
     web = _WEB.fullmatch(url)
     if web is None:
         return False
-    home = os.path.expanduser("~/.gitconfig")
-    config = os.environ.get("GIT_CONFIG_GLOBAL") or (home if os.path.isfile(home) else os.devnull)
-    anonymous = {"HOME": os.devnull, "GIT_CONFIG_GLOBAL": config, "GIT_ASKPASS": "false", "GIT_TERMINAL_PROMPT": "0"}
-    settings = ("-c", "credential.helper=", "-c", "http.extraHeader=", "-c", "core.askPass=false")
-    args = (*settings, "ls-remote", "--quiet", web["scheme"] + web["rest"])
+    anonymous = {
+        "HOME": os.devnull,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ASKPASS": "false",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    settings = (*(f"include.path={path}" for path in _configurations()), "credential.helper=", "http.extraHeader=")
+    options = [word for setting in (*settings, "core.askPass=false") for word in ("-c", setting)]
+    args = (*options, "ls-remote", "--quiet", web["scheme"] + web["rest"])
     return not ask_host(args, without_password(url), anonymous).returncode
+
+
+def _configurations() -> list[str]:
+    """Return the files with the user's configuration of git: a host may be reached through the proxy of one alone."""
+    if named := os.environ.get("GIT_CONFIG_GLOBAL"):
+        return [os.path.abspath(named)]
+    above = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return [os.path.join(above, "git", "config"), os.path.expanduser("~/.gitconfig")]

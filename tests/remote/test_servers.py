@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.http_host import PROGRAMS, HttpHost
+from tests.support.projects.http_host import NAME_BEHIND_PROXY, PROGRAMS, ForwardProxy, HttpHost, make_certificate
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.ssh_host import SshHost
 from tests.support.projects.terminal import Session, run_at_terminal
@@ -221,6 +221,18 @@ def test_an_address_with_a_port_over_ssh(tmp_path: Path, run: Run, ssh: SshHost)
     assert len(one.sync(f"ssh://127.0.0.1:{ssh.port}{make_bare(tmp_path / 'r.git')}")["sent"]) == 1
 
 
+@with_time
+def test_the_ssh_command_of_the_users_configuration(
+    tmp_path: Path, run: Run, ssh: SshHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable, which counts more, is set in the other tests."""
+    monkeypatch.delenv("GIT_SSH_COMMAND")
+    url, one = ssh.url(make_bare(tmp_path / "r.git")), make_machine(tmp_path / "one", run)
+    one.write(A)
+    configure(one, f"core.sshCommand={ssh.command}")
+    assert len(one.sync(url)["sent"]) == 1
+
+
 def forget_the_host(ssh: SshHost) -> None:
     ssh.know()
 
@@ -413,3 +425,51 @@ def test_a_sync_without_a_password_says_so_and_asks_nobody(
         assert "secret" not in said
     assert one.contents == before
     assert b"secret" not in all_files(one.home)
+
+
+PROXIES = ("~/.gitconfig", "config/git/config", "http_proxy", "https_proxy", "ALL_PROXY")
+"""Where a user names a proxy: in one of git's own files, or in a variable."""
+
+
+@pytest.fixture(params=PROXIES)
+def behind_proxy(
+    request: pytest.FixtureRequest, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Machine, HttpHost, ForwardProxy]]:
+    """A machine that reaches a host through a proxy alone."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    certificate = make_certificate(tmp_path / "key.pem", NAME_BEHIND_PROXY) if request.param == "https_proxy" else None
+    machine = make_machine(tmp_path / "one", run)
+    machine.write(A)
+    with HttpHost(tmp_path, certificate) as host, ForwardProxy(host.port) as proxy:
+        if request.param in PROXIES[:2]:
+            file = machine.home / request.param.removeprefix("~/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            git(machine.home, "config", "--file", str(file), "http.proxy", proxy.url)
+        else:
+            monkeypatch.setenv(request.param, proxy.url)
+        if certificate is not None:
+            configure(machine, f"http.sslCAInfo={certificate}")
+        yield machine, host, proxy
+
+
+def test_a_sync_goes_through_the_proxy_of_the_user(
+    tmp_path: Path, behind_proxy: tuple[Machine, HttpHost, ForwardProxy]
+) -> None:
+    machine, host, proxy = behind_proxy
+    machine.run("remote", "add", host.url(make_bare(tmp_path / "r.git"), name=NAME_BEHIND_PROXY))
+    for _ in range(2):
+        asked = len(proxy.requests)
+        assert len(machine.sync()["sent"]) == 1
+        assert len(proxy.requests) > asked
+        machine.append(A, 1, "b", LONG_AGO + SECOND)
+
+
+def test_a_public_repository_behind_the_proxy_of_the_user_is_refused(
+    tmp_path: Path, behind_proxy: tuple[Machine, HttpHost, ForwardProxy]
+) -> None:
+    machine, host, _ = behind_proxy
+    host.password = ""
+    url = host.url(make_bare(tmp_path / "r.git"), name=NAME_BEHIND_PROXY)
+    assert "everyone can read it" in machine.run("remote", "add", url, code=4).output
