@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING
 
-from reconcile.remote.engine import RemoteError
-from reconcile.remote.git_process import ask_host, run_git
+from reconcile.remote.engine import RemoteError, UnreachableError
+from reconcile.remote.git_process import ask_host, name_in_ssh, run_git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TRANSPORT = re.compile(r"[0-9A-Za-z+.-]+::")
 _WEB = re.compile(r"(?P<scheme>https?://)(?:[^/@]*@)?(?P<rest>.*)", re.DOTALL)
 _DAEMON = re.compile(r"git://(?P<host>\[[^\]]*\]|[^/:]*)", re.IGNORECASE)
+_SSH = re.compile(r"(?:ssh|git\+ssh|ssh\+git)://(?:[^/@]*@)?(?P<host>\[[^\]]*\]|[^/:]*)(?::[0-9]*)?/+(?P<path>[^~].*)")
+_SCP = re.compile(r"(?:[^/:@]*@)?(?P<host>\[[^\]/]*\]|[^/:]+):/*(?P<path>[^~/].*)")
+_ANSWER_S = 5.0
+"""Seconds in which a host of ssh has to answer over https: many have no such server."""
 _LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
 _PORT = re.compile(r"^([a-z+]+://[^/]*?):[0-9]+(?=/)")
 """The port of an address: a host serves the same repositories at each."""
@@ -56,9 +64,10 @@ def checked_url(url: str, project: str) -> str:
             f"{without_password(url)} is {shared}, and private conversations would be sent to whoever can read that",
             "use a private repository of your own",
         )
-    if _is_public(url):
-        shown = without_password(url)
-        raise RemoteError(f"{shown}: everyone can read it without a password", "use a private repository")
+    if readable := _public_address(url):
+        shown, is_same = without_password(url), readable == url
+        over = "it" if is_same else readable
+        raise RemoteError(f"{shown}: everyone can read {over} without a password", "use a private repository")
     return url
 
 
@@ -81,9 +90,12 @@ def _of_project(url: str, project: str) -> str:
 
 def _resolved(project: str, name: str) -> str:
     """Return the address that git uses for a name or an address: the user may have abbreviations."""
-    done = run_git(["-C", project, "ls-remote", "--get-url", name])
-    text = done.stdout.decode(errors="surrogateescape").strip() or name
-    return _absolute(project, text)
+    return _absolute(project, _for_git(["-C", project, "ls-remote", "--get-url", name], name))
+
+
+def _for_git(question: list[str], address: str) -> str:
+    """Return git's answer about an address, which may be an abbreviation; without an answer, the address."""
+    return run_git(question).stdout.decode(errors="surrogateescape").strip() or address
 
 
 def _absolute(project: str, text: str) -> str:
@@ -108,23 +120,52 @@ def _normal(url: str) -> str:
     return text.rstrip("/").removesuffix("/.git").removesuffix(".git").rstrip("/")
 
 
-def _is_public(url: str) -> bool:
-    """Tell whether an address can be read without any of the user's credentials: of the web, or of git's daemon."""
+def _public_address(url: str) -> str:
+    """Return the address at which everyone can read a repository: of the web, or of git's daemon; empty: none is known.
+
+    A host of ssh most often serves its repositories at the same paths over https, too. So they are tried there, at the
+    usual port. A host that doesn't answer soon has none, as far as one can know.
+    """
     if daemon := _DAEMON.match(url):
-        return daemon["host"].lower() not in _LOOPBACK
-    web = _WEB.fullmatch(url)
-    if web is None:
-        return False
+        return "" if daemon["host"].lower() in _LOOPBACK else url
+    text = _for_git(["ls-remote", "--get-url", url], url)
+    if web := _WEB.fullmatch(url) or _WEB.fullmatch(text):
+        return url if _answers(web["scheme"] + web["rest"], without_password(url)) else ""
+    for address in _over_https(text):
+        try:
+            if _answers(address, without_password(url), _ANSWER_S):
+                return address
+        except UnreachableError:
+            break
+    return ""
+
+
+def _over_https(url: str) -> Iterator[str]:
+    """Yield the addresses over https that a repository of an ssh address would have."""
+    found = _SSH.fullmatch(url) or (None if "://" in url else _SCP.fullmatch(url))
+    if found is None:
+        return
+    path = found["path"].rstrip("/")
+    other = path.removesuffix(".git") if path.endswith(".git") else f"{path}.git"
+    for host in dict.fromkeys((name_in_ssh(found["host"]), found["host"])):
+        yield from (f"https://{host}/{each}" for each in (path, other))
+
+
+def _answers(address: str, shown: str, limit_s: float | None = None) -> bool:
+    """Tell whether git reads an address of the web without any of the user's credentials."""
     anonymous = {
         "HOME": os.devnull,
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_ASKPASS": "false",
         "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "http:https",
     }
-    settings = (*(f"include.path={path}" for path in _configurations()), "credential.helper=", "http.extraHeader=")
-    options = [word for setting in (*settings, "core.askPass=false") for word in ("-c", setting)]
-    args = (*options, "ls-remote", "--quiet", web["scheme"] + web["rest"])
-    return not ask_host(args, without_password(url), anonymous).returncode
+    settings = [f"include.path={path}" for path in _configurations()]
+    settings += ["credential.helper=", "http.extraHeader=", "core.askPass=false"]
+    if "=" not in address:  # the user may have ssh in its place, which has a key
+        settings.append(f"url.{address}.insteadOf={address}")
+    options = [word for setting in settings for word in ("-c", setting)]
+    return not ask_host([*options, "ls-remote", "--quiet", address], shown, anonymous, limit_s).returncode
 
 
 def _configurations() -> list[str]:

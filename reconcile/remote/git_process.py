@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import selectors
+import shlex
 import signal
 import subprocess
 from contextlib import contextmanager, suppress
@@ -52,17 +53,33 @@ def run_git(args: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProc
         raise _absent(error) from None
 
 
+def name_in_ssh(host: str) -> str:
+    """Return the name of a host for which the user's ssh configuration may have another one."""
+    try:
+        program = shlex.split(os.environ.get("GIT_SSH_COMMAND", "ssh"))
+        if [os.path.basename(word) for word in program[:1]] != ["ssh"]:
+            return host
+        done = subprocess.run([*program, "-G", "--", host], capture_output=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603
+    except (OSError, ValueError):
+        return host
+    found = re.search(r"^hostname ([^\s/]+)$", done.stdout.decode(errors="replace"), re.MULTILINE)
+    name = found[1] if found else host
+    return f"[{name}]" if ":" in name and not name.startswith("[") else name
+
+
 def ask_host(
-    args: Sequence[str], host: str, variables: Mapping[str, str] | None = None
+    args: Sequence[str], host: str, variables: Mapping[str, str] | None = None, limit_s: float | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a git that talks to a host, and return its result. ``host`` is the address as messages name it.
 
     Raises:
-        SilentError: it printed nothing for `SILENCE_S` seconds, at a terminal for longer, and was ended with all
-            processes that it had started.
+        SilentError: it printed nothing for ``limit_s`` seconds, or else for `SILENCE_S`, at a terminal for longer, and
+            was ended with all processes that it had started.
         RemoteError: there is no git.
     """
-    printed, limit_s = {1: bytearray(), 2: bytearray()}, SILENCE_S * (_PATIENCE if os.isatty(0) else 1)
+    printed = {1: bytearray(), 2: bytearray()}
+    if limit_s is None:
+        limit_s = SILENCE_S * (_PATIENCE if os.isatty(0) else 1)
     with _started(args, environment() | dict(variables or {})) as process, selectors.DefaultSelector() as selector:
         assert process.stdout is not None  # noqa: S101 - both are pipes
         assert process.stderr is not None  # noqa: S101

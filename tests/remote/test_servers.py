@@ -6,6 +6,7 @@ import os
 import random
 import shlex
 import shutil
+import socket
 import subprocess
 import time
 from contextlib import nullcontext
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.remote.address import checked_url
+from reconcile.remote.engine import RemoteError
 from tests.support.projects.http_host import NAME_BEHIND_PROXY, PROGRAMS, ForwardProxy, HttpHost, make_certificate
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.ssh_host import SshHost
@@ -180,6 +183,81 @@ def test_a_repository_that_the_world_can_read_is_refused(tmp_path: Path, run: Ru
     found = one.run("remote", "add", server.url(make_bare(tmp_path / "r.git")), code=4).output
     assert "everyone can read it" in found
     assert "secret" not in found
+
+
+@pytest.fixture
+def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[HttpHost, ForwardProxy]]:
+    """A host that everyone can read over https, by its name and at the usual port."""
+    certificate = make_certificate(tmp_path / "key.pem", NAME_BEHIND_PROXY)
+    with HttpHost(tmp_path, certificate) as host, ForwardProxy(host.port) as proxy:
+        host.password = ""
+        monkeypatch.setenv("https_proxy", proxy.url)
+        monkeypatch.setenv("GIT_SSL_CAINFO", str(certificate))
+        yield host, proxy
+
+
+@pytest.mark.parametrize(
+    ("path", "there", "read"), [("r.git", "r.git", "r.git"), ("r", "r.git", "r"), ("r.git", "r", "r")]
+)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ssh://git@git.example.invalid/{}",
+        "ssh://git.example.invalid:2222/{}",
+        "git@git.example.invalid:{}",
+        "git.example.invalid:/{}/",
+    ],
+)
+def test_a_repository_over_ssh_that_the_world_can_read_over_https(
+    tmp_path: Path, web: tuple[HttpHost, ForwardProxy], address: str, path: str, there: str, read: str
+) -> None:
+    host, proxy = web
+    make_bare(tmp_path / there)
+    url = address.format(path)
+    with pytest.raises(RemoteError) as found:
+        checked_url(url, str(tmp_path))
+    assert str(found.value) == f"{url}: everyone can read https://git.example.invalid/{read} without a password"
+    assert set(proxy.requests) == {f"CONNECT {NAME_BEHIND_PROXY}"}
+    host.password = "secret"  # noqa: S105 - of a test
+    assert checked_url(url, str(tmp_path)) == url
+    shutil.rmtree(tmp_path / there)
+    host.password = ""
+    assert checked_url(url, str(tmp_path)) == url
+
+
+@pytest.mark.usefixtures("web")
+def test_an_abbreviation_hides_no_public_repository(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, ssh: SshHost
+) -> None:
+    """Neither one of ssh or of git, nor ssh in the place of https: the world has no key."""
+    make_bare(tmp_path / "r.git")
+    config, client = tmp_path / "gitconfig", ssh.directory / "client"
+    config.write_text(
+        '[url "git@git.example.invalid:"]\n  insteadOf = https://git.example.invalid/\n  insteadOf = mine:\n'
+        '[url "https://git.example.invalid/"]\n  insteadOf = web:\n'
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    client.write_text("Host work\n  HostName git.example.invalid\n")
+    one = make_machine(tmp_path / "one", run)
+    one.write(A)
+    for url in ("mine:r.git", "me@work:r.git"):
+        said = one.run("remote", "add", url, code=4).output
+        assert f"{url}: everyone can read https://git.example.invalid/r.git without a password" in " ".join(
+            said.split()
+        )
+    assert "web:r.git: everyone can read it without a password" in one.run("remote", "add", "web:r.git", code=4).output
+    assert "no remote is known" in one.run("remote").output
+
+
+def test_a_host_of_ssh_that_does_not_answer_over_https_is_none_of_the_web(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setattr("reconcile.remote.address._ANSWER_S", 1.5)
+        began = time.monotonic()
+        assert checked_url("git@git.example.org:r.git", str(tmp_path)) == "git@git.example.org:r.git"
+        assert time.monotonic() - began < 2.9, "it was asked once"
 
 
 @pytest.fixture
