@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.machines import Machine, git, make_machine, quiet
+from tests.support.projects.machines import Machine, add_worktree, git, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND, append, files, set_key, write_json
 
 if TYPE_CHECKING:
@@ -800,3 +800,114 @@ def test_files_of_a_remote_have_the_permissions_of_any_new_file(laptop: Machine,
     desktop.sync()
     assert (desktop.directory(D) / "events.json").stat().st_mode & 0o777 == 0o666 & ~umask
     assert desktop.directory(D).stat().st_mode & 0o777 == 0o777 & ~umask
+
+
+def states(machine: Machine, child: int) -> str | None:
+    """Return the parent that the metadata states."""
+    found = json.loads((machine.directory(child) / "metadata.json").read_bytes()).get("parent_id")
+    assert found is None or isinstance(found, str)
+    return found
+
+
+def write_as_jp(directory: Path, mtime_ns: int, **keys: str) -> None:
+    """Write the metadata as JP does, which drops the parent."""
+    path = directory / "metadata.json"
+    known = json.loads(path.read_bytes())
+    write_json(path, {name: value for name, value in known.items() if name != "parent_id"} | keys, mtime_ns)
+
+
+FLAT = "--layout", "flat"
+"""The layout in which JP writes to a child in the workspace."""
+
+
+@pytest.fixture
+def child(laptop: Machine, desktop: Machine) -> int:
+    """A child whose parent both machines know. The laptop has published it in its project and in a worktree."""
+    add_worktree(laptop)
+    laptop.run("project", str(A), str(B), "--yes", *FLAT)
+    laptop.run("set-parent", str(B), str(A), *FLAT)
+    work_in_worktrees(laptop, "project", str(A), str(B), "--yes")
+    quiet(laptop, desktop)
+    assert states(desktop, B) == f"jp-c{A}"
+    return B
+
+
+def work_in_worktrees(machine: Machine, *command: str) -> None:
+    for project in machine.worktrees:
+        with machine.at_work():
+            assert machine.world.run("--workspace", project, *FLAT, *command).exit_code == 0
+
+
+PLACES = {
+    "store": lambda machine: machine.store,
+    "project": lambda machine: machine.project / ".jp" / "conversations",
+    "worktree": lambda machine: machine.worktrees[1] / ".jp" / "conversations",
+}
+"""The directory in which JP has written."""
+
+
+@pytest.mark.parametrize("keys", [{}, {"title": "New"}], ids=["the parent alone", "with a new title"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_parent_that_jp_has_dropped_stays_on_all_machines(
+    laptop: Machine, desktop: Machine, child: int, place: str, keys: dict[str, str]
+) -> None:
+    """JP has written before a sync, while the other machine continued the child: the sync is no decision about it."""
+    (directory,) = PLACES[place](laptop).glob(f"{child}*")
+    write_as_jp(directory, LONG_AGO + 60 * SECOND, **keys)
+    desktop.append(child, 1, "b", LONG_AGO + 30 * SECOND)
+    set_key(desktop.directory(child), "two", 2, LONG_AGO + 30 * SECOND)
+    desktop.sync()
+    for _ in range(2):
+        for machine in (laptop, desktop):
+            found = machine.sync()
+            assert [found["conflicts"], found["forked"], found["held"]] == [[], [], []]
+        assert states(desktop, child) == f"jp-c{A}"
+        work_in_worktrees(laptop)
+    assert states(laptop, child) == f"jp-c{A}"
+    known = json.loads((desktop.directory(child) / "metadata.json").read_bytes())
+    assert (known["two"], known["title"]) == (2, keys.get("title", "talk"))
+    assert desktop.events(child) == 4
+    quiet(laptop, desktop)
+
+
+def test_a_parent_that_jp_has_dropped_is_nothing_to_send(laptop: Machine, desktop: Machine, child: int) -> None:
+    write_as_jp(laptop.directory(child), LONG_AGO + 60 * SECOND)
+    assert not laptop.sync()["sent"]
+    assert states(laptop, child) == f"jp-c{A}", "it is written again"
+    assert not desktop.sync()["taken"]
+    quiet(laptop, desktop)
+
+
+def test_a_parent_that_jp_has_dropped_saves_no_removed_conversation(
+    laptop: Machine, desktop: Machine, child: int
+) -> None:
+    desktop.run("rm", str(child), "--yes")
+    desktop.sync()
+    write_as_jp(laptop.directory(child), LONG_AGO + 60 * SECOND)
+    assert ids(laptop.sync()["removed_here"]) == [f"jp-c{child}"]
+    quiet(laptop, desktop)
+
+
+def test_another_parent_wins_over_one_that_jp_has_dropped(laptop: Machine, desktop: Machine, child: int) -> None:
+    """Although JP has written later."""
+    desktop.run("set-parent", str(child), str(C))
+    desktop.sync()
+    write_as_jp(laptop.directory(child), LONG_AGO + 60 * SECOND, title="New")
+    for machine in (laptop, desktop):
+        assert not machine.sync()["conflicts"]
+        assert states(machine, child) == f"jp-c{C}"
+    quiet(laptop, desktop)
+
+
+def test_a_new_machine_gets_a_parent_that_jp_has_dropped(
+    tmp_path: Path, run: Run, bare: Path, new_laptop: Machine
+) -> None:
+    """Before the first sync, the state alone has it."""
+    new_laptop.run("project", str(A), str(B), "--yes", *FLAT)
+    new_laptop.run("set-parent", str(B), str(A), *FLAT)
+    write_as_jp(new_laptop.directory(B), LONG_AGO + 60 * SECOND)
+    new_laptop.sync()
+    desktop = make_machine(tmp_path / "desktop", run)
+    desktop.sync(str(bare))
+    assert states(desktop, B) == states(new_laptop, B) == f"jp-c{A}"
+    quiet(new_laptop, desktop)
