@@ -14,14 +14,24 @@ from msgspec.structs import replace
 from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.adapters.locate import locate_lost, locate_moved
 from reconcile.adapters.roots import Request, link_store
+from reconcile.engine.deleted_extras import deleted_extras
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.fs.paths import quoted_path
 from reconcile.model.plan import counted_as
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Side
-from reconcile.planning.requests.recover import UNDATED, Offer, absent, coming, default_choice, offers, with_records
+from reconcile.model.snapshot import EXTRA, Side
+from reconcile.planning.requests.recover import (
+    UNDATED,
+    Offer,
+    Offers,
+    absent,
+    coming,
+    default_choice,
+    offers,
+    with_records,
+)
 from reconcile.planning.requests.visibility import behind, outdated
 
 from ..command import PLANS, Command
@@ -51,7 +61,7 @@ from ..output.text import format_time, short_path
 from ..run import apply_pass, opened, run, save_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import NoReturn, TypeVar
 
     from reconcile.adapters.claude_code.directories import Orphans
@@ -62,7 +72,6 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Action, Item, Note, Plan
     from reconcile.model.policy import Policy
     from reconcile.planning.context import PlanningContext
-    from reconcile.planning.requests.recover import Offers
     from reconcile.state.database import Checkout
 
     from ..arguments import Options
@@ -116,7 +125,7 @@ def recover(context: click.Context, ids: tuple[str, ...], everything: bool, sour
     and asks. If conversations were lost at several times, it asks about each time. Without a terminal, --yes restores
     those that were lost last.
     Local ones are not restored, except named sessions of Claude Code. Also restores .jp/.id. With ID, restores only
-    these.
+    these, and files that were deleted in their directories.
     """
     if ids and everything:
         raise click.UsageError("name conversations, or give --all")
@@ -150,12 +159,10 @@ def restore_lost(
         past_world = replace(world, baseline=with_records(world.baseline, memories))
         planning = session.planning_context(past_world, policy_of(options, settings))
         is_offer = not (everything or ids)
-        if not is_offer:
-            chosen, left_out = _named_or_all(engine, planning, ids)
-        else:
-            offered = offers(planning, memories)
-            left_out = offered.left_out
-        _print_left_out(options, planning, left_out)
+        deleted = deleted_extras(session, world) if source is None else {}
+        chosen, left_out = ((), ()) if is_offer else _named_or_all(engine, planning, ids, deleted)
+        offered = offers(planning, memories) if is_offer else Offers((), left_out)
+        _print_left_out(options, planning, offered.left_out)
         _print_lost(options, session, world, records)
 
         def planned(conversations: tuple[str, ...]) -> Plan:
@@ -163,14 +170,16 @@ def restore_lost(
             return plan_for_policy(session, world, policy)
 
         place = "here" if source is None else f"in {source}"
-        answered = walked is None and is_offer and bool(offered.groups) and _asks_by_group(options)
+        answered = walked is None and bool(offered.groups) and _asks_by_group(options)
         if answered:
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
         elif is_offer:
-            chosen = _chosen(options, offered, planning, place, _nothing_missing(source, has_moved=has_moved))
+            nothing = _nothing_missing(source, moved=has_moved, files=bool(deleted))
+            chosen = _chosen(options, offered, planning, place, nothing)
         elsewhere = _gone_checkouts(options, session, planning) if source is None and not chosen else []
         if not everything:
-            _name_forks(options, session, planning, offered.groups if is_offer else (), source and records[0].project)
+            _name_forks(options, session, planning, offered.groups, source and records[0].project)
+        _name_deleted_files(options, planning, deleted if is_offer else {})
         _name_older_versions(options, planning, lambda: plan_for_policy(session, world, policy_of(options, settings)))
         plan = planned(chosen := _without_other_homes(options, session, chosen))
         if walked is not None and chosen:
@@ -203,15 +212,16 @@ def _scanned(session: Session) -> Engine:
 
 
 def _named_or_all(
-    engine: Engine, planning: PlanningContext, ids: Sequence[str]
+    engine: Engine, planning: PlanningContext, ids: Sequence[str], deleted: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return those that the workspace lacks and that can be restored, and those that can't.
 
-    With ``ids`` only the named ones, and what belongs to them. Where the workspace is in the user's home, that makes
-    nothing public, so that a local one is restored, too.
+    With ``ids`` only the named ones, and what belongs to them, also if only files of them were ``deleted``. Where the
+    workspace is in the user's home, that makes nothing public, so that a local one is restored, too.
     """
     named = with_owned(engine, find_ids(engine, ids)) if ids else ()
     missing = absent(planning, () if engine.session.roots.is_in_project else named)
+    missing += tuple(id_ for id_ in deleted if id_ in named and not planning.views[id_].local)
     wanted = [id_ for id_ in missing if not ids or id_ in named]
     chosen = tuple(coming(planning, wanted))
     return chosen, tuple(id_ for id_ in wanted if id_ not in chosen)
@@ -402,10 +412,12 @@ def _chosen(options: Options, offered: Offers, planning: PlanningContext, place:
     return default_choice(planning, offered)
 
 
-def _nothing_missing(source: str | None, *, has_moved: bool) -> str:
-    """Return the message that there is nothing to restore. ``has_moved``: but sessions to move here."""
-    if has_moved:
+def _nothing_missing(source: str | None, *, moved: bool, files: bool) -> str:
+    """Return the message that there is nothing to restore, but sessions to move here, or files of conversations."""
+    if moved:
         return "nothing else that was here is missing"
+    if files:
+        return "no conversation that was here is missing"
     return f"nothing of what was in {source} is missing here" if source else "nothing that was here is missing"
 
 
@@ -539,6 +551,23 @@ def _name_forks(
         words = f"the store alone has {count} of its {session.roots.noun}s: {planning.names(forks)}"
         words = f"{words}; {verb} {which}: {way}"
         print_message(options, f"the workspace of {short_path(gone)} is gone; {words}")
+
+
+def _name_deleted_files(options: Options, planning: PlanningContext, deleted: Mapping[str, Sequence[str]]) -> None:
+    """Print the files that were deleted beside a conversation's own, which `recover` restores if it is named."""
+    shown = {id_: units for id_, units in deleted.items() if not planning.views[id_].local}
+    if not shown:
+        return
+    options.idle = _NOTHING
+    names = [unit.removeprefix(EXTRA) for units in shown.values() for unit in units]
+    files, which = ("1 file", "it") if len(names) == 1 else (f"{len(names)} files", "them")
+    verbs = ("was", "is") if len(names) == 1 else ("were", "are")
+    where = f"in {planning.names(shown)}"
+    if len(shown) == 1 and len(names) <= _NAMED:
+        where = f"{', '.join(names)} {where}"
+    ids = " ".join(shown) if len(shown) <= _NAMED else "ID"
+    words = f"{files} that {verbs[0]} deleted here {verbs[1]} still in the store: {where}"
+    print_message(options, f"{words}; restore {which}: reconcile recover {ids}{options.sides}")
 
 
 def _name_older_versions(options: Options, planning: PlanningContext, plain: Callable[[], Plan]) -> None:

@@ -163,6 +163,10 @@ def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int, w
 
         records = [session.state.load(record) for record in policy.request.records]
         baseline = with_records(baseline, records, policy.request.ids)
+    if isinstance(policy.request, ProjectRequest):
+        from reconcile.engine.deleted_extras import deleted_extras  # here, as above
+
+        baseline = replace(baseline, deleted_here=deleted_extras(session, world, policy.request.ids))
     try:
         return make_plan(world.store, world.workspace, baseline, policy, session.rules, now_ns, whole)
     except RefusedError as error:

@@ -175,6 +175,7 @@ class Baseline(Struct, frozen=True):
     version there is one that git has checked out again.
     ``removed_there``: by id and unit, the digests of extras that another machine has removed, by the remote's tree.
     ``seen_there``: by id and unit, the versions that the machines of a remote have had, oldest first.
+    ``deleted_here``: for `project` and `recover`, by id, the extras that were deleted in the workspace.
     """
 
     checkout_known: bool = False
@@ -195,6 +196,7 @@ class Baseline(Struct, frozen=True):
     is_of_remote: bool = False
     removed_there: Mapping[tuple[str, str], Digest] = field(default_factory=dict)
     seen_there: Mapping[tuple[str, str], Sequence[Digest]] = field(default_factory=dict)
+    deleted_here: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
         """Return whether the history has a newer content of the unit.

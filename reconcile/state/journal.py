@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from reconcile.model.baseline import AsideKind, AsideRecord, BaselineEntry, ConversationRecord, Intent, IntentKind
 from reconcile.model.plan import Kind
-from reconcile.model.snapshot import WHOLE
+from reconcile.model.snapshot import EXTRA, WHOLE, Side
 from reconcile.state import baseline_table
 from reconcile.state.connection import as_json, encoded_rows, select, write_rows
-from reconcile.state.schema import LIBRARY, state_errors, transaction
+from reconcile.state.schema import LIBRARY, REMOTE, state_errors, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -289,6 +289,27 @@ class Journal:
         with state_errors(self._path):
             ((run,),) = select(self._connection, sql, key)
         return None if run is None else str(run)
+
+    def published_files(self, conversations: Iterable[str]) -> dict[tuple[str, str], set[str]]:
+        """Return the digests of the files that runs copied to or from a workspace, by conversation and name.
+
+        Without the tree of a remote, which has all of the store.
+        """
+        sql = """SELECT conversation, unit, record FROM step JOIN run ON run.id = step.run
+            JOIN checkout ON checkout.id = run.checkout WHERE state = ? AND NOT (checkout.identity GLOB ?)
+            AND (unit = ? OR unit GLOB ?) AND conversation IN (SELECT value FROM json_each(?))"""
+        of = (StepState.DONE.value, f"{REMOTE}*", WHOLE, f"{EXTRA}*", json.dumps(sorted(conversations)))
+        found: dict[tuple[str, str], set[str]] = {}
+        with state_errors(self._path):
+            rows = select(self._connection, sql, of)
+        for conversation, unit, text in rows:
+            record = json.loads(text)
+            for write in record["writes"]:
+                if any(str(write[end]).startswith(f"{Side.WORKSPACE.value}:") for end in ("source", "target")):
+                    inside = write["target"].removeprefix(f"{record['target']}/")
+                    name = inside if unit == WHOLE else unit.removeprefix(EXTRA)
+                    found.setdefault((conversation, name), set()).add(write["digest"])
+        return found
 
     def intent_changes(self, run: str) -> tuple[IntentChange, ...]:
         """Return the intents that a run changed, in order."""

@@ -461,3 +461,80 @@ def test_one_command_publishes_all_forks_of_a_worktree_that_is_gone(known: World
     assert sorted(words) == forks
     assert "Nothing restored." in told.stdout
     assert "2 published" in known.reconcile("project", *forks).stdout
+
+
+def _lost_notes(world: World) -> tuple[Path, Path]:
+    """Delete two files beside a conversation's own that the last run has copied to the store; return their paths."""
+    directory = world.workspace / f"{FIRST}-it"
+    note, picture = directory / "NOTE.md", directory / "pictures" / "one.svg"
+    picture.parent.mkdir()
+    picture.write_text("<svg/>")
+    world.reconcile()
+    note.unlink()
+    shutil.rmtree(picture.parent)
+    return note, picture
+
+
+@pytest.mark.parametrize("command", ["recover", "project"])
+@pytest.mark.parametrize("is_noticed", [True, False])
+def test_a_file_beside_a_conversation_returns_if_the_conversation_is_named(
+    known: World, command: str, *, is_noticed: bool
+) -> None:
+    paths = _lost_notes(known)
+    if is_noticed:
+        known.check_settled()
+    before = listing(known.workspace)
+    shown = known.run(command, str(FIRST), "--dry-run")
+    assert all(name in shown.stdout for name in ("NOTE.md", "pictures/one.svg")), shown.output
+    assert listing(known.workspace) == before, "a dry run writes nothing"
+    done = known.run(command, str(FIRST), "--yes")
+    assert done.exit_code == 0, done.output
+    assert [path.read_text() for path in paths] == ["came from here", "<svg/>"]
+    known.check_settled()
+    assert known.run("undo", "--yes").exit_code == 0
+    assert not any(path.exists() for path in paths)
+    known.check_settled()
+
+
+def test_a_plain_recover_names_the_deleted_files_and_leaves_them(known: World) -> None:
+    paths = _lost_notes(known)
+    shown = recover(known, "--yes")
+    said = " ".join(shown.stderr.split())
+    assert "no conversation that was here is missing" in said
+    words = f"2 files that were deleted here are still in the store: NOTE.md, pictures/one.svg in It (jp-c{FIRST})"
+    assert f"{words}; restore them: reconcile recover jp-c{FIRST}" in said
+    assert not any(path.exists() for path in paths)
+    known.check_settled()
+
+
+def test_a_file_that_was_never_here_or_is_private_by_now_stays_in_the_store(known: World) -> None:
+    note, _ = _lost_notes(known)
+    known.check_settled()
+    stored = next(known.store.glob(f"{FIRST}*"))
+    (stored / "QUERY_MESSAGE.md").write_text("a draft")
+    (stored / "NOTE.md").write_text("continued in private")
+    for command in ("recover", "project"):
+        assert known.run(command, str(FIRST), "--yes").exit_code == 0
+    assert not (note.parent / "QUERY_MESSAGE.md").exists()
+    assert not note.exists()
+    assert (note.parent / "pictures" / "one.svg").exists()
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "file"])
+def test_nothing_in_the_place_of_a_deleted_file_is_overwritten(known: World, kind: str) -> None:
+    note, _ = _lost_notes(known)
+    known.check_settled()
+    if kind == "directory":
+        note.mkdir()
+        (note / "more.md").write_text("in its place")
+    elif kind == "link":
+        note.symlink_to("/nowhere")
+    else:
+        note.write_text("written since")
+    known.run("recover", str(FIRST), "--yes")
+    if kind == "link":
+        assert note.is_symlink()
+    elif kind == "file":
+        assert note.read_text() == "written since"
+    else:
+        assert (note / "more.md").read_text() == "in its place"

@@ -57,6 +57,7 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
             held.append(context.held_item(target, Reason.ANCESTORS_ABSENT, message, again))
             continue
         intents |= dict.fromkeys((*above, target), Intent(IntentKind.PROJECTED))
+        choices |= dict.fromkeys(((target, unit) for unit in context.baseline.deleted_here.get(target, ())), Take.STORE)
     former = _former(context, intents)
     return Edits(
         intents=former | intents,

@@ -279,6 +279,8 @@ def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Ve
     choice = policy.choices.get((view.id, name))
     if choice is Take.STORE and verdict.outcome is Outcome.BEHIND:
         return _taken(view, name, verdict.case or 0, choice)
+    if choice is Take.STORE and verdict.outcome is Outcome.NOTHING and view.workspace.raw(name) is None:
+        return Verdict(name, verdict.case, Outcome.TO_WORKSPACE, Reason.RECOVERED)
     if choice is not None and is_conflict(verdict):
         return _answered(view, verdict, choice, baseline, policy)
     holds = policy.conflict is OnConflict.HOLD and policy.prefer is Prefer.NEWEST
