@@ -171,16 +171,16 @@ def restore_lost(
 
         place = "here" if source is None else f"in {source}"
         answered = walked is None and bool(offered.groups) and _asks_by_group(options)
-        if answered:
-            chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
-        elif is_offer:
+        if is_offer and not answered:
             nothing = _nothing_missing(source, moved=has_moved, files=bool(deleted))
             chosen = _chosen(options, offered, planning, place, nothing)
-        elsewhere = _gone_checkouts(options, session, planning) if source is None and not chosen else []
         if not everything:
             _name_forks(options, session, planning, offered.groups, source and records[0].project)
         _name_deleted_files(options, planning, deleted if is_offer else {})
         _name_older_versions(options, planning, lambda: plan_for_policy(session, world, policy_of(options, settings)))
+        if answered:
+            chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
+        elsewhere = _gone_checkouts(options, session, planning) if source is None and not chosen else []
         plan = planned(chosen := _without_other_homes(options, session, chosen))
         if walked is not None and chosen:
             plan, answered = walked(session, plan, planned), not options.is_dry

@@ -344,6 +344,9 @@ def test_a_fork_that_a_worktree_made_is_named_once_the_worktree_is_gone(known: W
     assert f"publish it: reconcile project {id_}" in told
     assert private["conversation"] not in told
     assert id_ in recover(known, "--from", tree.project, "--dry-run").stderr
+    shutil.rmtree(next(known.workspace.glob(f"**/{SECOND_ID}-it")))
+    _, asked = at_terminal("recover", answers="n\n")
+    assert 0 < asked.index(id_) < asked.index("Restore 1 conversation"), "all is said before the question"
     known.reconcile("project", id_)
     assert id_ not in recover(known, "--dry-run").stderr
 
