@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import random
 import socket
 import subprocess
 import threading
@@ -13,7 +15,7 @@ import pytest
 
 from reconcile.remote.git_process import SilentError, ask_host
 from tests.support.projects.machines import Machine, make_bare, make_machine
-from tests.support.projects.world import LONG_AGO, SECOND
+from tests.support.projects.world import LONG_AGO, SECOND, event, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +30,14 @@ pytestmark = pytest.mark.long
 
 
 class Proxy:
-    """Passes bytes on. `fault` is one of "" (none), "cut" and "hang" (after the swap), "dead" and "silent" (always)."""
+    """Passes bytes on, and counts them, those of answers by True.
+
+    `fault` is one of "" (none), "cut" and "hang" (after the swap), "dead" and "silent" (always).
+    """
 
     def __init__(self, port: int) -> None:
         self.to, self.fault, self.swaps = port, "", 0
+        self.bytes = {False: 0, True: 0}
         self.server = socket.create_server(("127.0.0.1", 0))
         self.port = self.server.getsockname()[1]
         self.open: list[socket.socket] = []
@@ -61,6 +67,7 @@ class Proxy:
     def _pass(self, source: socket.socket, target: socket.socket, is_answer: bool = False) -> None:
         try:
             while content := source.recv(1 << 16):
+                self.bytes[is_answer] += len(content)
                 if is_answer and ACCEPTED in content:
                     self.swaps += 1
                     if self.fault == "hang":
@@ -177,3 +184,48 @@ def test_a_person_at_a_terminal_has_time_to_answer(is_terminal: bool, monkeypatc
     else:
         with pytest.raises(SilentError, match=r"no answer for 0\.5 seconds"):
             ask_host(asks, "host")
+
+
+SIZE, EVENT = 3 << 20, 300
+"""The bytes of a conversation's events, and of the content of one; random, so that no program makes them less."""
+
+
+def random_event(chance: random.Random, number: int, size: int) -> dict[str, str]:
+    return event(number, base64.b64encode(chance.randbytes(size * 3 // 4)).decode())
+
+
+@pytest.mark.parametrize(
+    ("extra", "most"),
+    [
+        # The size of the pack is that of docs/design/remotes.md#cost; the rest is the event, and what git asks before.
+        ((), 713 + EVENT + 2048),
+        (("--encrypt",), (64 << 10) + EVENT + 4096),  # a piece, which a new event may fill
+    ],
+    ids=["plain", "encrypted"],
+)
+def test_an_event_more_sends_no_whole_conversation(
+    tmp_path: Path, run: Run, proxy: Proxy, extra: tuple[str, ...], most: int
+) -> None:
+    """Of 3 MB, in pieces of 1 MiB or 64 KiB, an append changes the last one. git sends what is new in it."""
+    chance, url = random.Random(1), f"git://127.0.0.1:{proxy.port}/r.git"
+    make_bare(tmp_path / "r.git")
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    for machine in (one, other):
+        machine.take_key()
+    path = one.write(A) / "events.json"
+    stream = [random_event(chance, number, 3000) for number in range(SIZE // 3100)]
+    write_json(path, stream, LONG_AGO)
+    one.run("remote", "add", *extra, url)
+    one.sync()
+    assert proxy.bytes[False] > SIZE / 2
+    other.sync(url)
+    for number in range(8):
+        stream.append(random_event(chance, len(stream), EVENT))
+        write_json(path, stream, LONG_AGO + (number + 1) * SECOND)
+        before = dict(proxy.bytes)
+        assert len(one.sync()["sent"]) == 1
+        assert proxy.bytes[False] - before[False] <= most
+        before = dict(proxy.bytes)
+        assert len(other.sync()["taken"]) == 1
+        assert proxy.bytes[True] - before[True] <= most + 1024, "the answers name the refs of the host, too"
+    assert other.contents == one.contents
