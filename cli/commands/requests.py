@@ -497,6 +497,7 @@ def undo(context: click.Context, run: str | None) -> None:
 
     options = options_of(context)
     before: list[Run | None] = []
+    cut_short: list[Run] = []
 
     def found(state: State, project: str) -> RunToUndo:
         if run is None:  # an empty text names none
@@ -518,6 +519,12 @@ def undo(context: click.Context, run: str | None) -> None:
         except NoRunError as error:
             raise (None if run is not None else _only_moved(session)) or error from error
         announce(session, to_undo)
+        if (killed := run_history.cut_short_before(session.state, session.project, to_undo.run)) is not None:
+            cut_short.append(killed)
+            message = (
+                f"it did the rest of {killed.id}, which was interrupted; the part of that run is not undone with it"
+            )
+            print_message(options, message)
         before.append(run_history.run_before(session.state, session.project, to_undo.run))
         return replace(policy, request=UndoRequest(to_undo.run.id))
 
@@ -530,6 +537,8 @@ def undo(context: click.Context, run: str | None) -> None:
     code = run_command(options, partial(command_line, context), adjust, question if is_interactive(options) else None)
     if code == ExitCode.HELD and run is None and before and before[-1] is not None:
         print_message(options, f"to undo the run before it all the same: reconcile undo {before[-1].id}")
+    if code == ExitCode.DONE and cut_short and not options.is_dry:
+        print_message(options, f"undo the part of that run too: reconcile undo {cut_short[-1].id}")
     context.exit(code)
 
 

@@ -115,6 +115,18 @@ def run_before(state: State, project: str, run: Run) -> Run | None:
     return next((each for each in _in_effect(effective, _by_id(state)) if each.id < run.id), None)
 
 
+def cut_short_before(state: State, project: str, run: Run) -> Run | None:
+    """Return the run that was interrupted before this one, which did the rest of it; None if there is none."""
+    before = run_before(state, project, run)
+    if before is None:
+        return None
+    left = (StepState.FAILED, StepState.SKIPPED)
+    is_cut_short = any(s.state in left and "interrupted" in (s.message or "") for s in state.journal.steps(before.id))
+    between = [each for each in state.journal.runs() if before.id < each.id < run.id]
+    did_the_rest = not any(_projects(state).get(each.checkout) == project for each in between)
+    return before if is_cut_short and did_the_rest else None
+
+
 def _in_effect(effective: Iterable[Run], runs: Mapping[str, Run]) -> Iterator[Run]:
     """Yield the runs that are no undo, newest first; a run that was redone is there as its newest redo alone."""
     seen = set[str]()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.fs.mutations import Root
+from tests.support.faults.fault_points import dies_before
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
 from tests.support.projects.world import (
     LONG_AGO,
@@ -158,3 +160,23 @@ def test_a_full_disk_leaves_nothing_half_done(world: World) -> None:
     assert sorted(path.name for path in world.store.iterdir()) == [f"{FIRST}-it", f"{SECOND_ID}-it"]
     world.reconcile()
     assert listing(world.store) == listing(world.workspace)
+
+
+def test_the_undo_of_a_run_that_did_the_rest_of_a_killed_one_names_the_command_for_that_one(world: World) -> None:
+    three(world)
+    world.reconcile()
+    before = listing(world.store)
+    for number in (FIRST, SECOND_ID, THIRD):
+        append(world.workspace / f"{number}-it", 2, "b", LONG_AGO + 5 * SECOND)
+    dies_before(Root, "exchange", 2, lambda: world.run("-w", world.project))
+    rest = world.reconcile()
+    assert "was interrupted; 1 of its 3 steps were done" in rest.stderr
+    cut_short = rest.stderr.partition("run ")[2].partition(" ")[0]
+    undone = world.reconcile("undo")
+    command = f"reconcile undo {cut_short}"
+    assert f"it did the rest of {cut_short}, which was interrupted" in undone.stderr
+    assert undone.stderr.endswith(f"undo the part of that run too: {command}\n")
+    assert listing(world.store) != before
+    whole = world.reconcile(*command.split()[1:])
+    assert listing(world.store) == before
+    assert "interrupted" not in whole.stderr
