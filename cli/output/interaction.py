@@ -193,7 +193,7 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
 
 def is_repeated(item: Item) -> bool:
     """Tell whether the question about a held item repeats its message."""
-    return is_question(item) and bool(_takes(item))
+    return is_question(item) and (item.reason is Reason.SECRET or bool(_takes(item)))
 
 
 def _about(item: Item, options: Options) -> str:

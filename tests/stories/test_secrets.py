@@ -453,6 +453,8 @@ def test_a_question_at_a_terminal_decides(story: World) -> None:
     put(stored(story, OTHER), with_secret())
     code, shown = at_terminal("-w", str(story.project), answers="n\n")
     assert (code, "allow these secrets from now on? [y/N]" in shown) == (4, True), shown
+    asked = shown.partition("from now on?")[0]
+    assert (asked.count("not published:"), asked.count(f"jp-c{OTHER}")) == (1, 1), "the question says each once"
     assert secret()[:5] not in shown
     assert secret() not in everywhere(story)
     code, shown = at_terminal("-w", str(story.project), answers="y\n")
