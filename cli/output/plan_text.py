@@ -327,7 +327,7 @@ class PlanText:
                 ways = _TWO_WAYS if item.reason is Reason.SECRET and len(item.resolve) > 1 else ""
                 yield from self._heading(item.conversation, item.title, "  ")
                 is_long = item.reason is Reason.SECRET and not self._verbose
-                text = without_last_secrets(item_text(item)) if is_long else item_text(item)
+                text = without_last_secrets(item_text(item), item.findings) if is_long else item_text(item)
                 yield from wrap(f"{message_text(text)}{ways}", columns, "    ")
             else:
                 ways = "; this or --yes allows it:" if item.reason is Reason.BULK else ""

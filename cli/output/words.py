@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 VERBS: Mapping[str, str] = {
     "copy": "-> store",
@@ -228,8 +228,9 @@ def intent_words(intent: str, *, is_public: bool = True) -> str:
     return INTENTS.get(intent, intent)
 
 
-def without_last_secrets(message: str) -> str:
-    """Return the message about the secrets that block a conversation, with the first of many secrets only."""
-    secrets = message.split("; ")
+def without_last_secrets(message: str, secrets: Sequence[str]) -> str:
+    """Return the message about the secrets that block a conversation, with the first of many ``secrets`` only."""
     more = len(secrets) - _SECRETS
-    return message if more <= 0 else f"{'; '.join(secrets[:_SECRETS])}; and {more} more (-v names all)"
+    if more <= 0:
+        return message
+    return message.replace("; ".join(secrets), f"{'; '.join(secrets[:_SECRETS])}; and {more} more (-v names all)")

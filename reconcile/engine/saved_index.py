@@ -225,7 +225,8 @@ def answer_of(plan: Plan, *, besides: bool) -> Answer:
     """Return the content of a plan besides its actions, as plain values."""
     held, aside = (
         tuple(
-            (item.conversation, item.title, item.unit, item.reason.name, item.message, item.resolve) for item in items
+            (each.conversation, each.title, each.unit, each.reason.name, each.message, each.resolve, each.findings)
+            for each in items
         )
         for items in (plan.held, plan.aside)
     )
@@ -237,8 +238,16 @@ def plan_of(answer: Answer, policy: Policy, now_ns: int) -> Plan:
     """Return the plan with this answer, as of now."""
     held, aside = (
         tuple(
-            Item(conversation=who, title=title, unit=unit, reason=Reason[reason], message=message, resolve=resolve)
-            for who, title, unit, reason, message, resolve in items
+            Item(
+                conversation=who,
+                title=title,
+                unit=unit,
+                reason=Reason[reason],
+                message=message,
+                resolve=resolve,
+                findings=findings,
+            )
+            for who, title, unit, reason, message, resolve, findings in items
         )
         for items in (answer.held, answer.aside)
     )

@@ -97,7 +97,9 @@ class SecretCheck:
             if others := {key: each for key, each in new.items() if key not in named}:
                 resolve = (f"reconcile resolve {conversation} --allow-secrets", f"reconcile local {conversation}")
                 unit, words = units[next(iter(others))], _named(others.values())
-                held.append(_item(conversation, titles[conversation], unit, words, resolve, tuple(others)))
+                item = _item(conversation, titles[conversation], unit, words, resolve)
+                findings = tuple(each.words for each in others.values())
+                held.append(replace(item, secrets=tuple(others), findings=findings))
         plan = _granting(plan, granted) if granted else plan
         return without_secrets(plan, held) if held else plan
 
@@ -312,14 +314,7 @@ def _granting(plan: Plan, granted: Mapping[str, Mapping[str, Finding]]) -> Plan:
     )
 
 
-def _item(
-    conversation: str,
-    title: str | None,
-    unit: str,
-    words: str,
-    resolve: tuple[str, ...],
-    secrets: tuple[str, ...] = (),
-) -> Item:
+def _item(conversation: str, title: str | None, unit: str, words: str, resolve: tuple[str, ...]) -> Item:
     return Item(
         conversation=conversation,
         title=title and with_masked_secrets(title),
@@ -327,5 +322,4 @@ def _item(
         reason=Reason.SECRET,
         message=f"not published: {words}",
         resolve=resolve,
-        secrets=secrets,
     )

@@ -37,7 +37,7 @@ _LENGTH = 8
 _CHECKSUM = 16
 _BUFFER = 1 << 18
 """Bytes that one read takes."""
-_VERSION = 10
+_VERSION = 11
 """Increased with every change of the sections, of their values or of the order of these."""
 _KIND, _CHANGES = "index", "changes"
 SHARE = 16

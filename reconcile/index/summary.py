@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Request: TypeAlias = tuple[object, ...]
 """The request key: all that a plan depends on besides both sides and the state, as values that compare."""
-Item: TypeAlias = tuple[str | None, str | None, str, str, str, tuple[str, ...]]
-"""Conversation, title, unit, reason, message, and the commands that settle it."""
+Item: TypeAlias = tuple[str | None, str | None, str, str, str, tuple[str, ...], tuple[str, ...]]
+"""Conversation, title, unit, reason, message, the commands that settle it, and the findings in the message."""
 Note: TypeAlias = tuple[str | None, str, str, str]
 """Conversation, unit, reason and message."""
 

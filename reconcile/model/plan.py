@@ -125,7 +125,8 @@ class Item(Struct, frozen=True, kw_only=True):
 
     ``conversation`` is None if it concerns a whole side. ``resolve``: commands that resolve it. ``place``: the file
     that it is about, with which ``message`` begins; None if it is about no single file, and in a plan that was saved.
-    ``secrets``: the fingerprints of the secrets that it names; none in an item that was saved.
+    ``secrets``: the fingerprints of the secrets that it names; none in an item that was saved. ``findings``: the words
+    of each of them, joined in ``message`` by semicolons; none in a plan that was saved.
     """
 
     conversation: str | None
@@ -136,6 +137,7 @@ class Item(Struct, frozen=True, kw_only=True):
     resolve: tuple[str, ...] = ()
     place: Place | None = None
     secrets: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:

@@ -305,3 +305,19 @@ def test_values_that_fit_on_lines_of_their_own_are_not_cut() -> None:
         '    title (this machine): "IANA ref (desktop)"',
         '    title (the other machine): "IANA ref (laptops)"',
     ]
+
+
+def test_a_message_about_many_secrets_has_the_first_of_them_whatever_punctuation_they_have() -> None:
+    found = tuple(f"event {number}: password, a; b{number}…" for number in range(1, 6))
+    item = Item(
+        conversation="jp-c1",
+        title="A",
+        unit=WHOLE,
+        reason=Reason.SECRET,
+        message=f"not published: {'; '.join(found)}",
+        findings=found,
+    )
+    text = " ".join(" ".join(lines(Plan(layout="nested", held=(item,)))).split())
+    assert f"not published: {'; '.join(found[:3])}; and 2 more (-v names all)" in text
+    few = replace(item, message=f"not published: {'; '.join(found[:3])}", findings=found[:3])
+    assert "more (-v" not in " ".join(lines(Plan(layout="nested", held=(few,))))
