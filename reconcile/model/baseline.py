@@ -198,9 +198,10 @@ class Baseline(Struct, frozen=True):
     seen_there: Mapping[tuple[str, str], Sequence[Digest]] = field(default_factory=dict)
     deleted_here: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
+    def superseded(self, conversation: str, unit: str, digest: Digest | None, raw: Digest | None = None) -> bool:
         """Return whether the history has a newer content of the unit.
 
+        ``raw`` is the digest of metadata without a restored parent: it may be older than the parent.
         Git restores files one by one, so that the files of a stream are compared one by one, too. A stream is an older
         version if its events were replaced, whatever the configuration; and if the newest events are with an earlier
         configuration.
@@ -208,6 +209,8 @@ class Baseline(Struct, frozen=True):
         *older, newest = self.history.get((conversation, unit)) or ("",)
         if digest is None or digest == newest or self.is_of_remote:
             return False
+        if raw != digest and raw in older:
+            return True
         beside, _, last = digest.rpartition("+")
         files = [version.rpartition("+") for version in older]
         if last == newest.rpartition("+")[2]:

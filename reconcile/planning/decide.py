@@ -174,7 +174,7 @@ def _decide_one(context: PlanningContext, view: View) -> None:
         verdicts = decide_carried(view, context.baseline, context.policy)
         units = context.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     metadata, stream = units.get(METADATA), units.get(STREAM)
-    context.parentage[view.id] = decide_parent(view, metadata)
+    context.parentage[view.id] = decide_parent(view, metadata, is_of_remote=context.baseline.is_of_remote)
     if metadata is not None and metadata.outcome is Outcome.MERGED:
         metadata = units[METADATA] = _with_parent(view, metadata, context.parentage[view.id].parent)
     if view.id in context.edits.parents:

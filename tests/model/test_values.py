@@ -141,6 +141,13 @@ def test_an_older_version_is_known_by_its_events_whatever_lies_beside_them(diges
     assert not baseline.superseded("jp-c1", METADATA, digest)
 
 
+def test_metadata_from_before_its_parent_is_known_without_the_parent() -> None:
+    baseline = Baseline(history={("jp-c1", METADATA): ("first", "second", "with parent")})
+    assert baseline.superseded("jp-c1", METADATA, "first, parent put back", "first")
+    assert not baseline.superseded("jp-c1", METADATA, "with parent", "first"), "only the parent was stripped"
+    assert not baseline.superseded("jp-c1", METADATA, "edited", "edited too")
+
+
 def test_a_wish_is_a_projection_that_nothing_led_to() -> None:
     assert Intent(IntentKind.PROJECTED).is_wish
     others = (

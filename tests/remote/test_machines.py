@@ -911,3 +911,16 @@ def test_a_new_machine_gets_a_parent_that_jp_has_dropped(
     desktop.sync(str(bare))
     assert states(desktop, B) == states(new_laptop, B) == f"jp-c{A}"
     quiet(new_laptop, desktop)
+
+
+def test_a_conversation_without_a_parent_any_more_stays_without_one(
+    laptop: Machine, desktop: Machine, bare: Path
+) -> None:
+    laptop.run("set-parent", str(B), str(A))
+    quiet(laptop, desktop)
+    assert states(desktop, B) == f"jp-c{A}"
+    laptop.run("set-parent", str(B), "--none")
+    laptop.sync()
+    assert ids(desktop.sync()["taken"]) == [f"jp-c{B}"]
+    assert states(laptop, B) is states(desktop, B) is None
+    quiet(laptop, desktop)

@@ -375,7 +375,7 @@ def _known(view: View, name: str, case: int, baseline: Baseline) -> Verdict | bo
     if remembered is not None and _still_holds(remembered, view.store.raw(name), view.workspace.raw(name)):
         outcome = Outcome.BEHIND if remembered.kind is AsideKind.BEHIND else Outcome.ASIDE
         return Verdict(name, case, outcome, record=remembered)
-    if case != 13 and baseline.superseded(view.id, name, view.workspace.digest(name)):
+    if case != 13 and baseline.superseded(view.id, name, view.workspace.digest(name), view.workspace.raw(name)):
         return _behind(name, case, view.workspace.raw(name))
     if case == 5 and name == METADATA and _is_before_edit(view, baseline):
         return _behind(name, case, view.workspace.raw(name))

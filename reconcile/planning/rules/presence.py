@@ -155,7 +155,8 @@ def _is_old(view: View, baseline: Baseline) -> bool:
         return False
     metadata, stream = (view.workspace.digest(name) for name in (METADATA, STREAM))
     return baseline.superseded(view.id, STREAM, stream) and (
-        metadata == view.agreed.units.get(METADATA) or baseline.superseded(view.id, METADATA, metadata)
+        metadata == view.agreed.units.get(METADATA)
+        or baseline.superseded(view.id, METADATA, metadata, view.workspace.raw(METADATA))
     )
 
 

@@ -37,12 +37,13 @@ class Parentage(Struct, frozen=True, gc=False):
     frozen: bool = False
 
 
-def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
+def decide_parent(view: View, verdict: Verdict | None, *, is_of_remote: bool = False) -> Parentage:
     """Decide the parent, given the verdict on the metadata unit (None: only one side has it).
 
     A change on one side wins whatever the mtimes are. After changes on both sides the newer metadata wins; a tie goes
-    to the store. An absent key in the store, or at the workspace's top level, means unchanged. A side whose metadata
-    lost by a decision, or is local and stays as it is, has no vote.
+    to the store. An absent key in the store, or at the workspace's top level, means unchanged. In a remote it makes a
+    root if a parent is known: a sync never sends metadata that JP has stripped. A side whose metadata lost by a
+    decision, or is local and stays as it is, has no vote.
     """
     if not view.parent_is_known:
         view = _with_stated_parents(view)
@@ -51,7 +52,11 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE, Outcome.WAIT)
     if (waits and silent is None) or (store is None and workspace is None):
         return Parentage(view.base_parent, frozen=True)
-    claims = ((view.store, _stored_claim(view, store)), (view.workspace, _workspace_claim(view, workspace)))
+    roots = is_of_remote and view.parent_is_known
+    claims = (
+        (view.store, _stored_claim(view, store)),
+        (view.workspace, _workspace_claim(view, workspace, roots=roots)),
+    )
     said = [
         (side, claim)
         for side, claim in claims
@@ -107,9 +112,9 @@ def _stored_claim(view: View, metadata: Metadata | None) -> ParentRef | None:
     return _stated(metadata)
 
 
-def _workspace_claim(view: View, metadata: Metadata | None) -> ParentRef | None:
+def _workspace_claim(view: View, metadata: Metadata | None, *, roots: bool) -> ParentRef | None:
     """Return the parent that the workspace states; None if it states none. An absent key may make a root."""
-    if metadata is not None and metadata.parent.kind is ParentKind.ABSENT and _roots_by_absence(view):
+    if metadata is not None and metadata.parent.kind is ParentKind.ABSENT and (roots or _roots_by_absence(view)):
         return metadata.parent
     return _stated(metadata)
 

@@ -548,7 +548,7 @@ def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Uni
 
     def rank(unit: Unit) -> tuple[bool, bool, bool, int, bool, str]:
         valid = unit.digest is not None
-        current = valid and not inputs.baseline.superseded(inputs.conversation, name, unit.digest)
+        current = valid and not inputs.baseline.superseded(inputs.conversation, name, unit.digest, unit.raw)
         edited = current and unit.digest != base
         return (not valid, not current, not edited, -unit.mtime_ns, unit.copy is not main, unit.copy.path)
 

@@ -102,6 +102,14 @@ def test_an_absent_key_says_nothing_at_the_top_level() -> None:
     assert nested(in_sync=True, path="1-a") == Parentage("jp-c2")
 
 
+def test_an_absent_key_of_a_remote_makes_a_root_if_the_parent_is_known() -> None:
+    there = here('1-a  metadata 09:30 title "A"')
+    known = view_of(stored("1-a  metadata 09:00 parent 2"), there, memory_of("2"))
+    unknown = view_of(stored("1-a  metadata 09:00 parent 2"), there)
+    assert decide_parent(known, None, is_of_remote=True) == Parentage(None)
+    assert decide_parent(unknown, None, is_of_remote=True) == Parentage("jp-c2")
+
+
 def test_an_absent_key_says_nothing_where_something_else_was_edited() -> None:
     assert nested(in_sync=False) == Parentage("jp-c2")
 
