@@ -148,12 +148,13 @@ def run_started(
     if adjust is None and (code := _reported_unchanged(start)) is not None:
         return code
     agreed = None
-    if start.is_first and adjust is None and confirm is None:
+    asks = adjust is None and confirm is None and not (options.is_dry or options.yes) and is_interactive(options)
+    if start.is_first and asks:
         with _ending_without_yes(options) as ended:
             agreed = _agreed_first(start)
         if ended:
             return ended[0]
-    if start.is_first and (adjust is not None or options.only or options.below) and not options.is_dry:
+    elif start.is_first and (adjust is not None or options.only or options.below) and not options.is_dry:
         _refuse_first(start, adjust)
     try:
         return _run(start, opening, command, adjust, confirm, agreed)
@@ -199,11 +200,9 @@ def _ending_without_yes(options: Options) -> Iterator[list[int]]:
 def _agreed_first(start: Start) -> Plan | None:
     """Ask about a first run before it creates anything, and return the plan that is on the screen.
 
-    None: nobody is asked, or about more than whether to go on, so that the run asks.
+    None: the run itself asks about more than whether to go on, or has nothing to ask.
     """
     options, roots = start.options, start.roots
-    if options.is_dry or options.yes or not is_interactive(options):
-        return None
     refuse_missing_home(roots)
     with open_engine(start, readonly=True).session as session:
         engine = Engine(session)

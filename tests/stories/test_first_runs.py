@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.engine.engine import Engine
+from tests.cli.modules import module
 from tests.support.projects.terminal import Session, at_terminal, interrupted_at_terminal
 from tests.support.projects.world import (
     CORPUS,
@@ -31,6 +33,8 @@ from tests.support.projects.world import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reconcile.engine.engine import Pass
+    from reconcile.model.policy import Policy
     from tests.conftest import Run
 
 GENERATED = 12
@@ -234,3 +238,22 @@ def test_a_first_run_asks_again_about_what_has_changed_since_its_question(world:
     code, shown = asked.end()
     assert code == 0, shown
     assert (world.store / "17600000000-later").is_dir()
+
+
+def test_a_first_run_of_a_part_plans_once_for_its_question_and_once_under_the_lock(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[Policy] = []
+
+    def plan(engine: Engine, policy: Policy, **options: object) -> Pass:
+        planned.append(policy)
+        return original(engine, policy, **options)  # type: ignore[arg-type]
+
+    original, running = Engine.plan, module("run")
+    monkeypatch.setattr(Engine, "plan", plan)
+    monkeypatch.setattr(running, "is_interactive", lambda _: True)
+    monkeypatch.setattr(running, "confirm_or_exit", lambda *_: None)
+    first = live(world)[0].name.partition("-")[0]
+    done = world.run("--workspace", world.project, "--only", first)
+    assert done.exit_code == 0, done.output
+    assert len(planned) == 2
