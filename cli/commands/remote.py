@@ -100,9 +100,10 @@ def remote(
     shared = shared_store(options, known_as)
     word = words[0] if words else None
     if action == "add":
-        place = add(options, shared, str(word), name, known_as=known_as, encrypt=encrypt)
+        place, amount = add(options, shared, str(word), name, known_as=known_as, encrypt=encrypt)
         if options.json:
-            print_document(options, {"format": "reconcile.remote/1", "name": place.name, "url": place.shown})
+            document = {"format": "reconcile.remote/1", "name": place.name, "url": place.shown}
+            print_document(options, {**document, **amount._asdict()})
     elif action == "remove":
         remove(options, shared.state, shared.remote(word), command)
     elif action == "check":

@@ -34,7 +34,7 @@ from ..output.documents import print_document
 from ..output.interaction import confirm_or_exit, print_message
 from ..output.tables import Column, table
 from ..output.text import Style, format_time, message_text, short_path, show, size
-from .first import confirm_first, encrypting
+from .first import confirm_first, counts, encrypting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +44,22 @@ if TYPE_CHECKING:
     from reconcile.remote.tree import FormatFile
 
     from ..arguments import Options
+
+
+class Amount(NamedTuple):
+    """How much a store has. ``private`` are the conversations that the project doesn't have."""
+
+    conversations: int
+    private: int
+    files: int
+    size: int
+
+    @staticmethod
+    def of(options: Options, roots: Roots) -> Amount:
+        """Return how much a store has."""
+        files = [os.path.join(at, name) for at, _, names in os.walk(roots.store_conversations) for name in names]
+        total, private = counts(options, roots) if files else (0, 0)
+        return Amount(total, private, len(files), sum(os.lstat(path).st_size for path in files))
 
 
 class Shared(NamedTuple):
@@ -112,7 +128,7 @@ def add(
     known_as: str | None = None,
     encrypt: bool = False,
     syncs: bool = False,
-) -> RemotePlace:
+) -> tuple[RemotePlace, Amount]:
     """Check a new remote and record it; tell how much a sync would send, and who could read it.
 
     ``known_as`` is the name that the user gives to the store. ``syncs``: a sync that sends follows at once. If the
@@ -153,26 +169,38 @@ def add(
         print_message(options, f"the store is in a branch of the repository: {branch}")
     if known_as is not None:
         print_message(options, _about_name(place, is_new=found is None))
-    for line in _amount(shared.roots, place, is_new=found is None, syncs=syncs, is_encrypted=is_encrypted):
+    amount = Amount.of(options, shared.roots)
+    for line in _about_amount(
+        shared.roots, amount, place, is_new=found is None, syncs=syncs, is_encrypted=is_encrypted
+    ):
         print_message(options, line)
-    return place
+    return place, amount
 
 
-def _amount(roots: Roots, place: RemotePlace, *, is_new: bool, syncs: bool, is_encrypted: bool) -> Iterator[str]:
+def _about_amount(
+    roots: Roots, amount: Amount, place: RemotePlace, *, is_new: bool, syncs: bool, is_encrypted: bool
+) -> Iterator[str]:
     """Yield how much the store has, and whether it is sent; nothing if the store is empty."""
-    files = [os.path.join(at, name) for at, _, names in os.walk(roots.store_conversations) for name in names]
-    if not files:
+    if not amount.files:
         return
-    total = size(sum(os.lstat(path).st_size for path in files))
-    count = f"{len(files)} file{'' if len(files) == 1 else 's'} ({total})"
+    count = f"{_counted(amount.files, 'file')} ({size(amount.size)})"
+    if amount.conversations:
+        private = (
+            f", {amount.private or 'none'} of them private," if roots.is_in_project else ", private ones included,"
+        )
+        count = f"{_counted(amount.conversations, roots.noun)}{private} in {count}"
     sent = "nothing of it is sent yet" if is_new else "the next sync compares it with what the remote has"
     if syncs:
         sent = "this sync sends it" if is_new else "this sync compares it with what the remote has"
     is_readable = syncs and is_new and not is_encrypted
-    yield f"the store has {count}, private ones included; {sent}{', not encrypted' if is_readable else ''}"
+    yield f"the store of this project has {count}; {sent}{', not encrypted' if is_readable else ''}"
     if is_readable:
         command = encrypting(place.shown)
         yield f"to encrypt what is sent, use an empty repository: {command}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _about_name(place: RemotePlace, *, is_new: bool) -> str:

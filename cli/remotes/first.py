@@ -26,7 +26,7 @@ def confirm_first(options: Options, roots: Roots, shown: str) -> None:
     """
     if options.yes or not is_interactive(options):
         return
-    total, private = _counts(options, roots)
+    total, private = counts(options, roots)
     if not total:
         return
     noun = roots.noun if total == 1 else f"{roots.noun}s"
@@ -46,7 +46,7 @@ def encrypting(shown: str) -> str:
     return f"reconcile remote add --encrypt {quoted_path(shown)}"
 
 
-def _counts(options: Options, roots: Roots) -> tuple[int, int]:
+def counts(options: Options, roots: Roots) -> tuple[int, int]:
     """Return the number of conversations in the store, and of those that the project doesn't have."""
     places = get_format(roots.format).places
     try:

@@ -150,7 +150,7 @@ def _place(options: Options, shared: Shared, url: str | None, half: Half) -> Rem
             f"{shown} is not known yet, and a dry run adds nothing",
             f"add it, which sends and takes nothing: reconcile remote add {shown} && reconcile sync --dry-run",
         )
-    place = add(options, shared, url, None, syncs=half is not Half.PULL)
+    place, _ = add(options, shared, url, None, syncs=half is not Half.PULL)
     options.nothing = f"the remote {place.name} was added, but nothing else"
     return place
 

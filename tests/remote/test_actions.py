@@ -137,8 +137,30 @@ def test_a_new_remote_without_encryption_names_the_commands_that_encrypt_it(tmp_
     other = str(make_bare(tmp_path / "other.git"))
     synced = one.run("sync", other).stderr
     assert "nothing of it is sent yet" not in synced, "the sync has sent everything"
-    assert "private ones included; this sync sends it, not encrypted" in synced
+    assert "1 of them private, in 3 files" in synced
+    assert "this sync sends it, not encrypted" in synced
     assert "to encrypt what is sent, use an empty repository: reconcile remote add --encrypt " in synced
+
+
+@pytest.mark.parametrize("ways", [(), ("local",), ("rm",)], ids="-".join)
+def test_adding_counts_what_would_be_sent(tmp_path: Path, run: Run, ways: tuple[str, ...]) -> None:
+    """A conversation is private if the project doesn't have it, whether it was there before or not."""
+    one, bare = make_machine(tmp_path / "one", run), make_bare(tmp_path / "r.git")
+    for number in (A, B, C):
+        one.write(number)
+    one.run()
+    one.run("project", str(A), str(B))
+    for way in ways:
+        one.run(way, str(B), "--yes")
+    told = json.loads(one.run("remote", "add", "--json", str(bare)).stdout)
+    total, private, files = {(): (3, 1, 9), ("local",): (3, 2, 9), ("rm",): (2, 1, 6)}[ways]
+    assert [told[name] for name in ("conversations", "private", "files")] == [total, private, files]
+    one.run("remote", "remove", "origin")
+    said = one.run("remote", "add", str(bare)).stderr
+    words = f"the store of this project has {total} conversations, {private} of them private, in {files} files ("
+    assert words in said
+    assert told["size"] == sum(map(len, one.contents.values()))
+    assert "); nothing of it is sent yet" in said
 
 
 def test_a_remote_that_was_removed_and_added_again_is_not_compared_yet(laptop: Machine, bare: Path) -> None:
