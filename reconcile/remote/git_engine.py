@@ -61,7 +61,9 @@ class GitEngine:
         what = ("fetch", "--no-tags", "--no-write-fetch-head", "--progress", self.url, f"+{self.ref}:{_SEEN}")
         done = self._ask(*what)
         if done.returncode:
-            raise UnreachableError(f"{self.shown}: git can't fetch from it: {_said(done)}", "run it again")
+            self._refuse_damage(done)
+            hint = "run it again; if it fails each time: reconcile help several-machines"
+            raise UnreachableError(f"{self.shown}: git can't fetch from it: {_said(done)}", hint)
         self._tidy()
         return self._required("rev-parse", "--verify", f"{_SEEN}^{{commit}}").decode().strip()
 
@@ -117,7 +119,10 @@ class GitEngine:
             printed, at = self._required("cat-file", "--batch", stdin=request), 0
             while at < len(printed):
                 end = printed.index(b"\n", at)
-                name, kind, size = printed[at:end].decode().split()
+                name, kind, *rest = printed[at:end].decode().split()
+                if not rest:
+                    raise RemoteError(f"the object {name} is {kind} in {self.mirror}", self._remedy)
+                (size,) = rest
                 if kind != "blob":
                     raise RemoteError(f"{self.shown}: the object {name} is a {kind} (expected a file)", _HOSTILE)
                 yield name, printed[end + 1 : end + 1 + int(size)]
@@ -165,6 +170,7 @@ class GitEngine:
             return Swap.LOST
         if b"hung up" in done.stderr:
             raise UnreachableError(f"{self.shown}: the push broke off: {_said(done)}", "run the sync again")
+        self._refuse_damage(done)
         raise RemoteError(f"{self.shown}: the host refused the push: {_said(done)}", "check it: reconcile remote check")
 
     def probe(self) -> None:
@@ -182,6 +188,7 @@ class GitEngine:
         second = self.write(first, {"probe": b"2"}, ())
         if (made := probe._push("", f"{first}:{probe.ref}")).returncode:
             self._newest()
+            self._refuse_damage(made)
             problem = f"{self.shown}: git can't write to it: {_said(made)}"
             raise UnwritableError(problem, "check the address and your rights")
         stale = probe._push(second, f"{second}:{probe.ref}").returncode == 0
@@ -219,8 +226,21 @@ class GitEngine:
     def _required(self, *args: str, stdin: bytes = b"") -> bytes:
         done = self._git(*args, stdin=stdin)
         if done.returncode:
-            raise RemoteError(f"git {args[0]} failed: {_said(done)}", f"delete {self.mirror}: the next sync makes it")
+            raise RemoteError(f"git {args[0]} failed: {_said(done)}", self._remedy)
         return done.stdout
+
+    @property
+    def _remedy(self) -> str:
+        """The hint for a mirror that is damaged."""
+        return f"delete {self.mirror}: the next sync makes it"
+
+    def _refuse_damage(self, done: subprocess.CompletedProcess[bytes]) -> None:
+        """Raise `RemoteError` if git says that objects are damaged or missing: in the mirror, or else at the host."""
+        if _DAMAGE.search(done.stderr) is None:
+            return
+        if self._git("fsck", "--no-dangling", "--no-progress").returncode:
+            raise RemoteError(f"{self.mirror} is damaged: {_said(done)}", self._remedy)
+        raise RemoteError(f"{self.shown}: the repository is damaged at its host: {_said(done)}", _DAMAGED)
 
     def _git(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return run_git(self._with_settings(args), stdin)
@@ -242,6 +262,15 @@ _HINTS = {
     "could not read Username": _UNKNOWN_USER,
 }
 """By the words of ssh or git, what a person can do. Those of ssh are in no other language, and git has ``LC_ALL=C``."""
+_DAMAGE = re.compile(
+    rb"bad (tree )?object|unable to read [0-9a-f]{40}|not our ref|unresolved deltas|inflate: data stream error|"
+    rb"delta base|unknown object type|object file .* is empty|does not match index|is corrupt"
+)
+"""The words of git about objects that are damaged or missing. Over http, git may only say that the host hung up."""
+_DAMAGED = (
+    "if it fails again, replace the repository by an empty one; on a machine that has all: "
+    "reconcile remote accept && reconcile sync"
+)
 _HOSTILE = "no sync of this program writes that: look at the repository"
 
 

@@ -12,6 +12,7 @@ import pytest
 from reconcile.remote.engine import Swap
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
+from tests.support.projects.damage import DAMAGES, lose_blob, lose_tree, overwrite_pack
 from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND
 
@@ -664,3 +665,69 @@ def test_a_race_between_the_parts_of_a_sync(new_laptop: Machine, bare: Path, tmp
     other.sync()
     assert other.contents == new_laptop.contents
     assert not new_laptop.sync()["taken"]
+
+
+DAMAGED = (
+    "hint: if it fails again, replace the repository by an empty one; on a machine that has all: "
+    "reconcile remote accept && reconcile sync"
+)
+
+
+def follow(hint: str, machine: Machine) -> None:
+    """Run the commands that a hint ends with."""
+    for words in hint.rpartition(": ")[2].split(" && "):
+        machine.run(*words.removeprefix("reconcile ").split())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda each: each.__name__)
+def test_a_remote_with_a_damaged_object_is_made_again(
+    tmp_path: Path, run: Run, laptop: Machine, desktop: Machine, bare: Path, damage: Callable[[Path], None]
+) -> None:
+    """By the words of the hint alone. What the desktop has not sent yet is sent, too."""
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.append(B, 1, "c", LONG_AGO + SECOND)
+    damage(bare)
+    before, new = [laptop.contents, desktop.contents], make_machine(tmp_path / "new", run)
+    for machine, args in ((desktop, ("sync",)), (desktop, ("sync", "-n")), (new, ("sync", str(bare)))):
+        said, hint = refused(machine, *args).splitlines()
+        assert said.startswith(f"error: {bare}: the repository is damaged at its host: ")
+        assert hint == DAMAGED
+    assert [laptop.contents, desktop.contents] == before
+    shutil.rmtree(bare)
+    make_bare(bare)
+    follow(DAMAGED, laptop)
+    assert "reconcile remote accept; the sync after that" in refused(desktop, "sync")
+    desktop.run("remote", "accept")
+    found = desktop.sync()
+    assert ([each["id"] for each in found["sent"]], found["forked"]) == ([f"jp-c{B}"], [])
+    new.sync(str(bare))
+    quiet(laptop, desktop, new)
+    assert (new.events(A), new.events(B)) == (4, 4)
+    git(bare, "fsck", "--strict")
+
+
+@pytest.mark.parametrize("damage", [overwrite_pack, lose_blob, lose_tree], ids=lambda each: each.__name__)
+def test_a_damaged_mirror_is_told_from_a_damaged_remote(
+    laptop: Machine, desktop: Machine, bare: Path, damage: Callable[[Path], None]
+) -> None:
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    mirror = laptop.state / "remotes" / "origin" / "mirror"
+    git(mirror, "update-ref", REF, "refs/reconcile/seen")
+    damage(mirror)
+    git(mirror, "update-ref", "-d", REF)
+    shutil.rmtree(laptop.state / "remotes" / "origin" / "tree")
+    laptop.append(A, 1, "c", LONG_AGO + 2 * SECOND)
+    desktop.append(B, 1, "c", LONG_AGO + SECOND)
+    desktop.sync()
+    before = laptop.contents
+    assert refused(laptop, "sync").splitlines()[1] == (
+        "hint: delete ~/data/reconcile/jp-ab1cd/remotes/origin/mirror: the next sync makes it"
+    )
+    assert laptop.contents == before
+    shutil.rmtree(mirror)
+    quiet(laptop, desktop)
+    assert (laptop.events(A), laptop.events(B)) == (5, 4)
+    git(bare, "fsck", "--strict")

@@ -16,6 +16,7 @@ import pytest
 
 from reconcile.remote.address import checked_url
 from reconcile.remote.engine import RemoteError
+from tests.support.projects.damage import lose_blob
 from tests.support.projects.http_host import NAME_BEHIND_PROXY, PROGRAMS, ForwardProxy, HttpHost, make_certificate
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.ssh_host import SshHost
@@ -551,3 +552,42 @@ def test_a_public_repository_behind_the_proxy_of_the_user_is_refused(
     host.password = ""
     url = host.url(make_bare(tmp_path / "r.git"), name=NAME_BEHIND_PROXY)
     assert "everyone can read it" in machine.run("remote", "add", url, code=4).output
+
+
+def make_again(tmp_path: Path, run: Run, url: str, *extra: str) -> None:
+    """Lose an object at the host, and follow the hint of a machine that doesn't get it."""
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    for machine in (one, other):
+        machine.take_key()
+    one.write(A)
+    one.run("remote", "add", *extra, url)
+    one.sync()
+    other.sync(url)
+    one.append(A, 1, "b", LONG_AGO + SECOND)
+    one.sync()
+    lose_blob(tmp_path / "r.git")
+    before = other.contents
+    said, hint = other.run("sync", code=4).output.splitlines()
+    assert "the repository is damaged at its host: fatal: unable to read " in said
+    assert "secret" not in said
+    assert other.contents == before
+    shutil.rmtree(tmp_path / "r.git")
+    git(make_bare(tmp_path / "r.git"), "config", "http.receivepack", "true")
+    assert hint.endswith(": reconcile remote accept && reconcile sync")
+    for machine in (one, other):
+        machine.run("remote", "accept")
+        machine.run("sync")
+    quiet(one, other)
+    assert other.events(A) == 4
+
+
+@pytest.mark.parametrize("extra", [(), ("--encrypt",)], ids=["plain", "encrypted"])
+def test_an_object_that_a_host_has_lost_over_http(
+    tmp_path: Path, run: Run, server: HttpHost, extra: tuple[str, ...]
+) -> None:
+    make_again(tmp_path, run, server.url(make_bare(tmp_path / "r.git")), *extra)
+
+
+@with_time
+def test_an_object_that_a_host_has_lost_over_ssh(tmp_path: Path, run: Run, ssh: SshHost) -> None:
+    make_again(tmp_path, run, ssh.url(make_bare(tmp_path / "r.git")))
