@@ -243,6 +243,17 @@ def test_an_archived_conversation_reaches_a_new_machine(tmp_path: Path, run: Run
     quiet(laptop, desktop)
 
 
+@pytest.mark.parametrize("first", ["archives", "removes"])
+def test_a_conversation_that_one_machine_archives_and_one_removes_is_archived(
+    laptop: Machine, desktop: Machine, first: str
+) -> None:
+    (laptop.store / ".archive").mkdir()
+    laptop.directory(B).rename(laptop.store / ".archive" / laptop.directory(B).name)
+    desktop.run("rm", str(B), "--yes")
+    quiet(*((laptop, desktop) if first == "archives" else (desktop, laptop, desktop)))
+    assert laptop.directory(B).parent.name == desktop.directory(B).parent.name == ".archive"
+
+
 def test_the_last_line_of_a_sync_counts_removals_on_both_sides(laptop: Machine, desktop: Machine) -> None:
     laptop.run("rm", str(A), "--yes")
     assert laptop.run("sync").stdout.endswith("origin: 1 conversation removed there.\n")

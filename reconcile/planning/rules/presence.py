@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.reasons import Reason, case_of
-from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.model.snapshot import METADATA, STREAM, Side, is_archived
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,7 +119,7 @@ def _workspace_only(view: View, baseline: Baseline, policy: Policy, sides: Sides
         return Presence(Goal.IMPORT, 2, "external", Reason.TRASHED)
     if view.agreed is None:
         return Presence(Goal.IMPORT, 2, "external", Reason.EXTERNAL)
-    if _is_edited(view, view.agreed):
+    if _is_edited(view, view.agreed) or (baseline.is_of_remote and _was_archived(view, view.agreed)):
         return Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
     if not sides.believes_removal(view.id, buried=buried):
         return Presence(Goal.NOTHING, _case(view), "unreadable")
@@ -130,6 +130,11 @@ def _workspace_only(view: View, baseline: Baseline, policy: Policy, sides: Sides
 
 def _is_edited(view: View, agreed: BaselineEntry) -> bool:
     return any(unit.digest != agreed.units.get(name) for name, unit in view.workspace.units.items())
+
+
+def _was_archived(view: View, agreed: BaselineEntry) -> bool:
+    """Tell whether another machine has archived it: that is an edit, and it stays (docs/design/remotes.md#rule-63)."""
+    return view.archived and not is_archived(agreed.place)
 
 
 def _is_buried(view: View, baseline: Baseline) -> bool:
