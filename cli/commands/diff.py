@@ -25,7 +25,8 @@ from ..output.difftool import open_difftool
 from ..output.documents import print_document
 from ..output.screen import fit, show_paged
 from ..output.text import Style, clean, format_time, pad, terminal_columns, title_and_id
-from ..reading import opened_for_reading
+from ..reading import opened_for_reading, views_that_differ
+from ..run import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,23 +46,26 @@ _MOST = 2
     "diff",
     cls=Command,
     names={"sources": "sources"},
+    prints_sides=False,
     accepts=("dry_run", "json", "verbose"),
     means={"dry_run": "Leave the notice of a conflict unread."},
     examples=(
+        ("reconcile diff", "Compare both sides of all conversations that differ."),
         ("reconcile diff jp-c17780300000", "Compare both sides of a conversation."),
         ("reconcile diff jp-c17780300000 --side-by-side", "Show the store on the left, the workspace on the right."),
         ("reconcile diff jp-c17780300000@20260515-100000-00 jp-c17780300000", "Show what changed since a run."),
     ),
 )
-@click.argument("sources", metavar="ID [ID]", nargs=-1, shell_complete=SOURCES)
+@click.argument("sources", metavar="[ID] [ID]", nargs=-1, shell_complete=SOURCES)
 @click.option("--side-by-side", is_flag=True, help="Show the two versions in two columns.")
 @click.option("--tool", metavar="[NAME]", is_flag=False, flag_value="", help="Open git's difftool, or the one named.")
 @click.pass_context
 def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, tool: str | None) -> None:
     """Show the differences between store and workspace.
 
-    Compares metadata by key, and events word by word. With one ID, also shows how the last conflict was decided, and
-    marks that notice as read, unless --dry-run is given.
+    Compares metadata by key, and events word by word. Without an ID, compares all conversations that both sides have
+    and that differ. With one ID, also shows how the last conflict was decided, and marks that notice as read, unless
+    --dry-run is given.
 
     An ID can also be a version: ID@store, ID@workspace, ID@RUN (saved by that run), ID@DIR (another checkout), or
     ID@REMOTE:COMMIT (as a remote had it). With two of them, compares these. One version alone is compared with the
@@ -71,12 +75,15 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
     if not sources and tool:
         sources, tool = (tool,), ""  # the option has taken the id for the name of a tool
     sources = _both_sides(*sources) if len(sources) == 1 else sources
-    if not 1 <= len(sources) <= _MOST:
+    if len(sources) > _MOST or (tool is not None and not sources):
         raise Misuse(
             "name one conversation, or two versions to compare", "`reconcile status` lists the conflicts", context
         )
     if tool is not None and (options.json or side_by_side):
         raise click.UsageError("--tool opens a program; leave out --json and --side-by-side", context)
+    if not sources:
+        _show_all(options, is_wide=side_by_side)
+        return
     is_plain = len(sources) == 1 and split_spelling(sources[0])[1] is None
     decided: list[Decided] = []
     with opened_for_reading(options) as reading:
@@ -96,6 +103,22 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
         return
     style = Style.choose(options.color)
     show_paged(_text(differences, view, decided, options, style, is_wide=side_by_side), style)
+
+
+def _show_all(options: Options, *, is_wide: bool) -> None:
+    """Print the differences of all conversations that differ; the notices of conflicts stay unread."""
+    with opened(options) as engine:
+        compared = ((differences_of_sides(engine.session, view), view) for view in views_that_differ(engine, options))
+        found = [(differences, view) for differences, view in compared if not differences.comparison.empty]
+    if options.json:
+        conversations = [_as_json(differences, []) for differences, _ in found]
+        print_document(options, {"format": "reconcile.diffs/1", "conversations": conversations})
+        return
+    style, lines = Style.choose(options.color), list[str]()
+    for differences, view in found:
+        lines += [""] if lines else []
+        lines += _text(differences, view, [], options, style, is_wide=is_wide)
+    show_paged(lines or ["No conversation differs between the store and the workspace."], style)
 
 
 def _both_sides(text: str) -> tuple[str, ...]:

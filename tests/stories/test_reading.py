@@ -144,6 +144,22 @@ def test_one_part_of_both_sides_is_compared(world: World) -> None:
     assert world.run("diff", f"{ID}:other", "-w", world.project).exit_code == 2
 
 
+def test_without_an_id_diff_compares_all_conversations_that_differ(world: World) -> None:
+    assert said(world, "diff") == "No conversation differs between the store and the workspace.\n"
+    write_conversation(world.workspace / "17636400008-other", "Other", talk())
+    write_conversation(world.store / "17636400009-alone", "Alone", talk())
+    world.reconcile()
+    edited(world)
+    append(world.workspace / "17636400008-other", 1, "b", LONG_AGO)
+    one, other = said(world, "diff", ID, "-n"), said(world, "diff", "Other", "-n")
+    assert said(world, "diff") == f"{one}\n{other}"
+    listed = json.loads(said(world, "diff", "--json"))
+    assert listed["format"] == "reconcile.diffs/1"
+    assert [each["conversation"] for each in listed["conversations"]] == [ID, "jp-c17636400008"]
+    world.reconcile("--yes")
+    assert said(world, "diff", "--dry-run").startswith("No conversation differs")
+
+
 def test_the_files_are_printed_as_they_are_on_request(world: World) -> None:
     files = {name: (world.store / NAME / name).read_bytes() for name in ("metadata.json", "events.json")}
     assert (
@@ -290,7 +306,7 @@ def test_json_of_two_versions(world: World) -> None:
     assert two["right_only"] == one["workspace_only"]
 
 
-@pytest.mark.parametrize("words", [(), ("a", "b", "c"), (ID, "--tool", "x", "--json")])
+@pytest.mark.parametrize("words", [("--tool",), ("a", "b", "c"), (ID, "--tool", "x", "--json")])
 def test_wrong_usage(world: World, words: Sequence[str]) -> None:
     result = world.run("diff", *words, "--workspace", world.project)
     assert result.exit_code == 2
