@@ -195,7 +195,7 @@ def _find_id(engine: Engine, text: str) -> str:
 
     if not matches:
         words = "id" if _is_id(engine, text) else "id or title"
-        least = f"a part of a title has at least {_SHORTEST_PART} letters; " if len(text) < _SHORTEST_PART else ""
+        least = f"a part of a title has at least {_least(text)} letters; " if len(_folded(text)) < _least(text) else ""
         near = near_hint(engine, text) or f"`reconcile ls` lists the {noun}s"
         raise Misuse(f"no {noun} has the {words} {text!r}", f"{least}{near}")
     titles = dict(_titles(engine))
@@ -218,6 +218,9 @@ def near_hint(engine: Engine, text: str) -> str | None:
     folded = ((id_, _folded(title)) for id_, title in titled)
     typed = {_folded(text), text, engine.session.format.parse_id(text) or ""}
     near, titles = nearest(typed, chain(names, folded)), dict(titled)
+    if not near and 0 < len(_folded(text)) < _least(text):  # what it would mean if it were longer
+        parts = sorted(_with_part([(id_, _folded(title)) for id_, title in titled], _folded(text)))
+        near = parts if len(parts) == 1 else []
     named = [f"{id_} ({shorten(visible(titles[id_]), 40)})" if titles.get(id_) else id_ for id_ in near]
     return did_you_mean(named) if named else None
 
@@ -290,7 +293,7 @@ def titles_like(engine: Engine, text: str, named: Iterable[tuple[str, str]]) -> 
         return []
     titles = [(id_, _folded(title)) for id_, title in named]
     exact = {id_ for id_, title in titles if title == wanted}
-    is_part = len(wanted) >= (_SHORTEST_PART if wanted.isascii() else 2)  # two ideographs are a word
+    is_part = len(wanted) >= _least(wanted)
     found = exact or _with_part(titles, wanted) if is_part else exact
     return sorted(found, key=engine.session.format.order)
 
@@ -306,6 +309,11 @@ def _with_part(titles: Iterable[tuple[str, str]], part: str) -> set[str]:
 
 _SHORTEST_PART = 3
 """Number of letters of the shortest part of a title that names a conversation."""
+
+
+def _least(text: str) -> int:
+    """Return the number of letters that a part of a title has at least: two ideographs are a word."""
+    return _SHORTEST_PART if text.isascii() else 2
 
 
 def _folded(text: str) -> str:

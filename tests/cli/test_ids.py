@@ -139,6 +139,11 @@ def test_one_letter_or_two_are_no_part_of_a_title(text: str, run: Run, project: 
     assert files(project) == before
 
 
+def test_two_ideographs_are_a_part_of_a_title(run: Run, project: Path) -> None:
+    assert "letters" not in run("status", "北京").stderr
+    assert "at least 2 letters" in run("status", "北").stderr
+
+
 LETTER = "jp-c17780500000 (Letter to my landlord)"
 
 
@@ -153,6 +158,7 @@ LETTER = "jp-c17780500000 (Letter to my landlord)"
         ("my landlard", LETTER),
         ("macsO", "jp-c17780400000 (CI on macOS)"),
         ("ci", "jp-c17780400000 (CI on macOS)"),
+        ("os", "jp-c17780400000 (CI on macOS)"),
     ],
 )
 def test_a_mistyped_id_or_title_gets_a_suggestion(text: str, meant: str, run: Run, project: Path) -> None:
