@@ -14,8 +14,7 @@ from ..command import Command
 from ..misuse import Misuse
 from ..options import command_line, options_of
 from ..output.documents import print_document
-from ..output.interaction import print_message
-from ..remotes.actions import accept, add, forget_past, list_remotes, remove, shared_store
+from ..remotes.actions import accept, add, check, forget_past, list_remotes, remove, shared_store
 from ..remotes.kept import keep_here, share
 from ..remotes.keys import keys
 from ..remotes.syncing import run_sync
@@ -44,7 +43,7 @@ _NAMED = ("add", "key", "keep-here", "share")
     examples=(
         ("reconcile remote add git@example.org:me/chats.git", "Check a private repository, and remember it."),
         ("reconcile remote", "List the remotes of this store."),
-        ("reconcile remote check", "Check the remote again: can it be reached, and relied on?"),
+        ("reconcile remote check", "Check the remote again, and say who can read it."),
         ("reconcile remote remove origin", "Forget a remote on this machine; it keeps what it has."),
         ("reconcile remote add --encrypt git@example.org:me/chats.git", "Encrypt all that is sent to an empty one."),
         ("reconcile remote key", "Show the key of this machine, and those that can read the remote."),
@@ -72,8 +71,8 @@ def remote(
     ACTION is add, ls, check, accept, keep-here, share, key, forget or remove. A remote is a git repository of your own,
     through which your machines share the whole store, private conversations included. `add` checks that the host can
     be relied on, and that neither the project nor the world reads the repository. It shows how much would be sent, and
-    sends nothing: `reconcile sync` does that. Whoever can read the repository can read all of it, unless the remote
-    was added with --encrypt.
+    sends nothing: `reconcile sync` does that. `check` repeats these checks. Whoever can read the
+    repository can read all of it, unless the remote was added with --encrypt.
 
     All clones of a project know a store of JP or Claude Code by one name. Any other store gets its name from you, with
     --as, and the same one on each machine.
@@ -107,10 +106,7 @@ def remote(
     elif action == "remove":
         remove(options, shared.state, shared.remote(word), command)
     elif action == "check":
-        place = shared.remote(word)
-        place.engine.probe()
-        result = "can be read and written, and refuses a write that expected another state"
-        print_message(options, f"{place.shown} {result}")
+        check(options, shared, shared.remote(word))
     elif action in ("keep-here", "share"):
         place = shared.remote(name)
         (keep_here if action == "keep-here" else share)(options, shared, place, words, command)

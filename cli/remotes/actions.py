@@ -24,6 +24,7 @@ from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
 from reconcile.remote.known import Known, known_of, note
 from reconcile.remote.place import chosen, forget, new_place, probed, record, remotes, store_name
+from reconcile.remote.sync import not_encrypted
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
 from reconcile.state.directory import REMOTES, state_directory
@@ -201,6 +202,27 @@ def _about_amount(
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def check(options: Options, shared: Shared, place: RemotePlace) -> None:
+    """Check again what `add` has checked, and tell who can read the remote.
+
+    Raises:
+        RemoteError: conversations may not be sent there.
+    """
+    checked_url(place.url, shared.roots.project)
+    place.engine.probe()
+    found = read_format(place.engine, place.engine.tip(), place.store)
+    is_encrypted = place.encrypt if found is None else found.bundle is not None
+    if place.encrypt and not is_encrypted:
+        raise not_encrypted()
+    checked = "can be read and written, and refuses a write that expected another state"
+    print_message(options, f"{place.shown} {checked}")
+    if is_encrypted:
+        readers = "is encrypted: only the keys that `reconcile remote key` lists can read it"
+    else:
+        readers = "is not encrypted: whoever can read that repository can read all that is sent"
+    print_message(options, f"{place.name} {readers}")
 
 
 def _about_name(place: RemotePlace, *, is_new: bool) -> str:

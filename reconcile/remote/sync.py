@@ -717,11 +717,16 @@ def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:
                 "if you have made the remote again: reconcile remote accept",
             )
     elif keys.is_wanted or known.key is not None:
-        raise RemoteError(
-            "the remote is not encrypted, and this machine knows it as an encrypted one: nothing is sent to it",
-            "use an empty repository, or `reconcile remote remove NAME`, then add it without --encrypt",
-        )
+        raise not_encrypted()
     return tree
+
+
+def not_encrypted() -> RemoteError:
+    """Return the refusal of a remote without encryption that this machine knows as an encrypted one."""
+    return RemoteError(
+        "the remote is not encrypted, and this machine knows it as an encrypted one: nothing is sent to it",
+        "use an empty repository, or `reconcile remote remove NAME`, then add it without --encrypt",
+    )
 
 
 def _in_parts(edits: Mapping[str, bytes]) -> list[dict[str, bytes]]:

@@ -163,6 +163,42 @@ def test_adding_counts_what_would_be_sent(tmp_path: Path, run: Run, ways: tuple[
     assert "); nothing of it is sent yet" in said
 
 
+READERS = "whoever can read that repository can read"
+"""The words about a remote without encryption."""
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_one_line_says_who_can_read_a_remote(tmp_path: Path, run: Run, *, is_encrypted: bool) -> None:
+    one, bare = make_machine(tmp_path / "one", run), make_bare(tmp_path / "r.git")
+    one.write(A)
+    added = one.run("remote", "add", *["--encrypt"] * is_encrypted, str(bare)).stderr.splitlines()
+    assert [line for line in added if READERS in line] == (
+        [] if is_encrypted else [f"origin: {bare}; {READERS} what a sync sends"]
+    )
+    for _ in range(2):
+        checked, readers = one.run("remote", "check").stderr.splitlines()
+        assert checked.endswith("can be read and written, and refuses a write that expected another state")
+        if is_encrypted:
+            assert readers == "origin is encrypted: only the keys that `reconcile remote key` lists can read it"
+        else:
+            assert readers == f"origin is not encrypted: {READERS} all that is sent"
+        one.sync()
+
+
+def test_a_check_repeats_the_refusals_of_add(laptop: Machine, bare: Path, tmp_path: Path, run: Run) -> None:
+    git(laptop.project, "init", "-q")
+    git(laptop.project, "remote", "add", "upstream", str(bare))
+    assert "is the remote 'upstream' of the project" in laptop.run("remote", "check", code=4).output
+    git(laptop.project, "remote", "remove", "upstream")
+    laptop.run("remote", "check")
+    other = make_bare(tmp_path / "other.git")
+    laptop.run("remote", "add", "--encrypt", "--name", "other", str(other))
+    desktop = make_machine(tmp_path / "desktop", run)
+    desktop.write(A)
+    desktop.sync(str(other))
+    assert "nothing is sent to it" in laptop.run("remote", "check", "other", code=4).output
+
+
 def test_a_remote_that_was_removed_and_added_again_is_not_compared_yet(laptop: Machine, bare: Path) -> None:
     """Both have the same, which no sync has looked at: no number of conversations is true."""
     laptop.run("remote", "remove", "origin")

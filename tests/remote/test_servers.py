@@ -181,9 +181,15 @@ def test_a_repository_that_the_world_can_read_is_refused(tmp_path: Path, run: Ru
     server.password = ""
     one = make_machine(tmp_path / "one", run)
     one.write(A)
-    found = one.run("remote", "add", server.url(make_bare(tmp_path / "r.git")), code=4).output
+    url = server.url(make_bare(tmp_path / "r.git"))
+    found = one.run("remote", "add", url, code=4).output
     assert "everyone can read it" in found
     assert "secret" not in found
+    server.password = "secret"  # noqa: S105 - of a test
+    one.sync(url)
+    one.run("remote", "check")
+    server.password = ""
+    assert "everyone can read it" in one.run("remote", "check", code=4).output
 
 
 @pytest.fixture
