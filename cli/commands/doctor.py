@@ -157,11 +157,11 @@ def _report(
     """Print findings, and end the command with the exit code that they need."""
     options = options_of(context)
     if options.json:
-        _print_json(options, seen, [_as_json(finding) for finding in findings])
+        _print_json(options, seen, [_as_json(finding, seen.format) for finding in findings])
     else:
         style = Style.choose(options.color)
         _print_checked(seen, style)
-        show_paged(fit(_lines(findings, options, style, nothing), style), style)
+        show_paged(fit(_lines(findings, options, style, nothing, seen.format), style), style)
     context.exit(ExitCode.HELD if any(finding.ailment.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
@@ -224,13 +224,13 @@ def _request_repairs(wanted: frozenset[str], policy: Policy, engine: Engine) -> 
     return replace(policy, mend=wanted)
 
 
-def _lines(findings: tuple[Finding, ...], options: Options, style: Style, nothing: str) -> Iterator[str]:
+def _lines(findings: tuple[Finding, ...], options: Options, style: Style, nothing: str, fmt: str) -> Iterator[str]:
     verbose = options.verbose
     for ailment, group in groupby(findings, key=_kind):
         same_kind = list(group)
         color = None if ailment.severity == "note" else "yellow"
         yield style(f"{ailment} ({_severity_counts([ailment.severity] * len(same_kind))})", color, bold=True)
-        yield style(f"  {ailment.matters}", dim=True)
+        yield style(f"  {ailment.matters_in(fmt)}", dim=True)
         for finding in same_kind if verbose else same_kind[:SHOWN]:
             yield f"  {message_text(finding.place)}: {message_text(finding.found)}"
             for command in finding.mend:
@@ -252,14 +252,14 @@ def _kind(finding: Finding) -> Ailment:
     return finding.ailment
 
 
-def _as_json(finding: Finding) -> dict[str, object]:
+def _as_json(finding: Finding, fmt: str) -> dict[str, object]:
     return {
         "kind": finding.ailment.value,
         "severity": finding.ailment.severity,
         "place": finding.place,
         "found": finding.found,
         "conversation": finding.conversation,
-        "matters": finding.ailment.matters,
+        "matters": finding.ailment.matters_in(fmt),
         "mend": list(finding.mend),
         "repairable": finding.repairable,
     }

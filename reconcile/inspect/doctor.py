@@ -70,7 +70,7 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     blocked = [*_unwritable(session)]
     for (side, conversations), copies in zip(_sides(engine), unusual, strict=True):
         strays += _staging_directories(side, conversations, ours)
-        strays += _temporary_files(side, conversations, copies)
+        strays += _temporary_files(side, conversations, copies, is_jp=session.format.name == "jp")
         blocked += _unwritable_copies(side, conversations, copies)
     strays += _orphaned_locks((session.roots.store, session.roots.workspace), ids, session.format.parse_id)
     lost = [
@@ -183,8 +183,8 @@ def _not_among(diagnosed: Collection[Finding], strays: Iterable[Finding]) -> Ite
             yield stray
 
 
-def _temporary_files(side: Side, conversations: str, copies: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield JP's ``*.tmp`` files beside copies. JP deletes them at its next start, in live directories only."""
+def _temporary_files(side: Side, conversations: str, copies: Mapping[str, str], *, is_jp: bool) -> Iterator[Finding]:
+    """Yield ``*.tmp`` files beside copies. JP deletes its own at its next start, in live directories only."""
     for copy, conversation in copies.items():
         directory = f"{conversations}/{copy}"
         try:
@@ -194,8 +194,9 @@ def _temporary_files(side: Side, conversations: str, copies: Mapping[str, str]) 
             continue
         for name in names:
             if name.endswith(_TEMPORARY) and os.path.isfile(path := f"{directory}/{name}"):
-                mend = ("nothing to do; JP removes it at its next start", f"or check it, then rm {shlex.quote(path)}")
-                words = "a temporary file of an interrupted write by JP"
+                by_hand = f"check it, then rm {shlex.quote(path)}"
+                mend = ("nothing to do; JP removes it at its next start", f"or {by_hand}") if is_jp else (by_hand,)
+                words = f"a temporary file of an interrupted write{' by JP' if is_jp else ''}"
                 yield Finding(Ailment.LEFTOVER, f"{side}:{copy}/{name}", words, conversation, mend)
 
 

@@ -53,6 +53,10 @@ class Ailment(StrEnum):
         """Why it matters, in one sentence."""
         return _MATTERS[self]
 
+    def matters_in(self, fmt: str) -> str:
+        """Return why it matters in a format: only JP's program does something about it."""
+        return self.matters if fmt == "jp" else _MATTERS_WITHOUT_JP.get(self, self.matters)
+
     @property
     def severity(self) -> str:
         """Return ``error`` for unreadable content, ``note`` for a normal state, else ``warning``."""
@@ -86,6 +90,20 @@ _MATTERS = {
     Ailment.STAGED: "It is private, and the next commit publishes it.",
     Ailment.IN_GIT: "It is private, but whoever has the commit can read it.",
     Ailment.SECRET: "Whoever gets the workspace or its commits can read it.",
+}
+
+_MATTERS_WITHOUT_JP = {
+    Ailment.MERGE_MARKERS: "reconcile does not copy a file with an unresolved merge.",
+    Ailment.INVALID: (
+        "reconcile does not copy invalid files. Take the other side's version, or move the file away yourself."
+    ),
+    Ailment.DUPLICATE: "Two directories have the same conversation; a run keeps one of them.",
+    Ailment.STRIPPED_PARENT: "A program has dropped parent_id; reconcile restores it from its own record.",
+    Ailment.CARRIED: "It was moved together with the directory around it.",
+    Ailment.NESTED_IN_STORE: "The store is flat; a run moves what is nested in it.",
+    Ailment.NAME: "The directory's name doesn't match the title.",
+    Ailment.FOREIGN: "It is not a conversation; reconcile leaves it alone.",
+    Ailment.ORPHANED_LOCK: "The lock's conversation does not exist.",
 }
 
 _ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE, Ailment.UNWRITABLE, Ailment.UNMARKED}

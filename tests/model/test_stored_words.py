@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, get_args
 
@@ -148,6 +149,8 @@ def test_every_finding_of_doctor_has_a_word_a_severity_and_a_reason_why_it_matte
     assert {each.value for each in Ailment if each.severity == "error"} == ERRORS
     assert {each.value for each in Ailment if each.severity == "note"} == NOTES
     assert all(each.matters.endswith(".") for each in Ailment)
+    assert not [each for each in Ailment if re.search("JP|trash", each.matters_in("plain"))], "no program is there"
+    assert "JP may move it into .trash/" in Ailment.FOREIGN.matters_in("jp")
 
 
 def test_a_run_of_which_nothing_more_is_known_had_no_later_changes() -> None:

@@ -102,3 +102,17 @@ def test_another_checkout_that_is_there_is_not_gone(tmp_path: Path, run: Run) ->
     assert run(*second, "--yes").exit_code == 0
     assert "there" in run("checkouts", *second).output
     assert "gone" not in run("checkouts", *second).output
+
+
+def test_doctor_says_nothing_of_jps_trash_where_jp_is_not(tmp_path: Path, run: Run) -> None:
+    tree = Tree(tmp_path, run)
+    tree.write("w", "conversations/A/metadata.json", b"{}")
+    tree.write("w", "conversations/A/events.json", b"[]")
+    tree.write("w", "conversations/readme.txt", b"of a person")
+    tree.write("w", "conversations/A/events.json.tmp", b"[")
+    tree.reconcile()
+    for args in ((), ("--json",)):
+        shown = tree.run("doctor", *args, "--format", "plain", "-w", tmp_path / "w", "-s", tmp_path / "s").output
+        assert "It is not a conversation; reconcile leaves it alone." in shown
+        assert "JP" not in shown
+        assert ".trash" not in shown
