@@ -56,16 +56,18 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    every = (*USUAL, *BESIDES)
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", type=_numbers, help="such as 1000,10000")
     parser.add_argument("--rounds", type=_numbers, help="one number, or one for each size: 9,5,3")
     parser.add_argument("--dir", type=Path, help="work below this directory instead of the system's temporary one")
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the figures here, beside those of earlier runs")
-    part = parser.add_mutually_exclusive_group()
-    part.add_argument("--only", type=lambda text: text.split(","), default=every, help=f"some of {','.join(every)}")
-    part.add_argument("--growth", action="store_true", help="how it grows: small files, but many of them")
+    parser.add_argument("--growth", action="store_true", help="how it grows: small files, but many of them")
+    usual = (*USUAL, *BESIDES)
+    said = f"some of {','.join(usual)}; with --growth some of {','.join(GROWTH)}"
+    parser.add_argument("--only", type=lambda text: text.split(","), help=said)
     options = parser.parse_args()
+    every = tuple(GROWTH) if options.growth else usual
+    options.only = options.only or every
     if unknown := set(options.only) - set(every):
         parser.error(f"--only: expected some of {', '.join(every)}, not {', '.join(sorted(unknown))}")
     options.sizes = options.sizes or (GROWTH_SIZES if options.growth else SIZES)
@@ -89,7 +91,8 @@ def _measure(options: argparse.Namespace, base: Path, found: Results) -> None:
     plan = dict(zip(options.sizes, options.rounds, strict=True))
     if options.growth:
         for size, rounds in plan.items():
-            _ask(tuple(GROWTH), Bench(base / str(size), size, rounds, stores.SMALL), found, options.save)
+            asked = [name for name in GROWTH if name in options.only]
+            _ask(asked, Bench(base / str(size), size, rounds, stores.SMALL), found, options.save)
         return
     first = options.rounds[0]
     asked = [name for name in (*USUAL, *BESIDES) if name in options.only]

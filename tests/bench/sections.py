@@ -176,6 +176,9 @@ USUAL = {
 GROWTH = {
     "growth-no-op": Section("growth: nothing changed, small files", "rsync -a --dry-run", no_op),
     "growth-one": Section("growth: one file changed, small files", "rsync -a", one_changed),
+    "growth-changed": Section("growth: 1 % changed, small files", "rsync -a", hundredth_changed),
+    "growth-projection": Section("growth: full projection, small files", "cp -a, sync -f", projection),
+    "growth-first": Section("growth: first run, small files", "rsync -ac", first_run),
     "growth-commands": Section("growth: commands on both sides at rest, small files", REFERENCE, commands),
 }
 SECTIONS = USUAL | GROWTH

@@ -28,10 +28,10 @@ COMMANDS = {
 RATIOS: dict[tuple[str, str, str], tuple[float | None, float]] = {
     ("no-op", "reconcile", "rsync -a --dry-run"): (1.0, 0.5),
     ("no-op", "reconcile", "unison -batch -times"): (1.0, 0.45),
-    ("one", "reconcile", "rsync -a"): (1.0, 0.5),
-    ("changed", "reconcile", "rsync -a"): (1.0, 0.6),
-    ("projection", "reconcile", "cp -a, sync -f"): (1.0, 0.8),
-    ("first", "reconcile", "rsync -ac"): (1.0, 0.8),
+    ("one", "reconcile", "rsync -a"): (0.7, 0.45),
+    ("changed", "reconcile", "rsync -a"): (1.0, 0.55),
+    ("projection", "reconcile", "cp -a, sync -f"): (1.2, 1.2),
+    ("first", "reconcile", "rsync -ac"): (1.5, 1.5),
     ("find", "reconcile find", "rg -i"): (None, 4.0),
     ("start", "reconcile --version", "python -c pass"): (4.0, 4.0),
     **{("commands", f"reconcile {words}", "reconcile"): (None, limit) for words, limit in COMMANDS.items()},
@@ -43,10 +43,16 @@ _COMMANDS = ("commands", "growth-commands", "find")
 """The sections of commands other than a run, which are judged by their ratios alone."""
 MEMORY = 1.5
 """KB a conversation, above the start, with many conversations."""
+MEMORY_OF_ALL = dict.fromkeys(("projection", "growth-projection", "first", "growth-first"), 4.0)
+"""The same, for the runs that read or write everything."""
 GROWTH_PER_SIZE = 1.1
 """How many times longer, for each time that there are more conversations: 11 times for ten times as many."""
 LATENCY = 20.0
 """Milliseconds from a write to the finished copy beside a watcher, beyond the quiet time: the median."""
+
+WATCHED = 30_000
+RESIDENT = 120.0
+"""Megabytes that a watcher has at most with that many conversations."""
 
 EVENT = 3.0
 """How many times as long as two bare writes: an event through the library."""
@@ -100,13 +106,15 @@ def _memory(found: Results) -> Iterator[Verdict]:
         each = results.memory_each(by_size, "reconcile", found.floor) if judged else None
         if each is not None:
             work = f"KB a conversation, {SECTIONS[section].title.partition(',')[0]}"
-            yield Verdict(work, f"{max(by_size):,}", MEMORY, each / 1000)
+            yield Verdict(work, f"{max(by_size):,}", MEMORY_OF_ALL.get(section, MEMORY), each / 1000)
 
 
 def _latency(found: Results) -> Iterator[Verdict]:
     for size, by_label in found.watch.items():
         if latency := by_label["reconcile watch"]:
             yield Verdict("reconcile watch, median latency in ms", f"{size:,}", LATENCY, latency.median * 1000)
+            if size == WATCHED:
+                yield Verdict("reconcile watch, largest resident MB", f"{size:,}", RESIDENT, latency.memory / 1e6)
 
 
 def _library(found: Results) -> Iterator[Verdict]:

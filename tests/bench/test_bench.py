@@ -167,8 +167,9 @@ def test_the_targets_are_those_of_the_page() -> None:
     limits = [
         (float(few or 0), float(many or few)) for few, many in re.findall(r"\| ([\d.]*) ?\| ([\d.]*)[^|]*\|\n", page)
     ]
-    others = (0.0, targets.MEMORY), (0.0, targets.GROWTH_PER_SIZE * 10)
-    assert limits == [*((few or 0.0, many) for few, many in targets.RATIOS.values()), *others]
+    others = (targets.MEMORY, targets.MEMORY_OF_ALL["first"], targets.GROWTH_PER_SIZE * 10, targets.RESIDENT)
+    ratios = ((few or 0.0, many) for few, many in targets.RATIOS.values())
+    assert limits == [*ratios, *((0.0, limit) for limit in others), (targets.EVENT, targets.EVENT)]
 
 
 def test_the_plot_has_a_line_for_every_tool_and_question(found: Results) -> None:
