@@ -33,7 +33,8 @@ def keys(options: Options, shared: Shared, place: RemotePlace, words: tuple[str,
     key = checked_recipient(words[1]) if len(words) > 1 else ""
     with run_lock(place.directory, command=command), State.open(shared.state, readonly=True) as state:
         known = known_of(state, place.name)
-        remote = EncryptedRemote(place.engine, get_format(shared.roots.format), place.store, place.keys, known)
+        form = get_format(shared.roots.format)
+        remote = EncryptedRemote(place.engine, form, place.store, place.keys, known, place.rotation)
         if not words:
             _show(options, place, remote)
         elif words[0] == "add":

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from reconcile.errors import ReconcileError
@@ -82,8 +83,17 @@ class RemoteEngine(Protocol):
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield contents by their names."""
 
-    def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
-        """Return a new commit on a parent, which is not sent yet. A removed path may be that of a directory."""
+    def write(
+        self,
+        parent: str | None,
+        edits: Mapping[str, bytes],
+        removes: Collection[str],
+        placed: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
+        """Return a new commit on a parent, which is not sent yet. A removed path may be that of a directory.
+
+        ``placed`` are paths that get a known content, by its name. It may be one of a removed path.
+        """
 
     def without_history(self, commit: str, edits: Mapping[str, bytes]) -> str:
         """Return a new commit without a parent, which has the files of another one, but for the edits."""

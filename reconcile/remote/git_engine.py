@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reconcile.fs.private_files import make_private_directory
@@ -128,20 +129,33 @@ class GitEngine:
                 yield name, printed[end + 1 : end + 1 + int(size)]
                 at = end + int(size) + 2
 
-    def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
+    def write(
+        self,
+        parent: str | None,
+        edits: Mapping[str, bytes],
+        removes: Collection[str],
+        placed: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
         """Return a new commit. git makes no deltas here, so that the push finds better ones."""
         begin = [] if parent is None else [b"from %b\n" % parent.encode()]
-        return self._import(begin, edits, removes)
+        return self._import(begin, edits, removes, placed)
 
     def without_history(self, commit: str, edits: Mapping[str, bytes]) -> str:
         """Return a new commit with the tree of another one, and no parent."""
         tree = self._required("rev-parse", "--verify", f"{commit}^{{tree}}").strip()
         return self._import([b'M 040000 %b ""\n' % tree], edits, ())
 
-    def _import(self, begin: list[bytes], edits: Mapping[str, bytes], removes: Collection[str]) -> str:
+    def _import(
+        self,
+        begin: list[bytes],
+        edits: Mapping[str, bytes],
+        removes: Collection[str],
+        placed: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
         head = b"commit %b\ncommitter reconcile <reconcile@localhost> now\ndata 4\nsync\n" % _OUT.encode()
         stream = [head, *begin]
         stream += [b"D %b\n" % _quoted(path) for path in removes]
+        stream += [b"M %b %b %b\n" % (_FILE.encode(), name.encode(), _quoted(path)) for path, name in placed.items()]
         for path, content in edits.items():
             stream += [b"M %b inline %b\ndata %d\n" % (_FILE.encode(), _quoted(path), len(content)), content, b"\n"]
         self._make()

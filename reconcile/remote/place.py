@@ -68,6 +68,11 @@ class RemotePlace(NamedTuple):
         return os.path.join(self.directory, "tree-cache")
 
     @property
+    def rotation(self) -> str:
+        """The file with the keys of a rotation that has begun (`reconcile.remote.rekey`)."""
+        return os.path.join(self.directory, "rotation")
+
+    @property
     def last_sync(self) -> str:
         """The file beside the index of the last sync (`reconcile.remote.last_sync`): a cache."""
         return os.path.join(self.directory, "last-sync")

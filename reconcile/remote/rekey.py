@@ -5,15 +5,21 @@ See docs/design/remotes.md#encryption.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from reconcile.fs.private_files import replace_private_file
+from reconcile.remote import sync
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
-from reconcile.remote.sealing import Sealed
+from reconcile.remote.sealing import Bundle, Sealed
 from reconcile.remote.sync import ATTEMPTS, checked_tree
-from reconcile.remote.tree import FORMAT, directory_of, format_file, read_tree, slots_of, tombstone_of
+from reconcile.remote.tree import FORMAT, STAGED, directory_of, format_file, read_tree, slots_of, tombstone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.model.format import Format
     from reconcile.remote.engine import RemoteEngine
@@ -22,14 +28,22 @@ if TYPE_CHECKING:
     from reconcile.remote.tree import Tree
 
 
+_AT_ONCE = 200
+"""Files that are read from the remote at once."""
+
+
 class EncryptedRemote(NamedTuple):
-    """A remote whose keys are shown or changed, and the knowledge of this machine about it."""
+    """A remote whose keys are shown or changed, and the knowledge of this machine about it.
+
+    ``pending`` is the path of a file for the keys of a rotation that has begun.
+    """
 
     engine: RemoteEngine
     fmt: Format
     store: str
     keys: Keys
     known: Known
+    pending: str
 
     def recipients(self) -> tuple[str, ...]:
         """Return the public keys that can read the remote, none if it is empty. Raises `RemoteError`."""
@@ -41,7 +55,11 @@ class EncryptedRemote(NamedTuple):
         self._change(lambda coding: coding.with_recipients((*coding.bundle.recipients, recipient)))
 
     def rotate(self, without: str | None = None) -> None:
-        """Encrypt everything with new keys, for all machines or all but one."""
+        """Encrypt everything with new keys, for all machines or all but one.
+
+        More than a push takes is sent in parts. Until the last one, the remote is as before for every machine. After
+        an interruption, the next rotation goes on.
+        """
 
         def change(coding: Sealed) -> Sealed:
             if without is not None and without not in coding.bundle.recipients:
@@ -53,38 +71,103 @@ class EncryptedRemote(NamedTuple):
         self._change(change)
 
     def _change(self, change: Callable[[Sealed], Sealed]) -> None:
-        for _ in range(ATTEMPTS):
+        lost, checked = 0, set[tuple[str, str]]()
+        while lost < ATTEMPTS:
             tip = self.engine.tip()
             tree = self._tree(tip)
             before = self._coding(tree)
-            assert tree.format is not None  # noqa: S101 - `_coding` has refused an empty remote
-            after = change(before)
-            edits = {FORMAT: format_file(self.store, tree.format.id, after, tree.format.epoch)}
-            removes = list[str]()
+            assert tip is not None  # noqa: S101 - `_coding` has refused an empty remote
+            assert tree.format is not None  # noqa: S101
+            after = self._resumed(change(before), before)
+            edits, removes, placed = dict[str, bytes](), list[str](), dict[str, str]()
             if after.public != before.public:
-                rewritten = self._rewritten(tree, after)
-                edits |= {new: content for _, new, content in rewritten}
-                removes = [old for old, _, _ in rewritten]
-            swap = self.engine.swap(tip, self.engine.write(tip, edits, removes))
-            if swap is Swap.WON:
+                moves = self._moves(tree, after)
+                staged = self._staged(tree, moves, after, checked)
+                part = self._part(tree, moves.keys() - staged.keys(), after)
+                if len(part) + len(staged) < len(moves):
+                    lost = 0 if self._is_swapped(tip, self._write_staged(tip, tree, part, after)) else lost + 1
+                    continue
+                edits = {moves[path]: content for path, content in part.items()}
+                placed = {moves[path]: name for path, name in staged.items()}
+                removes = [*moves, STAGED] if _in_staged(tree.names) else [*moves]
+            edits[FORMAT] = format_file(self.store, tree.format.id, after, tree.format.epoch)
+            if self._is_swapped(tip, self.engine.write(tip, edits, removes, placed)):
+                if after.public != before.public:
+                    os.unlink(self.pending)
                 return
-            if swap is Swap.UNKNOWN:
-                raise UnreachableError(
-                    "the remote gave no answer: it may have the change, or not", "look: reconcile remote key"
-                )
+            lost += 1
         raise RemoteError("other machines were faster each time", "run it again")
 
-    def _rewritten(self, tree: Tree, after: Sealed) -> list[tuple[str, str, bytes]]:
-        """Return for each file its path, the new one, and its content by other keys."""
+    def _is_swapped(self, tip: str, commit: str) -> bool:
+        """Send a commit; return False if another machine has moved the remote meanwhile."""
+        swap = self.engine.swap(tip, commit)
+        if swap is Swap.UNKNOWN:
+            raise UnreachableError(
+                "the remote gave no answer: it may have the change, or not", "look: reconcile remote key"
+            )
+        return swap is Swap.WON
+
+    def _resumed(self, wanted: Sealed, before: Sealed) -> Sealed:
+        """Return the new keys of a rotation that was interrupted, for the wanted machines, or note those that are new.
+
+        They are on this machine alone: what the remote has, a machine that is about to be removed could have made.
+        """
+        if wanted.public == before.public:
+            return wanted
+        try:
+            with open(self.pending, "rb") as file:
+                known = msgspec.json.decode(file.read(), type=Bundle)
+        except (FileNotFoundError, msgspec.DecodeError):
+            known = None
+        if known is not None and known.earlier == wanted.bundle.earlier:
+            return Sealed(known).with_recipients(wanted.bundle.recipients)
+        replace_private_file(self.pending, msgspec.json.encode(wanted.bundle), flushed=True)
+        return wanted
+
+    def _moves(self, tree: Tree, after: Sealed) -> dict[str, str]:
+        """Return the new path of each file."""
         moves, before = dict[str, str](), tree.coding
         for record in tree.records.values():
             moves[f"{directory_of(record.id, before)}/r"] = f"{directory_of(record.id, after)}/r"
             for name in record.files:
                 old, new = (slots_of(record, name, self.fmt, coding) for coding in (before, after))
                 moves.update(zip(old, new, strict=True))
-        moves |= {tombstone_of(key, before): tombstone_of(key, after) for key in tree.tombstones}
-        contents = dict(self.engine.read(tree.names[path] for path in moves))
-        return [(old, new, after.seal(before.open(contents[tree.names[old]]))) for old, new in moves.items()]
+        return moves | {tombstone_of(key, before): tombstone_of(key, after) for key in tree.tombstones}
+
+    def _staged(self, tree: Tree, moves: Iterable[str], after: Sealed, checked: set[tuple[str, str]]) -> dict[str, str]:
+        """Return by path the name of each file's content by the new keys that the remote has already.
+
+        Each is compared once with the present content, as whoever can write to the remote may have replaced it. Those
+        are added to ``checked``.
+        """
+        there = _in_staged(tree.names)
+        found = {path: name for path in moves if (name := there.get(_staged_name(tree.names[path], after)))}
+        new = [path for path, name in found.items() if (tree.names[path], name) not in checked]
+        for some in (new[at : at + _AT_ONCE] for at in range(0, len(new), _AT_ONCE)):
+            contents = dict(self.engine.read(name for path in some for name in (tree.names[path], found[path])))
+            for path in some:
+                with suppress(ValueError):
+                    if after.open(contents[found[path]]) == tree.coding.open(contents[tree.names[path]]):
+                        checked.add((tree.names[path], found[path]))
+        return {path: name for path, name in found.items() if (tree.names[path], name) in checked}
+
+    def _part(self, tree: Tree, paths: Collection[str], after: Sealed) -> dict[str, bytes]:
+        """Return some files by the new keys, by path: about as many bytes as one push sends, or all."""
+        part, size, wanted = dict[str, bytes](), 0, sorted(paths)
+        for some in (wanted[at : at + _AT_ONCE] for at in range(0, len(wanted), _AT_ONCE)):
+            contents = dict(self.engine.read(tree.names[path] for path in some))
+            for path in some:
+                if size >= sync.BATCH:
+                    return part
+                part[path] = after.seal(tree.coding.open(contents[tree.names[path]]))
+                size += len(part[path])
+        return part
+
+    def _write_staged(self, tip: str, tree: Tree, part: Mapping[str, bytes], after: Sealed) -> str:
+        """Return a commit that has some files by the new keys beside the tree, which every reader still reads."""
+        names = {_staged_name(tree.names[path], after): content for path, content in part.items()}
+        directory = f"{STAGED}/{os.urandom(8).hex()}"
+        return self.engine.write(tip, {f"{directory}/{name}": content for name, content in names.items()}, ())
 
     def _tree(self, tip: str | None) -> Tree:
         return checked_tree(read_tree(self.engine, tip, self.fmt, self.store, self.keys), self.known, self.keys)
@@ -97,3 +180,13 @@ class EncryptedRemote(NamedTuple):
                 "the remote is not encrypted", "that is decided at its first: reconcile remote add --encrypt"
             )
         return tree.coding
+
+
+def _in_staged(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the contents that a change of keys has sent beside the tree, by the names of their files."""
+    return {path.rpartition("/")[2]: name for path, name in names.items() if path.startswith(f"{STAGED}/")}
+
+
+def _staged_name(name: str, after: Sealed) -> str:
+    """Return the file's name, which tells the host nothing, for the content that replaces one of the tree."""
+    return after.slot(name, STAGED)

@@ -32,6 +32,9 @@ _VERSION, _ENCRYPTED = 1, 2
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST = 255
 """Bytes of a name that every file system takes."""
+STAGED = "n"
+"""The directory with files that a change of keys has sent, before it takes them for those of the tree. No reader of the
+tree looks at it."""
 _MOST = 1 << 20
 """Bytes of a record that is read."""
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import shutil
 import subprocess
 import sys
 import zlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sealing import Bundle, Keys, Sealed, identity_of
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from reconcile.remote.engine import Swap
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
@@ -248,6 +253,109 @@ def test_a_rotation_travels(laptop: Machine, desktop: Machine) -> None:
     laptop.run("remote", "key", "rotate")
     quiet(laptop, desktop)
     assert laptop.events(A) == 4
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+@contextmanager
+def parts_that_die(at: int, *, is_after: bool) -> Iterator[None]:
+    """Have each file sent alone, and kill the process at a push, before or after the remote has it."""
+    swap, swaps = GitEngine.swap, itertools.count()
+
+    def dies(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if (is_last := next(swaps) == at) and not is_after:
+            raise Killed
+        found = swap(self, expected, commit)
+        if is_last:
+            raise Killed
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reconcile.remote.sync.BATCH", 1)
+        patch.setattr(GitEngine, "swap", dies)
+        yield
+
+
+def commits(bare: Path) -> list[str]:
+    return git(bare, "rev-list", REF).splitlines()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("is_removal", [False, True])
+def test_a_rotation_that_is_killed_at_each_of_its_parts_goes_on(
+    laptop: Machine, desktop: Machine, tmp_path: Path, run: Run, bare: Path, *, is_removal: bool, is_after: bool
+) -> None:
+    """A machine that reads any commit has everything, by the keys before or by those after."""
+    words = "remote", "key", *(("remove", key_of(desktop)) if is_removal else ("rotate",))
+    files, before, kills = len(git(bare, "ls-tree", "-r", "--name-only", REF).splitlines()) - 1, commits(bare), 0
+    public = json.loads(laptop.run("remote", "key", "--json").stdout)["recipients"]
+    while True:
+        try:
+            with parts_that_die(0 if is_after else 1, is_after=is_after), laptop.at_work():
+                laptop.world.run(*laptop.sides, *words)
+        except Killed:
+            kills += 1
+        else:
+            break
+        if kills < files:
+            assert json.loads(laptop.run("remote", "key", "--json").stdout)["recipients"] == public
+            assert not desktop.sync()["held"], "it reads everything as before"
+        elif is_after:
+            break  # the last push has arrived
+    assert kills == (files if is_after else files - 1)
+    new = commits(bare)[: -len(before)]
+    assert len(new) == files, "no file was sent twice"
+    assert not git(bare, "ls-tree", "-r", "--name-only", REF, "n")
+    for number, commit in enumerate(new):
+        then = tmp_path / f"then{number}.git"
+        git(tmp_path, "clone", "--quiet", "--mirror", str(bare), str(then))
+        git(then, "update-ref", REF, commit)
+        reader = make_machine(tmp_path / f"reader{number}", run)
+        reader.state.parent.mkdir(parents=True)
+        shutil.copy(laptop.state.parent / "age-key.txt", reader.state.parent / "age-key.txt")
+        reader.sync(str(then))
+        assert reader.contents == laptop.contents
+    quiet(laptop, *([] if is_removal else [desktop]))
+    desktop.run("sync", code=4 if is_removal else 0)
+
+
+def test_a_rotation_goes_on_beside_other_machines(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    """They change, add and remove conversations, and someone replaces a part that was sent."""
+    for number in range(3):
+        with parts_that_die(1, is_after=True), laptop.at_work(), pytest.raises(Killed):
+            laptop.world.run(*laptop.sides, "remote", "key", "rotate")
+        desktop.append(A, 1, "b", LONG_AGO + (number + 1) * SECOND)
+        desktop.write(B + 1 + number)
+        if number == 1:
+            desktop.run("rm", str(B), "--yes")
+        desktop.sync()
+    path = git(bare, "ls-tree", "-r", "--name-only", REF, "n").splitlines()[0]
+    stream = f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nfrom {REF}^0\nM 100644 inline {path}\ndata 3\nabc\n"
+    git(bare, "fast-import", "--quiet", "--force", stdin=stream.encode())
+    laptop.run("remote", "key", "rotate")
+    assert not git(bare, "ls-tree", "-r", "--name-only", REF, "n")
+    quiet(laptop, desktop)
+    assert laptop.events(A) == 6
+    assert laptop.contents == desktop.contents
+    assert not (laptop.state / "remotes" / "origin" / "rotation").exists()
+
+
+def test_new_keys_of_an_interrupted_rotation_are_not_taken_after_another_one(laptop: Machine, desktop: Machine) -> None:
+    with parts_that_die(1, is_after=True), laptop.at_work(), pytest.raises(Killed):
+        laptop.world.run(*laptop.sides, "remote", "key", "rotate")
+    begun = (laptop.state / "remotes" / "origin" / "rotation").read_bytes()
+    laptop.run("remote", "key", "add", str(identity_of(None).to_public()))
+    assert (laptop.state / "remotes" / "origin" / "rotation").stat().st_mode & 0o777 == 0o600
+    desktop.run("remote", "key", "rotate")
+    with parts_that_die(1, is_after=True), laptop.at_work(), pytest.raises(Killed):
+        laptop.world.run(*laptop.sides, "remote", "key", "rotate")
+    assert (laptop.state / "remotes" / "origin" / "rotation").read_bytes() != begun
+    laptop.run("remote", "key", "rotate")
+    quiet(laptop, desktop)
 
 
 @pytest.mark.parametrize("words", [("add",), ("add", "a", "b"), ("rotate", "x"), ("what",)], ids=" ".join)

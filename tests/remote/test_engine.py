@@ -72,6 +72,16 @@ def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
     assert engine.tip() == alone
 
 
+def test_a_known_content_gets_another_path(engine: RemoteEngine) -> None:
+    first = engine.write(None, {"a": b"1", "b/c": b"2", "d": b"3"}, ())
+    names = engine.tree(first)
+    second = engine.write(first, {"e": b"4"}, ["b", "d"], {"d": names["b/c"], 'odd "name"': names["d"]})
+    found = engine.tree(second)
+    assert set(found) == {"a", "d", "e", 'odd "name"'}
+    assert (found["d"], found['odd "name"']) == (names["b/c"], names["d"])
+    assert engine.swap(None, second) is Swap.WON
+
+
 def test_a_stale_swap_is_lost(engine: RemoteEngine) -> None:
     first = engine.write(None, {"a": b"1"}, ())
     assert engine.swap(None, first) is Swap.WON

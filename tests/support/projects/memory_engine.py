@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reconcile.remote.engine import Swap
@@ -69,10 +70,17 @@ class MemoryEngine:
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         return ((name, self.host.contents[name]) for name in names)
 
-    def write(self, parent: str | None, edits: Mapping[str, bytes], removes: Collection[str]) -> str:
+    def write(
+        self,
+        parent: str | None,
+        edits: Mapping[str, bytes],
+        removes: Collection[str],
+        placed: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
         before = {} if parent is None else self.host.commits[parent][1]
         gone = tuple(f"{path}/" for path in removes)
         tree = {path: name for path, name in before.items() if path not in removes and not path.startswith(gone)}
+        tree |= placed
         for path, content in edits.items():
             tree[path] = hashlib.sha256(content).hexdigest()
             self.host.contents[tree[path]] = content
