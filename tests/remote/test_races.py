@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from tests.support.projects.machines import git, make_bare, make_machine
-from tests.support.projects.world import LONG_AGO, SECOND, command
+from tests.support.projects.world import LONG_AGO, SECOND, command, event, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tests.support.projects.machines import Machine
 
 A, B = 17528832000, 17528832100
+SAID = 10
+"""The minute of the first event that is appended: the events of a new conversation are before."""
 NAMES = ("laptop", "desktop", "server", "container", "tablet")
 SECONDS = float(os.environ.get("MACHINES_FOR", "600"))
 
@@ -40,8 +43,28 @@ def start(machine: Machine) -> subprocess.Popen[bytes]:
     )
 
 
-def race(path: Path, run: Run, seed: int, count: int, rounds: Iterator[int], extra: tuple[str, ...] = ()) -> int:
-    """Let machines write and sync at once, kill some; return the number of syncs that began."""
+class Raced(NamedTuple):
+    """What a race had: the syncs that began, those that were killed, and the events that were appended."""
+
+    syncs: int
+    kills: int
+    events: int
+
+
+def say(machine: Machine, voice: str, number: int, at: int) -> str:
+    """Append an event that no other machine and no other round has; return its content."""
+    path, moment, content = machine.directory(A) / "events.json", number * len(NAMES) + at, f"{voice}{number}"
+    stream = [*json.loads(path.read_bytes()), event(SAID + moment, content)]
+    write_json(path, stream, LONG_AGO + (moment + 1) * SECOND)
+    return content
+
+
+def race(path: Path, run: Run, seed: int, count: int, rounds: Iterator[int], extra: tuple[str, ...] = ()) -> Raced:
+    """Let machines write and sync at once, and kill some.
+
+    At the end every conversation that one has made is on all machines, and every event: in the conversation that it
+    was appended to, or in a fork of that. None may be in a vault alone, as nobody has removed or restored anything.
+    """
     chance = random.Random(seed)
     bare = make_bare(path / "r.git")
     machines = [make_machine(path / name, run) for name in NAMES[:count]]
@@ -54,13 +77,13 @@ def race(path: Path, run: Run, seed: int, count: int, rounds: Iterator[int], ext
             key.parent.mkdir(parents=True)
             key.write_bytes((machines[0].state.parent / "age-key.txt").read_bytes())
         machine.sync(str(bare))
-    written, begun = set[str](), 0
+    written, said, begun, kills = set[str](), set[str](), 0, 0
     for number in rounds:
         running = []
         for at, machine in enumerate(machines):
             voice = "bcdef"[at]
             if machine.directory(A).exists() and chance.random() < 0.5:
-                machine.append(A, 1, voice, LONG_AGO + (number * 5 + at + 1) * SECOND)
+                said.add(say(machine, voice, number, at))
             new = B + number * 10 + at
             machine.write(new, title=f"{voice}{number}")
             written.add(str(new))
@@ -70,8 +93,7 @@ def race(path: Path, run: Run, seed: int, count: int, rounds: Iterator[int], ext
             if chance.random() < 0.5:
                 time.sleep(chance.random())
                 os.killpg(process.pid, signal.SIGKILL)
-        for process in running:
-            process.wait()
+        kills += sum(process.wait() == -signal.SIGKILL for process in running)
     for _ in range(2):
         for machine in machines:
             machine.run()
@@ -82,17 +104,27 @@ def race(path: Path, run: Run, seed: int, count: int, rounds: Iterator[int], ext
             found
         )
         assert machine.contents == machines[0].contents
-    names = {path.parent.name.partition("-")[0] for path in machines[0].store.glob("*/events.json")}
-    assert written <= names
+    streams = list(machines[0].store.glob("*/events.json"))
+    assert written <= {path.parent.name.partition("-")[0] for path in streams}
+    family = [path for path in streams if path.parent == machines[0].directory(A) or is_fork(path.parent)]
+    there = {line["content"] for path in family for line in json.loads(path.read_bytes())}
+    assert said <= there, f"lost: {said - there}"
     git(bare, "fsck", "--strict")
-    return begun
+    return Raced(begun, kills, len(said))
+
+
+def is_fork(directory: Path) -> bool:
+    """Tell whether a conversation is a fork of the first one, or of such a fork."""
+    return "parent_id" in json.loads((directory / "metadata.json").read_bytes())
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("extra", [(), ("--encrypt",)], ids=["plain", "encrypted"])
 def test_machines_that_are_killed_lose_nothing(tmp_path: Path, run: Run, extra: tuple[str, ...]) -> None:
-    race(tmp_path, run, len(extra), 3, iter(range(12)), extra)
+    raced = race(tmp_path, run, len(extra), 3, iter(range(12)), extra)
+    assert raced.kills
+    assert raced.events > 6
 
 
 @pytest.mark.long
@@ -119,4 +151,5 @@ def for_seconds(seconds: float) -> Iterator[int]:
 @pytest.mark.slow
 @pytest.mark.timeout(2 * SECONDS + 300)
 def test_five_machines_race(tmp_path: Path, run: Run) -> None:
-    print(f"{race(tmp_path, run, 1, 5, for_seconds(SECONDS))} syncs, half of them killed")
+    raced = race(tmp_path, run, 1, 5, for_seconds(SECONDS))
+    print(f"{raced.syncs} syncs, {raced.kills} of them killed, {raced.events} events")
