@@ -5,7 +5,8 @@ work in a project, or in two worktrees of it, where nothing private may get.
 
 At the end all machines are equal after two quiet rounds, no line is lost, and no continuation was forked needlessly.
 What one machine has removed is gone, unless another one had edited it.
-`make machines` plays them for ``MACHINES_FOR`` seconds each.
+`make machines` plays them for ``MACHINES_FOR`` seconds each. ``SERVED_STORIES`` is how many reach the remote by http,
+and how many by ssh.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from msgspec import Struct, field
 
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
+from tests.support.projects.http_host import HttpHost
 from tests.support.projects.machines import add_worktree, git, make_bare, make_machine
 from tests.support.projects.memory_engine import Host
-from tests.support.projects.mortal_syncs import AnyHost, CheckedSync, Killed, engine_of, sync_with
+from tests.support.projects.mortal_syncs import AnyHost, CheckedSync, Killed, Served, engine_of, sync_with
 from tests.support.projects.plain_machines import make_plain_machine
+from tests.support.projects.ssh_host import SshHost
 from tests.support.projects.world import LONG_AGO, SECOND, write_json
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ ROUNDS = 2
 """Quiet rounds after which all machines are equal: in the first all send, in the second all take."""
 ONE_IN = 8
 """One story in so many has the program git and a bare repository. The others have a remote in memory."""
+SERVED = int(os.environ.get("SERVED_STORIES", "2"))
+"""The stories with each of the servers: http, and ssh."""
 DAY = 24 * 3600 * SECOND
 
 
@@ -242,8 +247,8 @@ class Story(Struct):
             assert found == Report(), "a quiet round has nothing to do"
             self.work_everywhere(machine)
             assert machine.contents == first.contents
-        if isinstance(self.host, Path):
-            git(self.host, "fsck", "--strict")
+        if not isinstance(self.host, Host):
+            git(self.host.bare if isinstance(self.host, Served) else self.host, "fsck", "--strict")
         assert not self.gone & streams_of(first).keys(), "a removal travels"
         assert self.said - self.removed <= {line for stream in streams_of(first).values() for line in stream}
 
@@ -282,11 +287,11 @@ def check_forks(machine: Machine, report: Report) -> None:
         assert forked != source[: len(forked)], "a needless fork"
 
 
-def play(path: Path, run: Run, seed: int, make: Maker = make_machine) -> None:
+def play(path: Path, run: Run, seed: int, make: Maker = make_machine, served: Served | None = None) -> None:
     chance = random.Random(seed)
     machines = [make(path / f"m{at}", run) for at in range(chance.randint(2, 5))]
     clocks = {at: chance.choice((0, 0, DAY, -DAY, chance.randrange(-DAY, DAY))) for at in range(len(machines))}
-    host = Host() if seed % ONE_IN else make_bare(path / "remote.git")
+    host = served or (Host() if seed % ONE_IN else make_bare(path / "remote.git"))
     story = Story(machines, host, chance, clocks=clocks, is_encrypted=chance.random() < 0.3)
     for machine in machines if story.is_encrypted else ():
         machine.take_key()
@@ -323,6 +328,20 @@ def test_a_story_of_machines(tmp_path: Path, run: Run, seed: int, make: Maker, m
     monkeypatch.setenv("RECONCILE_VERIFY", "1")  # each plan of a part is compared with that of everything
     play(tmp_path, run, seed, make)
     assert CheckedSync.resumed > before
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(1, SERVED + 1))
+@pytest.mark.parametrize("server", [HttpHost, SshHost])
+def test_a_story_of_machines_with_a_server(
+    tmp_path: Path, run: Run, seed: int, server: type[HttpHost | SshHost], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server(tmp_path) as host:
+        if isinstance(host, SshHost):
+            monkeypatch.setenv("GIT_SSH_COMMAND", host.command)
+        bare = make_bare(tmp_path / "remote.git")
+        play(tmp_path, run, seed, served=Served(bare, host.url(bare)))
 
 
 @pytest.mark.long

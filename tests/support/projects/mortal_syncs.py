@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reconcile.model.policy import Policy
 from reconcile.remote.coding import PLAIN
@@ -73,7 +73,14 @@ class CutOffEngine(MemoryEngine):
         raise UnreachableError("no network")
 
 
-AnyHost = Host | Path
+class Served(NamedTuple):
+    """A bare repository, and the address at which a server has it."""
+
+    bare: Path
+    url: str
+
+
+AnyHost = Host | Path | Served
 """A host in memory, or a bare repository for the program git."""
 
 
@@ -87,8 +94,8 @@ def engine_of(
         if not reaches:
             return CutOffEngine(host)
     else:
-        place = _place_of(machine)
-        engine = MortalGitEngine(str(host if reaches else host / "nowhere"), place.ref, place.mirror)
+        place, url = _place_of(machine), host.url if isinstance(host, Served) else str(host)
+        engine = MortalGitEngine(url if reaches else f"{url}/nowhere", place.ref, place.mirror)
     if chance is not None:
         engine.take_chance(chance)
     return engine
