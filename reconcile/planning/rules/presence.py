@@ -147,7 +147,9 @@ def _is_buried(view: View, baseline: Baseline) -> bool:
         return False
     buried = baseline.tombstones.get(view.id, frozenset())
     names = view.format.required or tuple(view.workspace.units)
-    return bool(names) and all(view.workspace.digest(name) in buried for name in names)
+    return bool(names) and all(
+        view.workspace.digest(name) in buried or view.workspace.raw(name) in buried for name in names
+    )
 
 
 def _is_old(view: View, baseline: Baseline) -> bool:
