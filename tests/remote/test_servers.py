@@ -16,7 +16,7 @@ import pytest
 
 from reconcile.remote.address import checked_url
 from reconcile.remote.engine import RemoteError
-from tests.support.projects.damage import lose_blob
+from tests.support.projects.damage import lose_blob, overwrite_pack
 from tests.support.projects.http_host import NAME_BEHIND_PROXY, PROGRAMS, ForwardProxy, HttpHost, make_certificate
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.ssh_host import SshHost
@@ -592,6 +592,24 @@ def test_an_object_that_a_host_has_lost_over_http(
     tmp_path: Path, run: Run, server: HttpHost, extra: tuple[str, ...]
 ) -> None:
     make_again(tmp_path, run, server.url(make_bare(tmp_path / "r.git")), *extra)
+
+
+def test_a_host_that_hangs_up_each_time(tmp_path: Path, run: Run, server: HttpHost) -> None:
+    """Over http, git 2.39 does not say that the host has damaged objects: the hint names the page that does."""
+    one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
+    url = server.url(make_bare(tmp_path / "r.git"))
+    one.write(A)
+    one.sync(url)
+    other.sync(url)
+    one.append(A, 1, "b", LONG_AGO + SECOND)
+    one.sync()
+    overwrite_pack(tmp_path / "r.git")
+    said, hint = other.run("sync", code=1).output.splitlines()
+    assert "git can't fetch from it: fatal: " in said
+    assert hint == "hint: run it again; if it fails each time: reconcile help several-machines"
+    page = " ".join(run("help", "several-machines").output.split())
+    assert "damaged at its host" in page
+    assert "make an empty one at the same address" in page
 
 
 @with_time
