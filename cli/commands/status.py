@@ -154,7 +154,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             show(_line_of_all(options.heading, counts, session.roots, len(sides), style))
             return
         lines = [
-            *_store_lines(plan, style),
+            *_store_lines(plan, style, options.sides, is_lost=board.sides.store_renewed),
             *(line for each in sides for line in _side_lines(each, session.roots, style)),
         ]
         more = [*(before or _ways_to_gone(engine)), *_ways_in_folder(session.roots, blocked_there)]
@@ -338,9 +338,16 @@ def _all_lines(
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
 
 
-def _store_lines(plan: Plan, style: Style) -> list[str]:
-    """Return the note of a plan that the store was lost or replaced, as the next run prints it."""
+def _store_lines(plan: Plan, style: Style, sides: str, *, is_lost: bool) -> list[str]:
+    """Return the note of a plan that the store was lost or replaced, as the next run prints it.
+
+    ``is_lost``: the store is another one, or has none of its conversations. If it is the same directory, a plan has no
+    note, as each of its steps has that reason.
+    """
     texts = [message_text(note.message) for note in plan.notes if note.reason is Reason.STORE_REPLACED]
+    if is_lost and not texts:
+        words = "the store has lost its conversations since the last run; nothing counts as removed"
+        texts = [f"{words}, and the next run copies what is here: reconcile{sides}"]
     return [style(line, "yellow") for text in texts for line in wrap(text, style.columns, "note  ", " " * 6)]
 
 

@@ -84,6 +84,19 @@ def test_status_says_first_that_the_store_was_lost(watched: World, lose: Callabl
     assert " ".join(shown.split()).startswith(f"note {noted}")
 
 
+@pytest.mark.parametrize("lose", [wipe, begin_anew])
+def test_status_says_first_that_the_store_lost_its_conversations(watched: World, lose: Callable[[Path], None]) -> None:
+    watched.reconcile()
+    assert "lost" not in watched.reconcile("status").stdout
+    lose(watched.store)
+    _, _, shown = watched.reconcile("status", settled=False).stdout.partition("\n\n")
+    told = " ".join(shown.split())
+    words = "note the store has lost its conversations since the last run; nothing counts as removed"
+    assert told.startswith(f"{words}, and the next run copies what is here: reconcile ")
+    watched.reconcile()
+    assert "lost" not in watched.reconcile("status").stdout
+
+
 @pytest.mark.parametrize("lose", LOSSES)
 @pytest.mark.parametrize("limited", [False, True])
 def test_what_only_another_checkout_has_is_not_removed(
