@@ -1,7 +1,7 @@
 """Shell sessions of the documentation: the commands are the page's, the output is the program's.
 
 All sessions of a page run one after the other in one shell. `session` begins in an empty home directory, `demo-session`
-in a project that has the files of the demo, synced and committed.
+in a project that has the files of the demo, synced and committed. The shell functions of a page's samples come first.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[2]
 PART = re.compile(r"<!-- generated: (?:demo-)?session \w+ -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+
+SAMPLE = re.compile(r"<!-- sample -->\n```sh\n(?P<functions>.*?)```\n", re.DOTALL)
 
 _MARK = "\x1e"
 _TIME = 1778839200
@@ -53,7 +55,8 @@ def sessions_of(page: str, environ: dict[str, str]) -> list[str]:
     """Run the commands of all sessions of a page, and return each session with what its commands print."""
     bodies = [part["body"] for part in PART.finditer(page)]
     commands = [[command.replace("\n> ", "\n") for command in _COMMAND.findall(body)] for body in bodies]
-    printed = _run([each for session in commands for each in session], environ, demo="demo-session" in page)
+    before = "".join(SAMPLE.findall(page)) + (_PLACE if "demo-session" in page else "")
+    printed = _run([each for session in commands for each in session], environ, before)
     return ["".join(_shown(command, next(printed)) for command in session).rstrip() for session in commands]
 
 
@@ -64,18 +67,13 @@ def _shown(command: str, printed: str) -> str:
     return typed + "".join(f"{line}\n" for line in lines) + ("\n" if lines else "")
 
 
-def _run(commands: list[str], environ: dict[str, str], *, demo: bool) -> Iterator[str]:
+def _run(commands: list[str], environ: dict[str, str], before: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as name:
         home = Path(name).resolve()
         shutil.copytree(PROJECT / "fixtures" / "demo", home / "reconcile" / "fixtures" / "demo")
         for path in home.rglob("*.json"):
             os.utime(path, (_TIME, _TIME))
-        script = (
-            "cd\n"
-            + _KEEP_INODE
-            + (_PLACE if demo else "")
-            + "".join(f"printf '{_MARK}'\n{command}\n" for command in commands)
-        )
+        script = "cd\n" + _KEEP_INODE + before + "".join(f"printf '{_MARK}'\n{command}\n" for command in commands)
         git = {"GIT_CONFIG_NOSYSTEM": "1"} | {
             f"GIT_{role}_{what}": value
             for role in ("AUTHOR", "COMMITTER")
