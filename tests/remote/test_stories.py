@@ -233,20 +233,29 @@ class Story(Struct):
         for project in machine.worktrees if machine.format == "jp" else ():
             self.work(machine, project)
 
-    def check(self) -> None:
-        for _ in range(ROUNDS):
-            reports = []
-            for machine in self.machines:
-                self.work_everywhere(machine)
-                reports.append(self.sync(machine))
-            if all(report == Report() for report in reports):
-                break
-        first = self.machines[0]
+    def play_round(self) -> tuple[set[str], set[str]]:
+        """Let all machines work and sync; return what has changed, and what their runs left in the worktrees."""
+        changed, left = set[str](), set[str]()
         for machine in self.machines:
-            found = self.sync(machine)
-            assert found == Report(), "a quiet round has nothing to do"
             self.work_everywhere(machine)
-            assert machine.contents == first.contents
+            left |= self.unsaved(machine)
+            report = self.sync(machine)
+            lists = (report.sent, report.taken, report.forked, report.removed_here, report.removed_there)
+            ids = {entry.id for entries in lists for entry in entries}
+            assert ids or report == Report(), report
+            changed |= ids
+        return changed, left
+
+    def check(self) -> None:
+        left = set[str]()
+        for _ in range(ROUNDS):
+            left |= self.play_round()[1]
+        if late := self.play_round()[0]:
+            # A run left an edit alone, as its conversation is private. It wins over a removal that a sync has brought.
+            assert late <= left, f"{late - left}: two quiet rounds were not enough"
+            assert not self.play_round()[0], "a quiet round has nothing to do"
+        first = self.machines[0]
+        assert all(machine.contents == first.contents for machine in self.machines)
         if not isinstance(self.host, Host):
             git(self.host.bare if isinstance(self.host, Served) else self.host, "fsck", "--strict")
         assert not self.gone & streams_of(first).keys(), "a removal travels"
