@@ -161,11 +161,17 @@ def format_time(time_ns: int) -> str:
 
 def age_text(age_ns: int) -> str:
     """Return how long ago something was, in the largest unit that fits."""
-    seconds = age_ns // 10**9
+    span = span_text(age_ns)
+    return f"{span} ago" if span else "just now"
+
+
+def span_text(span_ns: int) -> str:
+    """Return a span of time in the largest unit that fits; empty if it is less than a minute."""
+    seconds = span_ns // 10**9
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if (count := seconds // length) > 0:
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return "just now"
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return ""
 
 
 def width(text: str) -> int:

@@ -33,7 +33,7 @@ from ..output.documents import print_document
 from ..output.errors import ExitCode
 from ..output.interaction import is_interactive, print_message, print_warning, waiting_callback
 from ..output.screen import wrap
-from ..output.text import Style, show, title_and_id, visible, width, with_local_times
+from ..output.text import Style, show, span_text, title_and_id, visible, width, with_local_times
 from ..run import opened, write_plan
 from .actions import add, shared_store
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from reconcile.engine.session import Session
     from reconcile.model.format import Format
-    from reconcile.remote.known import DecidedConflict, Planned, Report
+    from reconcile.remote.known import Ahead, DecidedConflict, Planned, Report
     from reconcile.remote.place import RemotePlace
 
     from ..arguments import Options
@@ -185,12 +185,10 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         lines += wrap(_conflict_words(conflict), style.columns, "  ", "    ")
         if conflict.run is not None:  # a command is never wrapped: people copy it
             lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}")
-    if report.interrupted_push is not None and not options.quiet:
-        interrupted = f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}"
-        lines += wrap(interrupted, style.columns, "", "  ")
-    if report.was_set_back and not options.quiet:
-        set_back = "the remote was set back to an earlier commit; a sync sends what is missing there"
-        lines += wrap(set_back, style.columns, "", "  ")
+    if report.ahead and options.quiet:
+        print_warning(options, _clock_words(report.ahead))
+    for note in () if options.quiet else _notes(report):
+        lines += wrap(note, style.columns, "", "  ")
     for message in report.held:
         lines += wrap(with_local_times(f"blocked: {visible(message)}"), style.columns, "", "  ")
     if not options.quiet:
@@ -199,6 +197,16 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
             ending += _next_command(options, shared, listed["taken"])
         lines += [*([""] if lines else []), *wrap(f"{place.name}: {ending}.", style.columns, "", "  ")]
     show(lines)
+
+
+def _notes(report: Report) -> Iterator[str]:
+    """Yield what a sync has found out about another machine, or the remote."""
+    if report.ahead:
+        yield _clock_words(report.ahead)
+    if report.interrupted_push is not None:
+        yield f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}"
+    if report.was_set_back:
+        yield "the remote was set back to an earlier commit; a sync sends what is missing there"
 
 
 def _entry_lines(
@@ -243,6 +251,7 @@ def _document(options: Options, place: RemotePlace, report: Report) -> dict[str,
         "commit": report.commit,
         "interrupted_push": report.interrupted_push,
         "set_back": report.was_set_back,
+        "clock_ahead": [{"id": e.id, "title": e.title, "seconds": e.ahead_ns // 10**9} for e in report.ahead],
     }
 
 
@@ -292,6 +301,18 @@ def _coming(options: Options, shared: Shared, ids: Collection[str]) -> tuple[set
         return set(), set()
     updated = (action for action in plan.actions if action.target.side is Side.WORKSPACE)
     return {counted_as(action.conversation, places) for action in updated}.intersection(ids), there
+
+
+def _clock_words(ahead: Sequence[Ahead]) -> str:
+    """Return how far the clock of another machine is ahead; a remote has no names of machines."""
+    most = max(ahead, key=lambda each: each.ahead_ns)
+    name = f"{visible(most.title)} ({most.id})" if most.title else visible(most.id)
+    others, them = (f" and {len(ahead) - 1} more", "them") if len(ahead) > 1 else ("", "it")
+    span = span_text(most.ahead_ns)
+    return (
+        f"{name}{others}: the clock of the machine that sent {them} is at least {span} ahead of this one's; "
+        "the time of this sync counts instead"
+    )
 
 
 def _conflict_words(conflict: DecidedConflict) -> str:

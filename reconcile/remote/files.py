@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 200
 """Files that are read from the remote at once."""
-_AHEAD_NS = 300 * 10**9
+AHEAD_NS = 300 * 10**9
 """A time that is later than this from now is that of a wrong clock, and counts as now."""
 
 
@@ -187,7 +187,7 @@ def _remove(side: str, record: Record) -> None:
 
 def _set_times(side: str, files: Mapping[str, FileRecord], now_ns: int) -> None:
     for path, file in files.items():
-        wanted = max(0, file.mtime_ns) if file.mtime_ns <= now_ns + _AHEAD_NS else now_ns
+        wanted = max(0, file.mtime_ns) if file.mtime_ns <= now_ns + AHEAD_NS else now_ns
         full = os.path.join(side, path)
         if os.stat(full, follow_symlinks=False).st_mtime_ns != wanted:
             os.utime(full, ns=(wanted, wanted), follow_symlinks=False)

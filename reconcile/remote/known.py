@@ -69,6 +69,14 @@ class Entry(NamedTuple):
     title: str | None
 
 
+class Ahead(NamedTuple):
+    """A conversation of which another machine has sent a version with a time that is so much later than now."""
+
+    id: str
+    title: str | None
+    ahead_ns: int
+
+
 class DecidedConflict(NamedTuple):
     """A unit that this machine and another one have changed, of which a sync has taken one version.
 
@@ -127,6 +135,8 @@ class Report(Struct):
     """The end of a push whose answer an earlier sync never got: "arrived" or "not arrived"."""
     was_set_back: bool = False
     """Whether the remote has an earlier commit than the last one that was seen there."""
+    ahead: list[Ahead] = field(default_factory=list)
+    """What was taken with the time of a wrong clock: the time of the sync counts instead."""
     planned: Planned | None = None
     """For a dry run."""
 

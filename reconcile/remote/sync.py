@@ -32,8 +32,9 @@ from reconcile.planning.rules.guards import is_bulk
 from reconcile.planning.steps.content import DIVERGED
 from reconcile.remote import last_sync
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
-from reconcile.remote.files import are_equal, are_listed, load_contents, make_equal, read_file, save_contents
+from reconcile.remote.files import AHEAD_NS, are_equal, are_listed, load_contents, make_equal, read_file, save_contents
 from reconcile.remote.known import (
+    Ahead,
     DecidedConflict,
     Entry,
     Half,
@@ -452,6 +453,7 @@ class Sync:
     def _plan_and_apply(self, sides: _Sides, start: str | None, known: Known, report: Report) -> _End:
         """Carry out what the store and the remote's tree need of each other."""
         tree, before, engine, changed = sides
+        report.ahead = self._ahead(tree, before, known, engine)
         buried = self._buried(tree, before, known, engine)
         now_ns = None if self.planned is None else self.planned.now_ns
         if self.planned is not None:
@@ -539,6 +541,19 @@ class Sync:
         if self.session.readonly:
             report.sent += [Entry(*item) for item in sent.items()]
             report.removed_there += [Entry(*item) for item in removed.items()]
+
+    def _ahead(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[Ahead]:
+        """Return the conversations of which another machine has sent a file with the time of a wrong clock."""
+        found, now_ns = list[Ahead](), self.session.now_ns()
+        for key, record in tree.records.items():
+            had = before.records[key].files if key in before.records else {}
+            times = [file.mtime_ns for name, file in record.files.items() if had.get(name) != file]
+            ahead_ns = max(times, default=0) - now_ns
+            if ahead_ns > AHEAD_NS and key not in known.kept:
+                copies = engine.known.sides[Side.WORKSPACE].of(key)
+                titles = (getattr(copy.metadata, "title", None) for copy in copies)
+                found.append(Ahead(key, next(titles, None), ahead_ns))
+        return found
 
     def _private(self, tree: Tree, before: Tree, known: Known, baseline: Baseline) -> list[tuple[str, Intent | None]]:
         """Return the intents that follow from the remote: what another machine made private is private here."""

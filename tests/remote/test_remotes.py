@@ -625,6 +625,30 @@ def test_an_undo_goes_back_over_a_sync_that_only_sent(laptop: Machine) -> None:
     assert "jp-c" in laptop.run("undo", "--dry-run").output
 
 
+def test_a_sync_says_that_the_clock_of_another_machine_is_ahead(laptop: Machine, desktop: Machine) -> None:
+    """Until its time has come, that would win against every later edit."""
+    laptop.append(A, 1, "b", time.time_ns() + 49 * 3600 * SECOND)
+    laptop.append(A + 10, 1, "b", time.time_ns() + 3600 * SECOND)
+    laptop.append(A + 20, 1, "b", time.time_ns() + 200 * SECOND)
+    assert laptop.sync()["clock_ahead"] == []
+    words = (
+        f"talk (jp-c{A}) and 1 more: the clock of the machine that sent them is at least 2 days ahead of this one's; "
+        "the time of this sync counts instead"
+    )
+    for args in (("sync", "-n"), ("pull", "--quiet")):
+        said = desktop.run(*args)
+        assert words in " ".join((said.stderr if "--quiet" in args else said.stdout).split())
+    now_ns = time.time_ns()
+    assert all(file.stat().st_mtime_ns <= now_ns + 300 * SECOND for file in desktop.store.rglob("*.json"))
+    assert words not in desktop.run("sync").output, "once for each version"
+    laptop.append(A, 1, "c", now_ns + 3 * 3600 * SECOND)
+    laptop.sync()
+    (found,) = desktop.sync()["clock_ahead"]
+    assert (found["id"], found["title"]) == (f"jp-c{A}", "talk")
+    assert 3 * 3600 - 120 < found["seconds"] <= 3 * 3600
+    quiet(laptop, desktop)
+
+
 def test_a_first_sync_that_was_killed_goes_on(new_laptop: Machine, bare: Path, tmp_path: Path, run: Run) -> None:
     swap, swaps = GitEngine.swap, iter(range(9))
 
