@@ -264,7 +264,7 @@ def test_a_host_of_ssh_that_does_not_answer_over_https_is_none_of_the_web(
         monkeypatch.setattr("reconcile.remote.address._ANSWER_S", 1.5)
         assert checked_url("git@git.example.org:r.git", str(tmp_path)) == "git@git.example.org:r.git"
         silent.settimeout(0)
-        silent.accept()
+        silent.accept()[0].close()
         with pytest.raises(BlockingIOError):
             silent.accept()  # it was asked once
 
