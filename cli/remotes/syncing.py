@@ -169,9 +169,8 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         print_document(options, _document(options, place, report))
         return
     style, lines = Style.choose(options.color), list[str]()
-    new = {entry.id for entry in report.forked} if options.is_dry else set[str]()
     listed = _by_session(report, shared)
-    lines += [] if options.quiet else _entry_lines(listed, new, style, is_dry=options.is_dry)
+    lines += [] if options.quiet else _entry_lines(listed, report, style, is_dry=options.is_dry)
     for conflict in report.conflicts if options.quiet else ():
         if conflict.run is not None:
             name = f"{conflict.title} ({conflict.id})" if conflict.title else conflict.id
@@ -209,10 +208,10 @@ def _notes(report: Report) -> Iterator[str]:
         yield "the remote was set back to an earlier commit; a sync sends what is missing there"
 
 
-def _entry_lines(
-    listed: Mapping[str, Sequence[Entry]], new: Collection[str], style: Style, *, is_dry: bool
-) -> Iterator[str]:
-    """Yield a line for each conversation; a fork that is sent, too, has one. ``new``: those without an id yet."""
+def _entry_lines(listed: Mapping[str, Sequence[Entry]], report: Report, style: Style, *, is_dry: bool) -> Iterator[str]:
+    """Yield a line for each conversation; a fork that is sent, too, has one. A replaced title has a line below it."""
+    new = {entry.id for entry in report.forked} if is_dry else set[str]()
+    told = {each.id for each in report.conflicts}
     sent_forks = {entry.id for entry in listed["forked"]}.intersection(entry.id for entry in listed["sent"])
     for name, done, planned in _HEADINGS:
         for entry in listed[name]:
@@ -221,6 +220,9 @@ def _entry_lines(
                 words = "" if name == "sent" else "to fork and send" if is_dry else "forked and sent"
             if words:
                 yield from _named(words, entry.title, _shown_id(entry, new), style)
+            if name == "taken" and entry.id in report.replaced and entry.id not in told:
+                before, _ = report.replaced[entry.id]
+                yield from wrap(f'replaces the title "{visible(before)}" of this machine', style.columns, "  ", "    ")
 
 
 def _named(words: str, title: str | None, conversation: str, style: Style) -> list[str]:
@@ -251,6 +253,9 @@ def _document(options: Options, place: RemotePlace, report: Report) -> dict[str,
         "commit": report.commit,
         "interrupted_push": report.interrupted_push,
         "set_back": report.was_set_back,
+        "replaced_titles": [
+            {"id": key, "before": before, "title": after} for key, (before, after) in report.replaced.items()
+        ],
         "clock_ahead": [{"id": e.id, "title": e.title, "seconds": e.ahead_ns // 10**9} for e in report.ahead],
     }
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.model.format import Format
+    from reconcile.remote.coding import Coding
     from reconcile.remote.engine import RemoteEngine
     from reconcile.remote.known import Known
     from reconcile.remote.sealing import Keys
@@ -81,6 +82,8 @@ class EncryptedRemote(NamedTuple):
             after = self._resumed(change(before), before)
             edits, removes, placed = dict[str, bytes](), list[str](), dict[str, str]()
             if after.public != before.public:
+                for problem in tree.refused.values():
+                    raise _unreadable(problem)
                 moves = self._moves(tree, after)
                 staged = self._staged(tree, moves, after, checked)
                 part = self._part(tree, moves.keys() - staged.keys(), after)
@@ -159,7 +162,7 @@ class EncryptedRemote(NamedTuple):
             for path in some:
                 if size >= sync.BATCH:
                     return part
-                part[path] = after.seal(tree.coding.open(contents[tree.names[path]]))
+                part[path] = after.seal(_opened(contents[tree.names[path]], path, tree.coding))
                 size += len(part[path])
         return part
 
@@ -190,3 +193,15 @@ def _in_staged(names: Mapping[str, str]) -> dict[str, str]:
 def _staged_name(name: str, after: Sealed) -> str:
     """Return the file's name, which tells the host nothing, for the content that replaces one of the tree."""
     return after.slot(name, STAGED)
+
+
+def _opened(content: bytes, path: str, coding: Coding) -> bytes:
+    try:
+        return coding.open(content)
+    except ValueError as error:
+        raise _unreadable(f"{path}: {error}") from None
+
+
+def _unreadable(problem: str) -> RemoteError:
+    hint = "nothing was changed; put an earlier state of the repository back, or make a new remote"
+    return RemoteError(f"a file of the remote can't be read, so it gets no new keys: {problem}", hint)

@@ -534,6 +534,8 @@ class Sync:
         for copy in world.workspace.copies:
             if copy.conversation in taken:  # a step has the title that the store had
                 taken[copy.conversation] = getattr(copy.metadata, "title", None) or taken[copy.conversation]
+        done = [each for each in plan.actions if each.id not in results or results[each.id].is_done]
+        report.replaced |= self._replaced_titles(done, world)
         known = {entry.id for entry in (*report.taken, *report.forked)}
         report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
         report.forked += [Entry(*item) for item in forked.items()]
@@ -541,6 +543,22 @@ class Sync:
         if self.session.readonly:
             report.sent += [Entry(*item) for item in sent.items()]
             report.removed_there += [Entry(*item) for item in removed.items()]
+
+    def _replaced_titles(self, done: Iterable[Action], world: WorldState) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Yield the conversations whose title in the store steps replace, each with the titles before and after."""
+        here, there = (
+            {copy.conversation: copy.metadata for copy in side.copies if isinstance(copy.metadata, Metadata)}
+            for side in (world.store, world.workspace)
+        )
+        for action in done:
+            key = action.conversation
+            if action.unit != METADATA or action.target.side is not Side.STORE or not (key in here and key in there):
+                continue
+            content = next((write.content for write in action.writes if write.content is not None), None)
+            after = there[key] if content is None else self.session.format.read_metadata(content)
+            before = here[key].title
+            if isinstance(after, Metadata) and before and after.title and before != after.title:
+                yield key, (before, after.title)
 
     def _ahead(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[Ahead]:
         """Return the conversations of which another machine has sent a file with the time of a wrong clock."""

@@ -368,17 +368,35 @@ def test_a_text_that_is_no_key_is_refused(laptop: Machine, key: str) -> None:
     assert "is no public key of age" in laptop.run("remote", "key", "add", key, code=4).output
 
 
-def test_a_damaged_content_is_left_out(laptop: Machine, desktop: Machine, bare: Path) -> None:
+def damage(machine: Machine, bare: Path, kind: str) -> None:
+    """Replace a file of the one conversation in the tree."""
     (path,) = [
         line.split()[3]
         for line in git(bare, "ls-tree", "-r", REF).splitlines()
-        if line.endswith("/r") and b"talk" in opened(laptop, bare, line.split()[2])
+        if line.endswith("/r") and b"talk" in opened(machine, bare, line.split()[2])
     ]
+    if kind != "r":
+        listed = git(bare, "ls-tree", "-r", "--name-only", REF, path.removesuffix("r")).splitlines()
+        path = next(each for each in listed if not each.endswith("/r"))
     stream = f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nfrom {REF}^0\nM 100644 inline {path}\ndata 3\nabc\n"
     git(bare, "fast-import", "--quiet", "--force", stdin=stream.encode())
+
+
+def test_a_damaged_content_is_left_out(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    damage(laptop, bare, "r")
     found = desktop.sync(code=4)
     assert "can't be decrypted" in found["held"][0]
     assert not found["removed_here"]
+
+
+@pytest.mark.parametrize("kind", ["r", "another file"])
+def test_no_rotation_beside_a_damaged_content(laptop: Machine, bare: Path, kind: str) -> None:
+    damage(laptop, bare, kind)
+    tip = git(bare, "rev-parse", REF)
+    found = laptop.run("remote", "key", "rotate", code=4).output
+    assert "can't be decrypted" in found
+    assert found.count("\n") == 2
+    assert git(bare, "rev-parse", REF) == tip
 
 
 def opened(machine: Machine, bare: Path, name: str) -> bytes:

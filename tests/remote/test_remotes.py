@@ -14,7 +14,7 @@ from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
 from tests.support.projects.damage import DAMAGES, lose_blob, lose_tree, overwrite_pack
 from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
-from tests.support.projects.world import LONG_AGO, SECOND
+from tests.support.projects.world import LONG_AGO, SECOND, set_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -646,6 +646,27 @@ def test_a_sync_says_that_the_clock_of_another_machine_is_ahead(laptop: Machine,
     (found,) = desktop.sync()["clock_ahead"]
     assert (found["id"], found["title"]) == (f"jp-c{A}", "talk")
     assert 3 * 3600 - 120 < found["seconds"] <= 3 * 3600
+    quiet(laptop, desktop)
+
+
+def test_a_sync_says_which_title_of_this_machine_is_replaced(laptop: Machine, desktop: Machine) -> None:
+    set_key(laptop.directory(A), "title", "New", LONG_AGO + SECOND)
+    set_key(laptop.directory(A + 10), "pinned_at", "2026-01-01T00:00:00Z", LONG_AGO + SECOND)
+    set_key(desktop.directory(A), "pinned_at", "2026-01-01T00:00:00Z", LONG_AGO + 2 * SECOND)
+    assert laptop.sync()["replaced_titles"] == []
+    for words in (("sync", "--dry-run"), ("pull",)):
+        lines = desktop.run(*words).stdout.splitlines()
+        at = next(number for number, line in enumerate(lines) if f"New  jp-c{A}" in line and "tak" in line)
+        assert lines[at + 1] == '  replaces the title "talk" of this machine'
+        assert sum("replaces" in line for line in lines) == 1
+    set_key(laptop.directory(A), "title", "Newer", LONG_AGO + 3 * SECOND)
+    laptop.sync()
+    assert desktop.sync()["replaced_titles"] == [{"id": f"jp-c{A}", "before": "New", "title": "Newer"}]
+    set_key(laptop.directory(A), "title", "Newest", LONG_AGO + 4 * SECOND)
+    set_key(desktop.directory(A), "title", "Of mine", LONG_AGO + 5 * SECOND)
+    laptop.sync()
+    assert desktop.sync()["replaced_titles"] == []
+    assert laptop.sync()["replaced_titles"] == [{"id": f"jp-c{A}", "before": "Newest", "title": "Of mine"}]
     quiet(laptop, desktop)
 
 

@@ -347,3 +347,21 @@ def test_a_remote_gets_what_the_store_has_and_nothing_else() -> None:
     found = presence(stored(ONE, BESIDE), here(BESIDE), remote)
     assert found == Presence(Goal.PROJECT, 9, "projected", Reason.REPROJECTED)
     assert presence(stored(BESIDE), here(BESIDE), remote) == Presence(Goal.NOTHING, 6, "gone")
+
+
+def test_what_another_machine_has_archived_stays_although_this_one_removed_it() -> None:
+    archived = here(f".archive/{ONE}", BESIDE)
+    stays = Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
+    assert presence(stored(BESIDE), archived, replace(KNOWN, is_of_remote=True)) == stays
+    before = replace(KNOWN, agreed=KNOWN.agreed | {"jp-c1": replace(KNOWN.agreed["jp-c1"], place=".archive/1-a")})
+    for baseline in (KNOWN, replace(before, is_of_remote=True), before):
+        assert presence(stored(BESIDE), archived, baseline).goal is Goal.REMOVE
+    assert presence(stored(BESIDE), here(ONE, BESIDE), replace(KNOWN, is_of_remote=True)).goal is Goal.REMOVE
+
+
+@pytest.mark.parametrize("buried", ['1-a  metadata 09:00 title "A"', '1-a  metadata 09:00 title "A" parent 8'])
+def test_a_copy_without_the_parent_is_old_as_it_was_before_or_since(buried: str) -> None:
+    """JP has stripped the parent, or the copy is from before it was set."""
+    tombstones = {"jp-c1": digests(f"{buried}  stream 09:00 [1]")}
+    known = agreed_on(ONE.replace('"A"', '"Another" parent 8'), BESIDE)
+    assert presence(stored(BESIDE), here(ONE, BESIDE), replace(known, tombstones=tombstones)).state == "removed-before"
