@@ -353,7 +353,7 @@ def test_what_another_machine_has_archived_stays_although_this_one_removed_it() 
     archived = here(f".archive/{ONE}", BESIDE)
     stays = Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
     assert presence(stored(BESIDE), archived, replace(KNOWN, is_of_remote=True)) == stays
-    before = replace(KNOWN, agreed=KNOWN.agreed | {"jp-c1": replace(KNOWN.agreed["jp-c1"], place=".archive/1-a")})
+    before = replace(KNOWN, agreed={**KNOWN.agreed, "jp-c1": replace(KNOWN.agreed["jp-c1"], place=".archive/1-a")})
     for baseline in (KNOWN, replace(before, is_of_remote=True), before):
         assert presence(stored(BESIDE), archived, baseline).goal is Goal.REMOVE
     assert presence(stored(BESIDE), here(ONE, BESIDE), replace(KNOWN, is_of_remote=True)).goal is Goal.REMOVE
