@@ -161,11 +161,20 @@ def _answers(address: str, shown: str, limit_s: float | None = None) -> bool:
         "GIT_ALLOW_PROTOCOL": "http:https",
     }
     settings = [f"include.path={path}" for path in _configurations()]
-    settings += ["credential.helper=", "http.extraHeader=", "core.askPass=false"]
+    settings += ["credential.helper=", "http.extraHeader=", "core.askPass=false", *_certificates(address)]
     if "=" not in address:  # the user may have ssh in its place, which has a key
         settings.append(f"url.{address}.insteadOf={address}")
     options = [word for setting in settings for word in ("-c", setting)]
     return not ask_host([*options, "ls-remote", "--quiet", address], shown, anonymous, limit_s).returncode
+
+
+def _certificates(address: str) -> Iterator[str]:
+    """Yield the settings of the certificates that the user trusts, without a `~`: the anonymous git has no home."""
+    found = run_git(["config", "--null", "--type=path", "--get-urlmatch", "http", address])
+    for entry in found.stdout.decode(errors="surrogateescape").split("\0"):
+        key, _, value = entry.partition("\n")
+        if key in ("http.sslcainfo", "http.sslcapath"):
+            yield f"{key}={value}"
 
 
 def _configurations() -> list[str]:

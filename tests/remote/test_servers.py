@@ -233,6 +233,18 @@ def test_a_repository_over_ssh_that_the_world_can_read_over_https(
 
 
 @pytest.mark.usefixtures("web")
+def test_a_certificate_in_the_home_hides_no_public_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_bare(tmp_path / "r.git")
+    shutil.copy(os.environ["GIT_SSL_CAINFO"], tmp_path / "ca.pem")
+    monkeypatch.delenv("GIT_SSL_CAINFO")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    (tmp_path / ".gitconfig").write_text("[http]\n  sslCAInfo = ~/ca.pem\n")
+    with pytest.raises(RemoteError, match="everyone can read"):
+        checked_url("git@git.example.invalid:r.git", str(tmp_path))
+
+
+@pytest.mark.usefixtures("web")
 def test_an_abbreviation_hides_no_public_repository(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, ssh: SshHost
 ) -> None:
