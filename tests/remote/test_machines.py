@@ -254,6 +254,34 @@ def test_a_conversation_that_one_machine_archives_and_one_removes_is_archived(
     assert laptop.directory(B).parent.name == desktop.directory(B).parent.name == ".archive"
 
 
+def test_a_pull_between_an_edit_and_an_archive_forgets_neither(laptop: Machine, desktop: Machine) -> None:
+    (laptop.store / ".archive").mkdir()
+    laptop.directory(B).rename(laptop.store / ".archive" / laptop.directory(B).name)
+    (laptop.directory(B) / "notes.txt").write_text("one")
+    laptop.sync()
+    desktop.append(B, 1, "c", LONG_AGO + 120 * SECOND)
+    desktop.half("pull")
+    desktop.sync()
+    laptop.sync()
+    assert laptop.directory(B).parent.name == desktop.directory(B).parent.name == ".archive"
+    assert laptop.events(B) == desktop.events(B) == 4
+    quiet(laptop, desktop)
+
+
+def test_an_older_clone_takes_nothing_out_of_the_archive(
+    tmp_path: Path, run: Run, new_laptop: Machine, bare: Path
+) -> None:
+    desktop = make_machine(tmp_path / "desktop", run)
+    for path in new_laptop.store.iterdir():
+        shutil.copytree(path, desktop.store / path.name)
+    (new_laptop.store / ".archive").mkdir()
+    new_laptop.directory(B).rename(new_laptop.store / ".archive" / new_laptop.directory(B).name)
+    new_laptop.sync()
+    assert not desktop.sync(str(bare))["sent"]
+    assert new_laptop.directory(B).parent.name == desktop.directory(B).parent.name == ".archive"
+    quiet(new_laptop, desktop)
+
+
 def test_the_last_line_of_a_sync_counts_removals_on_both_sides(laptop: Machine, desktop: Machine) -> None:
     laptop.run("rm", str(A), "--yes")
     assert laptop.run("sync").stdout.endswith("origin: 1 conversation removed there.\n")

@@ -290,12 +290,12 @@ def _common_with_remote(
         return None
     assert stored.main is not None  # noqa: S101 - the caller asked
     assert there.main is not None  # noqa: S101 - as above
-    is_edited = any(stored.digest(name) not in (units.get(name), there.digest(name)) for name in (METADATA, STREAM))
     if stored.digest(METADATA) != units.get(METADATA) == there.digest(METADATA) and there.metadata is not None:
         parent = there.metadata.parent.id
     title = stored.metadata.title if stored.metadata is not None else None
-    # Without an edit of its own, this machine has not archived it either: it follows the remote.
-    return BaselineEntry(units, parent, title, None, there.main.path if is_edited else stored.main.path)
+    # It was live, so that it is archived if it is so on either side.
+    place = there.main.path if stored.main.archived else stored.main.path
+    return BaselineEntry(units, parent, title, None, place)
 
 
 def _newest_common(
@@ -385,11 +385,13 @@ def _lead(view: View, baseline: Baseline) -> Lead:
 
 
 def _lead_of_remote(view: View) -> Lead:
-    """Decide the same with a remote: the side that has changed since leads; without a common state, the store does."""
+    """Decide the same with a remote: the side that has changed since leads; without a common state, the archived one.
+
+    Before its first sync a machine may have an older clone, from before another one has archived it.
+    """
     assert view.store.main is not None  # noqa: S101 - it is on both sides
-    if view.agreed is None or is_archived(view.agreed.place) != view.store.main.archived:
-        return Lead.STORE
-    return Lead.WORKSPACE
+    was_archived = False if view.agreed is None else is_archived(view.agreed.place)
+    return Lead.STORE if was_archived != view.store.main.archived else Lead.WORKSPACE
 
 
 class _Enclosing:

@@ -188,8 +188,10 @@ def test_the_base_is_the_newest_version_that_both_have_had(
     ("store", "there", "seen", "lead"),
     [
         pytest.param(ONE, ARCHIVED.replace('"A"', '"B"'), (ONE,), Lead.WORKSPACE, id="older"),
-        pytest.param(EDITED, ARCHIVED, (ONE,), Lead.STORE, id="edited"),
-        pytest.param(ARCHIVED, ONE, (ONE,), Lead.STORE, id="equal"),
+        pytest.param(EDITED, ARCHIVED, (ONE,), Lead.WORKSPACE, id="edited"),
+        pytest.param(ONE, ARCHIVED, (ONE,), Lead.WORKSPACE, id="equal"),
+        pytest.param(ARCHIVED, EDITED, (ONE,), Lead.STORE, id="edited there"),
+        pytest.param(ARCHIVED, ONE, (ONE,), Lead.STORE, id="archived here"),
     ],
 )
 def test_a_machine_with_an_older_version_has_not_archived_it(
