@@ -107,6 +107,8 @@ def plan_by_rules(
     if _is_limited_by_command(policy):
         if policy.decisions:
             plain = decided(replace(policy, only=frozenset(), decisions={}))
+        # A command makes no removals due that wait for permission: the guard against bulk removals ignores its scope.
+        plain.policy = replace(plain.policy, accept_bulk=True)
         context.due = due(written(plain))
     if not (baseline.waiting or policy.request or policy.decisions or policy.choices):
         return replace(written(context), policy=policy)

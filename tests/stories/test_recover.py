@@ -541,3 +541,25 @@ def test_nothing_in_the_place_of_a_deleted_file_is_overwritten(known: World, kin
         assert note.read_text() == "written since"
     else:
         assert (note / "more.md").read_text() == "in its place"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("recover", "--yes"), ("recover", "--all", "--yes"), ("project", "17500000041"), ("local", "17500000051")],
+)
+def test_no_command_removes_what_waits_for_permission(
+    world: World, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """A run may not remove so many directories; a command that is about others gives no permission either."""
+    monkeypatch.chdir(world.project)
+    ids = [17500000001 + number * 10 for number in range(6)]
+    for number in ids:
+        write_conversation(world.workspace / f"{number}-talk", "talk", events(1, "a"))
+    world.reconcile()
+    for number in ids[:4]:
+        shutil.rmtree(world.store / f"{number}-talk")
+    assert "4 of 6 directories would be removed" in world.run().output
+    assert f"jp-c{ids[0]}" not in world.run(*command, "--dry-run").output
+    world.run(*command)
+    left = {path.name for path in world.workspace.iterdir()}
+    assert {f"{number}-talk" for number in ids[:4]} <= left
