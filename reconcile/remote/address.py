@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from reconcile.remote.engine import RemoteError, UnreachableError
@@ -131,24 +132,23 @@ def _public_address(url: str) -> str:
     text = _for_git(["ls-remote", "--get-url", url], url)
     if web := _WEB.fullmatch(url) or _WEB.fullmatch(text):
         return url if _answers(web["scheme"] + web["rest"], without_password(url)) else ""
-    for address in _over_https(text):
-        try:
-            if _answers(address, without_password(url), _ANSWER_S):
-                return address
-        except UnreachableError:
-            break
+    for addresses in _over_https(text):
+        with suppress(UnreachableError):
+            for address in addresses:
+                if _answers(address, without_password(url), _ANSWER_S):
+                    return address
     return ""
 
 
-def _over_https(url: str) -> Iterator[str]:
-    """Yield the addresses over https that a repository of an ssh address would have."""
+def _over_https(url: str) -> Iterator[list[str]]:
+    """Yield, for each host, the addresses over https that a repository of an ssh address would have."""
     found = _SSH.fullmatch(url) or (None if "://" in url else _SCP.fullmatch(url))
     if found is None:
         return
     path = found["path"].rstrip("/")
     other = path.removesuffix(".git") if path.endswith(".git") else f"{path}.git"
     for host in dict.fromkeys((name_in_ssh(found["host"]), found["host"])):
-        yield from (f"https://{host}/{each}" for each in (path, other))
+        yield [f"https://{host}/{each}" for each in (path, other)]
 
 
 def _answers(address: str, shown: str, limit_s: float | None = None) -> bool:

@@ -76,7 +76,7 @@ def make_equal(
             if digest(content) != record.files[name].digest:
                 refused[record.id] = f"{name or record.name}: its content is not the one that its record names"
                 continue
-            _write(os.path.join(side, path), content)
+            _write(side, path, content)
     for conversation in refused:
         _remove(side, tree.records[conversation])
     _set_times(side, {p: each.files[n] for p, (each, n) in wanted.items() if each.id not in refused}, now_ns)
@@ -166,9 +166,10 @@ def _read_digest(path: str) -> Digest:
         os.close(fd)
 
 
-def _write(path: str, content: bytes) -> None:
-    make_private_directory(os.path.dirname(path))
-    temporary = f"{path}.new"
+def _write(side: str, path: str, content: bytes) -> None:
+    """Write a file of the directory. The temporary one is beside the directory, where no name of the tree is."""
+    full, temporary = os.path.join(side, path), f"{side}.new"
+    make_private_directory(os.path.dirname(full))
     with suppress(FileNotFoundError):
         os.unlink(temporary)
     fd = create_private_file(temporary)
@@ -176,7 +177,7 @@ def _write(path: str, content: bytes) -> None:
         write_all(fd, content)
     finally:
         os.close(fd)
-    os.replace(temporary, path)
+    os.replace(temporary, full)
 
 
 def _remove(side: str, record: Record) -> None:

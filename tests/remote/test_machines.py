@@ -963,3 +963,25 @@ def test_a_conversation_without_a_parent_any_more_stays_without_one(
     assert ids(desktop.sync()["taken"]) == [f"jp-c{B}"]
     assert states(laptop, B) is states(desktop, B) is None
     quiet(laptop, desktop)
+
+
+def test_a_long_name_stops_no_other_machine(laptop: Machine, desktop: Machine) -> None:
+    (laptop.directory(A) / ("x" * 255)).write_text("x")
+    laptop.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.sync()
+    assert ids(desktop.sync()["taken"]) == [f"jp-c{A}", f"jp-c{B}"]
+    quiet(laptop, desktop)
+
+
+@pytest.mark.parametrize("name", ["events.json.new", "events.json.new/x"])
+def test_a_name_like_that_of_a_temporary_file_stays(laptop: Machine, desktop: Machine, name: str) -> None:
+    path = laptop.directory(A) / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    laptop.sync()
+    desktop.sync()
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.sync()
+    desktop.sync()
+    assert (desktop.directory(A) / name).read_text() == "mine"
+    assert desktop.events(A) == 4

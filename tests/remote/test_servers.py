@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.remote.address import checked_url
-from reconcile.remote.engine import RemoteError
+from reconcile.remote.engine import RemoteError, UnreachableError
 from tests.support.projects.damage import lose_blob, overwrite_pack
 from tests.support.projects.http_host import NAME_BEHIND_PROXY, PROGRAMS, ForwardProxy, HttpHost, make_certificate
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
@@ -279,6 +279,24 @@ def test_a_host_of_ssh_that_does_not_answer_over_https_is_none_of_the_web(
         silent.accept()[0].close()
         with pytest.raises(BlockingIOError):
             silent.accept()  # it was asked once
+
+
+def test_a_silent_name_of_ssh_does_not_hide_the_host_of_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def answers(address: str, *_: object) -> bool:
+        asked.append(address)
+        if "silent" in address:
+            raise UnreachableError("no answer", "check the network")
+        return True
+
+    monkeypatch.setattr("reconcile.remote.address.name_in_ssh", lambda _: "silent.example.org")
+    monkeypatch.setattr("reconcile.remote.address._answers", answers)
+    with pytest.raises(RemoteError, match=r"everyone can read https://git\.example\.org/r\.git"):
+        checked_url("git@git.example.org:r.git", str(tmp_path))
+    assert asked == ["https://silent.example.org/r.git", "https://git.example.org/r.git"]
 
 
 @pytest.fixture
