@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from reconcile.engine.versions import Lost
     from reconcile.model.plan import Conflict, Item, Plan
     from reconcile.model.policy import Policy
+    from reconcile.remote.known import Pending
 
     from ..arguments import Options
 
@@ -253,18 +254,32 @@ def _remote_lines(engine: Engine, style: Style) -> Iterator[str]:
     from reconcile.remote.known import known_of, pending  # here: most stores have no remote
     from reconcile.remote.place import remotes
 
-    for place in remotes(state, engine.session.roots.name_elsewhere):
+    known = remotes(state, engine.session.roots.name_elsewhere)
+    for place in known:
         contact = place.contact_ns
-        to_send, to_remove, to_take, on_both = pending(engine.session, engine.known.sides[Side.STORE].copies(), place)
-        noun = engine.session.roots.noun
-        parts = [f"{to_send} {noun}{'' if to_send == 1 else 's'} to send"]
-        parts += [f"{to_remove} to remove there"] if to_remove else []
-        parts += [] if to_take is None else [f"{to_take} to take"]
-        parts += [f"{on_both} changed here and there (a sync decides or asks)"] if on_both else []
-        if known_of(engine.session.state, place.name).commit is None and (on_both or (to_send and to_take)):
-            parts = ["not compared yet"]  # both may have the same
+        if refusal := place.refusal:
+            parts = [f"the last sync was refused ({visible(refusal)})"]
+        else:
+            found = pending(engine.session, engine.known.sides[Side.STORE].copies(), place)
+            parts = _pending_parts(found, engine.session.roots.noun, place.name if len(known) > 1 else "")
+            if known_of(engine.session.state, place.name).commit is None and (
+                found.on_both or (found.to_send and found.to_take)
+            ):
+                parts = ["not compared yet"]  # both may have the same
         parts += [f"last contact {age_text(engine.session.now_ns() - contact)}" if contact else "never synced"]
         yield from ("", *wrap(f"remote {place.name}: {', '.join(parts)}", style.columns, "", "  "))
+
+
+def _pending_parts(found: Pending, noun: str, remote: str) -> list[str]:
+    """Return what a sync would do; ``remote`` is the name that a command needs, if there are several."""
+    parts = [f"{found.to_send} {noun}{'' if found.to_send == 1 else 's'} to send"]
+    parts += [f"{found.to_remove} to remove there"] if found.to_remove else []
+    parts += [] if found.to_take is None else [f"{found.to_take} to take"]
+    parts += [f"{found.on_both} changed here and there (a sync decides or asks)"] if found.on_both else []
+    if found.waiting:
+        way = " ".join(("reconcile sync", *([remote] if remote else []), "--allow-bulk-removal"))
+        parts.append(f"{found.waiting} to remove here{f' (blocked: {way})' if found.is_bulk else ''}")
+    return parts
 
 
 def _lost(each: Lost) -> StatusLine:

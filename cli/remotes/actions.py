@@ -269,6 +269,7 @@ def accept(options: Options, state: str, place: RemotePlace, command: str) -> No
             record(place._replace(encrypt=True))  # it is never taken for one without encryption
         _forget_agreement(known, place)
         note(known, place.name, Known(accepted=True))
+    place.note_refusal("")
     print_message(options, f"{place.name} is taken as it is now: the next sync compares all, and removes nothing")
 
 

@@ -54,4 +54,5 @@ def _show(options: Options, place: RemotePlace, remote: EncryptedRemote) -> None
         return
     print_message(options, f"this machine's key: {own} ({short_path(place.keys.path)})")
     for each in remote.recipients():
-        print_message(options, f"{place.name} can be read with: {each}")
+        mark = " (this machine)" if each in place.keys.publics else ""
+        print_message(options, f"{place.name} can be read with: {each}{mark}")

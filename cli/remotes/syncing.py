@@ -21,6 +21,7 @@ from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import differences, restore_of
 from reconcile.remote.address import without_password
+from reconcile.remote.engine import MovedError, RemoteError, UnreachableError
 from reconcile.remote.known import Entry, Half, Lock, tops
 from reconcile.remote.machines import MACHINES
 from reconcile.remote.sync import Sync, open_session
@@ -81,7 +82,7 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
             from .questions import Questions  # here: most syncs ask nothing
 
             sync.ask = questions = Questions(options)
-        report = sync.run()
+        report = _run(options, sync, place)
         if not options.is_dry:  # a plan has the titles
             report.removed_there = [_titled(sync.session, entry) for entry in report.removed_there]
             place.note_contact()
@@ -108,6 +109,16 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
         )
         write_plan(options, saved_text(saved))
     return ExitCode.HELD if report.held else ExitCode.DONE
+
+
+def _run(options: Options, sync: Sync, place: RemotePlace) -> Report:
+    """Run a sync; if the remote can't be used as it is, note that for `status`."""
+    try:
+        return sync.run()
+    except RemoteError as error:
+        if not (options.is_dry or isinstance(error, UnreachableError | MovedError)):
+            place.note_refusal(error.message)
+        raise
 
 
 @contextmanager
@@ -316,7 +327,7 @@ def _clock_words(ahead: Sequence[Ahead]) -> str:
     span = span_text(most.ahead_ns)
     return (
         f"{name}{others}: the clock of the machine that sent {them} is at least {span} ahead of this one's; "
-        "the time of this sync counts instead"
+        "the time of this sync counts instead, and wins no conflict"
     )
 
 

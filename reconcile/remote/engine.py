@@ -27,6 +27,10 @@ class UnreachableError(RemoteError):
     exit_code = 1
 
 
+class MovedError(RemoteError):
+    """The remote can be used, but it has moved, or this machine has."""
+
+
 class UnknownRemoteError(RemoteError):
     """No remote has the name that was given, or none was given and there isn't exactly one."""
 

@@ -10,24 +10,30 @@ import msgspec
 from msgspec import Struct, field
 
 from reconcile.fs.hashing import digest
+from reconcile.model.baseline import AsideKind, Baseline
 from reconcile.model.plan import counted_as
-from reconcile.model.snapshot import Partition, is_archived
+from reconcile.model.snapshot import WHOLE, Partition, is_archived
+from reconcile.planning.filters import directory_state, side_digest
 from reconcile.planning.incremental.status import digests_of
+from reconcile.planning.rules.guards import is_bulk
 from reconcile.remote.coding import PLAIN
 from reconcile.remote.engine import RemoteError
-from reconcile.remote.tree import coding_of, key_of, read_format
+from reconcile.remote.sealing import Sealed
+from reconcile.remote.tree import FORMAT, coding_of, key_of, read_format, read_tree
 from reconcile.state.schema import REMOTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from reconcile.engine.session import Session
     from reconcile.model.baseline import BaselineEntry
-    from reconcile.model.format import Places
+    from reconcile.model.format import Format, Places
     from reconcile.model.plan import Conflict, Plan
     from reconcile.model.snapshot import Copy, Digest
+    from reconcile.model.units import Rules
     from reconcile.remote.coding import Coding
     from reconcile.remote.place import RemotePlace
+    from reconcile.remote.tree import Record
     from reconcile.state.database import State
 
 
@@ -174,23 +180,29 @@ def note(state: State, name: str, known: Known) -> None:
 
 def synced_with(state: State, place: RemotePlace) -> Mapping[str, BaselineEntry]:
     """Return what the last sync with a remote has left on both sides, by conversation."""
+    return _baseline(state, place).agreed
+
+
+def _baseline(state: State, place: RemotePlace) -> Baseline:
     mirror = os.path.realpath(place.mirror)
     rows = state.checkouts(with_remotes=True)
     row = next((each.id for each in rows if each.project == mirror and each.identity == won(place.name)), None)
-    return {} if row is None else state.load(row).agreed
+    return Baseline() if row is None else state.load(row)
 
 
 class Pending(NamedTuple):
     """How many conversations a sync would send, remove on the remote, and take, as the last contact has shown.
 
     ``on_both``: those that were changed here and there, which no other number has. ``to_take`` is None if that is
-    unknown.
+    unknown. ``waiting``: those that the last sync would have removed here; ``is_bulk``: they are too many at once.
     """
 
     to_send: int
     to_remove: int
     to_take: int | None
     on_both: int
+    waiting: int = 0
+    is_bulk: bool = False
 
 
 def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pending:
@@ -199,35 +211,56 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     It is known by what the last sync left on both sides, and by the last fetch. The session is that of the project's
     own checkout.
     """
-    agreed = synced_with(session.state, place)
+    baseline = _baseline(session.state, place)
+    agreed = baseline.agreed
     known, places = known_of(session.state, place.name), session.format.places
-    stored = {key: found for key, found in by_conversation(copies).items() if key not in known.kept}
+    everything = by_conversation(copies)
+    stored = {key: found for key, found in everything.items() if key not in known.kept}
+    undone = _left_by_undo(baseline, stored, session.rules)
     differing = [
         key
         for key, (copy, *_) in stored.items()
-        if key not in agreed
-        or digests_of(copy, session.rules) != agreed[key].units
-        or is_archived(agreed[key].place) != copy.archived
+        if key not in undone
+        and (
+            key not in agreed
+            or digests_of(copy, session.rules) != agreed[key].units
+            or is_archived(agreed[key].place) != copy.archived
+        )
     ]
-    gone = agreed.keys() - stored.keys() - set(known.kept)
+    waiting = {key for key in known.waiting if key in stored and (key not in agreed or key not in differing)}
+    differing = [key for key in differing if key not in waiting]
+    is_much, here = is_bulk(len(waiting), len(everything)), len(tops((), waiting, places)[1])
+    gone = agreed.keys() - stored.keys() - set(known.kept) - undone
     is_all_gone = bool(gone) and agreed.keys().isdisjoint(stored)
     lost = gone if is_all_gone else gone & session.state.lost().keys()  # a sync takes them again
     sent, removed = tops(differing, gone - lost, places)
     try:
-        there = _changed_there(known, place)
+        there = _changed_there(known, session.format, place)
     except RemoteError:
         there = None
     if there is None:
-        return Pending(len(sent), len(removed), len(tops((), lost, places)[1]) or None, 0)
+        return Pending(len(sent), len(removed), len(tops((), lost, places)[1]) or None, 0, here, is_much)
     keys, coding = there
     keys |= set(map(coding.key, lost))
     shared = {id_: key for id_ in (*differing, *(gone - lost)) if keys and (key := coding.key(id_)) in keys}
     on_both = {counted_as(id_, places) for id_ in shared}
     to_send, to_remove = (len(set(each) - on_both) for each in (sent, removed))
-    return Pending(to_send, to_remove, len(keys - set(shared.values())), len(on_both))
+    to_take = len(keys - set(shared.values()))
+    return Pending(to_send, to_remove, to_take, len(on_both), here, is_much)
 
 
-def _changed_there(known: Known, place: RemotePlace) -> tuple[set[str], Coding] | None:
+def _left_by_undo(baseline: Baseline, stored: Mapping[str, Sequence[Copy]], rules: Rules) -> set[str]:
+    """Return the conversations that are in the store as the undo of a sync has left them: a sync sends none of them."""
+    found = set[str]()
+    for (key, unit), record in baseline.asides.items():
+        if unit == WHOLE and record.kind is AsideKind.UNDONE:
+            states = (directory_state(copy.path, copy.container, copy.files) for copy in stored.get(key, ()))
+            if side_digest(states, rules) == record.store:
+                found.add(key)
+    return found
+
+
+def _changed_there(known: Known, fmt: Format, place: RemotePlace) -> tuple[set[str], Coding] | None:
     """Return the names of the conversations that were changed or removed there since the last sync, and their coding.
 
     None: that is unknown here.
@@ -240,7 +273,19 @@ def _changed_there(known: Known, place: RemotePlace) -> tuple[set[str], Coding] 
     keys = {found for path in changed if (found := key_of(path)) is not None}
     file = read_format(engine, seen, place.store) if keys else None
     coding = PLAIN if file is None else coding_of(file, place.keys)
+    if known.commit is not None and FORMAT in changed and isinstance(coding, Sealed):
+        # New keys give each file other bytes, and another name.
+        secrets = (coding.bundle.secret, *coding.bundle.earlier)
+        before, after = (
+            read_tree(engine, commit, fmt, place.store, place.keys, *secrets) for commit in (known.commit, seen)
+        )
+        names = before.records.keys() | after.records.keys()
+        keys = {coding.key(each) for each in names if not _is_same(before.records.get(each), after.records.get(each))}
     return keys - set(map(coding.key, known.kept)), coding
+
+
+def _is_same(before: Record | None, after: Record | None) -> bool:
+    return before is not None and before.is_same(after)
 
 
 def tops(changed: Iterable[str], removed: Iterable[str], places: Places | None) -> tuple[list[str], list[str]]:

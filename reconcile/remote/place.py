@@ -90,6 +90,22 @@ class RemotePlace(NamedTuple):
         replace_private_file(os.path.join(self.directory, _CONTACT))
 
     @property
+    def refusal(self) -> str:
+        """The reason why the last sync was refused; empty if it was not, or if there was none before."""
+        try:
+            with open(os.path.join(self.directory, _CONTACT), encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    def note_refusal(self, why: str) -> None:
+        """Note why a sync was refused; an empty text: none is any more. The time of the last one stays."""
+        if (last_ns := self.contact_ns) and why != self.refusal:
+            path = os.path.join(self.directory, _CONTACT)
+            replace_private_file(path, why.encode(errors="replace"))
+            os.utime(path, ns=(last_ns, last_ns))
+
+    @property
     def engine(self) -> RemoteEngine:
         """The engine of the address: git, as long as there is no other one."""
         return GitEngine(self.url, self.ref, self.mirror)

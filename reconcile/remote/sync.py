@@ -31,7 +31,7 @@ from reconcile.planning.filters import without_workspace
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.planning.steps.content import DIVERGED
 from reconcile.remote import last_sync
-from reconcile.remote.engine import RemoteError, Swap, UnreachableError
+from reconcile.remote.engine import MovedError, RemoteError, Swap, UnreachableError
 from reconcile.remote.files import AHEAD_NS, are_equal, are_listed, load_contents, make_equal, read_file, save_contents
 from reconcile.remote.known import (
     Ahead,
@@ -176,7 +176,7 @@ class Sync:
             if report is not None:
                 return report
             time.sleep(_PAUSE_S * 2**attempt * random.random())  # noqa: S311 - no secret
-        raise RemoteError("other machines were faster each time", "run it again")
+        raise MovedError("other machines were faster each time", "run it again")
 
     def undo(self, run: str, agrees: Callable[[Plan], bool]) -> tuple[Plan, Outcome | None]:
         """Undo what a run of a sync has changed in the store, or redo it; return the plan, and None if it was refused.
@@ -223,7 +223,7 @@ class Sync:
         changed = None if last is None else self._changed_there(known, start)
         tree, before = self._trees(start, known, changed)
         if self.half is Half.PUSH and start != known.commit:
-            raise RemoteError("the remote has something new, and a push takes nothing", "reconcile pull")
+            raise MovedError("the remote has something new, and a push takes nothing", "reconcile pull")
         if self.session.readonly:
             self._plan_and_apply(self._opened(tree, before, report), start, known, report)
             return report
@@ -456,22 +456,24 @@ class Sync:
         report.ahead = self._ahead(tree, before, known, engine)
         buried = self._buried(tree, before, known, engine)
         now_ns = None if self.planned is None else self.planned.now_ns
+        choices, open_ones = self._choices((*buried, *known.kept), engine, changed, report.ahead, now_ns)
         if self.planned is not None:
-            plan = engine.plan(self._without((*buried, *known.kept), engine), now_ns=now_ns).plan
-            if steps_of(plan, buried) != self.planned.steps:
+            policy = replace(self._without((*buried, *known.kept), engine), choices=choices)
+            if steps_of(engine.plan(policy, now_ns=now_ns).plan, buried) != self.planned.steps:
                 raise _moved("the store")
-        choices, open_ones = self._choices((*buried, *known.kept), engine, changed)
         waiting = self._remove(engine, buried, report)
         left = (*(buried if self.session.readonly else waiting), *known.kept)
         policy = replace(self._without(left, engine), choices=choices)
-        pass_ = engine.plan(policy, also=changed or (), now_ns=now_ns)
+        # The removals were a plan of their own: after a first look at all, the rest has no baseline yet.
+        also = changed or (engine.known.conversations() if report.removed_here else ())
+        pass_ = engine.plan(policy, also=also, now_ns=now_ns)
         if unnamed := _with_unencodable_name(pass_.plan):
             report.held += [
                 f"{key}: store:{path}: the name is not UTF-8; rename the file there, then run the sync again"
                 for key, path in unnamed.items()
             ]
             policy = replace(self._without((*left, *unnamed), engine), choices=choices)
-            pass_ = engine.plan(policy, also=changed or (), now_ns=now_ns)
+            pass_ = engine.plan(policy, also=also, now_ns=now_ns)
         if self.session.readonly:
             report.planned = Planned(start, steps_of(pass_.plan, buried), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
@@ -496,14 +498,27 @@ class Sync:
         return _End(tree, before, concerned, tuple(waiting), engine, last, outcome)
 
     def _choices(
-        self, left: Collection[str], engine: Engine, changed: Collection[str] | None
+        self,
+        left: Collection[str],
+        engine: Engine,
+        changed: Collection[str] | None,
+        ahead: Collection[Ahead],
+        now_ns: int | None,
     ) -> tuple[Mapping[tuple[str, str], Take], tuple[Conflict, ...]]:
-        """Ask about the conflicts before anything is changed; return the answers, and the conflicts."""
-        if self.ask is None:
+        """Ask about the conflicts before anything is changed; return the answers, and the conflicts.
+
+        Without an answer, a version with the time of a wrong clock wins none: it would be the newer one each time.
+        """
+        if self.ask is None and not ahead:
             return {}, ()
-        policy = self._without(left, engine)
-        pass_ = engine.plan(policy, also=changed or ())
-        return self.ask(engine, pass_, policy).choices, pass_.plan.conflicts
+        policy, wrong = self._without(left, engine), {each.id for each in ahead}
+        pass_ = engine.plan(policy, also=changed or (), now_ns=now_ns)
+        found = pass_.plan.conflicts
+        keys = [(each.conversation, each.unit) for each in found if each.takes and each.conversation in wrong]
+        choices = dict.fromkeys(keys, Take.STORE)
+        if self.ask is not None:
+            choices |= self.ask(engine, pass_, policy).choices
+        return choices, found
 
     def _without(self, held: Collection[str], engine: Engine) -> Policy:
         """Return the policy without conversations whose removal waits: sent again, they would come back everywhere."""
@@ -910,8 +925,8 @@ def _side_of(choice: Take, action: Action | None) -> Side | None:
     return None if choice is Take.KEEP or action is None else action.target.side.other
 
 
-def _moved(what: str) -> RemoteError:
-    return RemoteError(f"{what} has changed since the plan was made, and nothing was sent", "make it again with --out")
+def _moved(what: str) -> MovedError:
+    return MovedError(f"{what} has changed since the plan was made, and nothing was sent", "make it again with --out")
 
 
 def _replaced() -> RemoteError:

@@ -255,6 +255,45 @@ def test_a_rotation_travels(laptop: Machine, desktop: Machine) -> None:
     assert laptop.events(A) == 4
 
 
+def test_status_counts_no_rotation_as_a_change(laptop: Machine, desktop: Machine, tmp_path: Path, run: Run) -> None:
+    laptop.run("remote", "key", "rotate")
+    for _ in range(2):
+        assert "origin: 0 conversations to send, 0 to take, last" in desktop.run("status").output
+        desktop.run("sync", "--dry-run")
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    laptop.run("remote", "key", "rotate")
+    desktop.append(B, 1, "b", LONG_AGO + SECOND)
+    desktop.run("sync", "--dry-run")
+    assert "origin: 1 conversation to send, 1 to take, last" in desktop.run("status").output
+    desktop.append(A, 1, "c", LONG_AGO + SECOND)
+    assert "origin: 1 conversation to send, 0 to take, 1 changed here and there" in desktop.run("status").output
+    desktop.sync()
+    assert "origin: 0 conversations to send, 0 to take, last" in desktop.run("status").output
+
+
+def test_the_key_of_this_machine_is_marked(laptop: Machine, desktop: Machine) -> None:
+    lines = laptop.run("remote", "key").output.splitlines()
+    assert f"origin can be read with: {key_of(laptop)} (this machine)" in lines
+    assert f"origin can be read with: {key_of(desktop)}" in lines
+
+
+def test_status_says_that_the_last_sync_was_refused(laptop: Machine, desktop: Machine) -> None:
+    path = desktop.state.parent / "age-key.txt"
+    key = path.read_bytes()
+    path.unlink()
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.run("sync", code=4)
+    told = (
+        "remote origin: the last sync was refused (the remote is encrypted, and this machine has no key), last contact"
+    )
+    assert told in " ".join(desktop.run("status").output.split())
+    path.write_bytes(key)
+    desktop.sync()
+    assert "origin: 0 conversations to send, 0 to take, last" in desktop.run("status").output
+
+
 class Killed(BaseException):
     """The end of a process."""
 

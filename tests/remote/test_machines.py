@@ -350,7 +350,17 @@ def test_many_removals_at_once_are_held(laptop: Machine, desktop: Machine) -> No
     laptop.sync("--allow-bulk-removal")
     for _ in range(2):
         assert not desktop.sync(code=4)["removed_here"]
-    assert len(desktop.sync("--allow-bulk-removal")["removed_here"]) == 6
+        told = (
+            "0 conversations to send, 0 to take, 6 to remove here (blocked: reconcile sync --allow-bulk-removal), last"
+        )
+        assert told in " ".join(desktop.run("status").output.split())
+    desktop.append(more[0], 1, "b", LONG_AGO + SECOND)
+    assert "1 conversation to send, 0 to take, 5 to remove" in desktop.run("status").output
+    assert desktop.sync(code=4)["sent"]
+    laptop.sync()
+    assert "5 to remove here" in desktop.run("status").output
+    assert len(desktop.sync("--allow-bulk-removal")["removed_here"]) == 5
+    assert "to remove" not in desktop.run("status").output
     quiet(laptop, desktop)
 
 
@@ -710,6 +720,40 @@ def test_status_says_how_much_there_is_to_take(laptop: Machine, desktop: Machine
     assert "remote origin: 0 conversations to send, 0 to take" in desktop.run("status").output
     shutil.rmtree(desktop.state / "remotes" / "origin" / "mirror")
     assert "remote origin: 0 conversations to send, last contact" in desktop.run("status").output
+
+
+def test_status_counts_nothing_that_an_undo_of_a_sync_has_left_alone(laptop: Machine, desktop: Machine) -> None:
+    archive = laptop.store / ".archive"
+    archive.mkdir()
+    laptop.directory(A).rename(archive / laptop.directory(A).name)
+    laptop.write(D)
+    laptop.run("rm", str(B), "--yes")
+    laptop.sync()
+    desktop.sync()
+    desktop.run("undo")
+    desktop.run("undo", "--yes")
+    assert sorted(path.name for path in desktop.store.iterdir() if path.name[0] != ".") == [
+        f"{number}-talk" for number in (A, B, C)
+    ]
+    for _ in range(2):
+        assert "remote origin: 0 conversations to send, 0 to take, last contact" in desktop.run("status").output
+        found = desktop.sync()
+        assert not any(found[name] for name in ("sent", "taken", "removed_here", "removed_there", "held"))
+    desktop.append(B, 1, "c", LONG_AGO + SECOND)
+    assert "remote origin: 1 conversation to send, 0 to take" in desktop.run("status").output
+
+
+def test_a_first_sync_that_removes_leaves_nothing_to_send(
+    laptop: Machine, tmp_path: Path, run: Run, bare: Path
+) -> None:
+    """Both had the other conversations already, and they were alike."""
+    laptop.run("rm", str(B), "--yes")
+    laptop.sync()
+    machine = make_machine(tmp_path / "machine", run)
+    for number in (A, B, C):
+        machine.write(number)
+    assert len(machine.sync(str(bare))["removed_here"]) == 1
+    assert "remote origin: 0 conversations to send, 0 to take, last" in machine.run("status").output
 
 
 # The halves of a sync

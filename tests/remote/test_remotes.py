@@ -218,7 +218,10 @@ def test_an_accepted_remote_removes_nothing(laptop: Machine, desktop: Machine, b
     git(bare, "update-ref", REF, git(bare, "-c", "user.name=x", "-c", "user.email=x@y", "commit-tree", tree, "-m", "x"))
     for machine in (laptop, desktop):
         assert "another history" in refused(machine, "sync")
+        told = "remote origin: the last sync was refused (the remote is empty, or has another history than the one"
+        assert told in " ".join(machine.run("status").output.split())
         machine.run("remote", "accept")
+        assert "refused" not in machine.run("status").output
         before = machine.contents
         assert not machine.sync()["removed_here"]
         assert before.items() <= machine.contents.items()
@@ -633,7 +636,7 @@ def test_a_sync_says_that_the_clock_of_another_machine_is_ahead(laptop: Machine,
     assert laptop.sync()["clock_ahead"] == []
     words = (
         f"talk (jp-c{A}) and 1 more: the clock of the machine that sent them is at least 2 days ahead of this one's; "
-        "the time of this sync counts instead"
+        "the time of this sync counts instead, and wins no conflict"
     )
     for args in (("sync", "-n"), ("pull", "--quiet")):
         said = desktop.run(*args)
@@ -647,6 +650,33 @@ def test_a_sync_says_that_the_clock_of_another_machine_is_ahead(laptop: Machine,
     assert (found["id"], found["title"]) == (f"jp-c{A}", "talk")
     assert 3 * 3600 - 120 < found["seconds"] <= 3 * 3600
     quiet(laptop, desktop)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_version_with_the_time_of_a_wrong_clock_wins_no_conflict(
+    laptop: Machine, desktop: Machine, is_stream: bool
+) -> None:
+    """It counts as written now, which is later than each edit of this machine."""
+    ahead_ns = time.time_ns() + 3 * 3600 * SECOND
+    if is_stream:
+        laptop.append(A, 1, "b", ahead_ns)
+        desktop.append(A, 2, "c", LONG_AGO + SECOND)
+    else:
+        set_key(laptop.directory(A), "title", "Theirs", ahead_ns)
+        set_key(desktop.directory(A), "title", "Mine", LONG_AGO + SECOND)
+    laptop.sync()
+    said = " ".join(desktop.run("sync", "--dry-run").stdout.split())
+    assert "takes this machine's and prints the command" in said
+    plan = desktop.home / "plan"
+    desktop.run("sync", "--out", str(plan))
+    said = " ".join(desktop.run("apply", str(plan)).stdout.split())
+    assert "the time of this sync counts instead, and wins no conflict" in said
+    assert "this machine's is taken; " in said
+    assert desktop.events(A) == (5 if is_stream else 3)
+    quiet(laptop, desktop)
+    assert len(list(laptop.store.iterdir())) == (4 if is_stream else 3)
+    if not is_stream:
+        assert json.loads((laptop.directory(A) / "metadata.json").read_bytes())["title"] == "Mine"
 
 
 def test_a_sync_says_which_title_of_this_machine_is_replaced(laptop: Machine, desktop: Machine) -> None:
