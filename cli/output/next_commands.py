@@ -12,7 +12,7 @@ from .screen import command_lines, wrap
 from .text import shorten, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.versions import Lost
@@ -92,31 +92,32 @@ def further(plan: Plan, roots: Roots, lost: Iterable[Lost] = (), empty: int = 0,
 
 def after_undo(plan: Plan, roots: Roots) -> Iterator[Way]:
     """Yield the commands that end what an undo has left alone, for all of it at once."""
-    if count := _count(item.conversation for item in plan.aside if item.reason is Reason.UNDONE):
-        command, run = _redo(roots)
-        yield (
-            command,
-            f"repeats the run {run}, which was undone ({count})" if run else f"repeats an undone run ({count})",
-        )
+    undone = {item.conversation for item in plan.aside if item.reason is Reason.UNDONE and item.conversation}
+    if undone and (repeats := _redo(roots, undone)) is not None:
+        yield repeats
     if way := _way_for_all(plan):
         yield way, f"or takes the {way.rpartition(' ')[2]}'s version of all of them"
 
 
-def _redo(roots: Roots) -> tuple[str, str]:
-    """Return the command that repeats the run that was undone last, and the run; an empty text if that is unknown.
+def _redo(roots: Roots, undone: Collection[str]) -> Way | None:
+    """Return the command that repeats the run that was undone last, of those that have changed these conversations.
 
-    The command has the undo's id if another run has followed.
+    The command has the undo's id if another run has followed. None: no undo of this project has changed them.
     """
-    from reconcile.engine.run_history import NoRunError, newest_undo  # here, as below: few reports name it
+    from reconcile.engine.run_history import NoRunError, newest_undo_of  # here, as below: few reports name it
     from reconcile.state.database import State
     from reconcile.state.directory import state_directory
 
     with State.open(state_directory(roots.key, os.environ, sys.platform), readonly=True) as state:
         try:
-            undone = newest_undo(state, os.path.realpath(roots.project))
+            found = newest_undo_of(state, os.path.realpath(roots.project), undone)
         except NoRunError:  # it was undone in another checkout
-            return "reconcile redo", ""
-    return f"reconcile redo {undone.run.id}" if undone.after else "reconcile redo", undone.origin.id
+            return "reconcile redo", f"repeats an undone run ({len(undone)})"
+    if found is None:
+        return None
+    undo, count = found
+    command = f"reconcile redo {undo.run.id}" if undo.after else "reconcile redo"
+    return command, f"repeats the run {undo.origin.id}, which was undone ({count})"
 
 
 def _way_for_all(plan: Plan) -> str:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from reconcile.engine.run_history import NoRunError, RunToUndo, remote_of
+from reconcile.engine.run_history import NoRunError, RunToUndo, is_in_effect, origin_of, remote_of
 from reconcile.remote.engine import RemoteError
+from reconcile.remote.known import known_of
 from reconcile.state.database import State
 
+from ..output.errors import ExitCode
 from ..output.interaction import confirm_or_exit, is_interactive, print_message
 from ..output.plan_text import exit_code, report
 from ..run import way_back
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from reconcile.engine.run_history import UndoToRedo
     from reconcile.engine.session import Session
     from reconcile.model.plan import Plan
+    from reconcile.state.journal import Run
 
     from ..arguments import Options
 
@@ -61,6 +64,12 @@ def undo_sync(
     with opened_sync(options, command, shared, place) as sync:
         session, is_shown = sync.session, False
         announce(session, found)
+        removals = None
+        if isinstance(found, RunToUndo):
+            removals = _removals(session, found.run, os.path.realpath(roots.project), name)
+        if removals is not None:
+            message = f"the sync has also removed conversations, in the run {removals}: that is not undone with it"
+            print_message(options, message)
 
         def agrees(plan: Plan) -> bool:
             nonlocal is_shown
@@ -78,4 +87,15 @@ def undo_sync(
         report(options, roots, session.notices, replace(plan, layout=""), outcome, is_shown=is_shown, back=back)
     if outcome is not None and plan.actions and back == "redo":
         print_message(options, f"{name} keeps what it has; syncs leave it alone until a machine changes it")
-    return exit_code(plan, outcome, options)
+    code = exit_code(plan, outcome, options)
+    if removals is not None and code == ExitCode.DONE and not options.is_dry:
+        print_message(options, f"undo the removals too: reconcile undo {removals}")
+    return code
+
+
+def _removals(session: Session, run: Run, project: str, name: str) -> str | None:
+    """Return the run with the removals of the sync whose other part a run is; None: it has none that has an effect."""
+    known, runs = known_of(session.state, name), {each.id: each for each in session.state.journal.runs()}
+    if known.removals is None or origin_of(run, runs)[0].id != known.rest:
+        return None
+    return known.removals if is_in_effect(session.state, project, known.removals) else None

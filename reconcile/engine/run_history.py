@@ -20,7 +20,7 @@ from reconcile.state.schema import REMOTE
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from reconcile.state.database import State
     from reconcile.state.journal import Run, Step
@@ -127,6 +127,11 @@ def cut_short_before(state: State, project: str, run: Run) -> Run | None:
     return before if is_cut_short and did_the_rest else None
 
 
+def is_in_effect(state: State, project: str, run: str) -> bool:
+    """Tell whether a run in a project, or a sync, has changed something that was not undone."""
+    return run in (each.id for each in _effective_runs(state, project))
+
+
 def _in_effect(effective: Iterable[Run], runs: Mapping[str, Run]) -> Iterator[Run]:
     """Yield the runs that are no undo, newest first; a run that was redone is there as its newest redo alone."""
     seen = set[str]()
@@ -174,6 +179,25 @@ def newest_undo(state: State, project: str) -> UndoToRedo:
         raise NoRunError("there is nothing to redo: no run here was undone", "`reconcile log` lists the runs")
     last = _last_run(effective[0], runs, "not undone")
     raise NoRunError(f"there is nothing to redo: {last}", "undo it: reconcile undo")
+
+
+def newest_undo_of(state: State, project: str, conversations: Collection[str]) -> tuple[UndoToRedo, int] | None:
+    """Return the newest undo in this project, but for those of syncs, of one of the conversations; and of how many.
+
+    Raises:
+        NoRunError: nothing was undone in this project.
+    """
+    newest_undo(state, project)
+    runs, effective = _by_id(state), _effective_runs(state, project)
+    undone, syncs = undone_changes(state), _syncs(state)
+    for run in effective:
+        if run.checkout in syncs or not origin_of(run, runs)[1] % 2:
+            continue
+        theirs = {key for key, by in undone.get(run.undoes or "", {}).items() if by == run.id}
+        if count := len(theirs.intersection(conversations)):
+            after = "" if run is effective[0] else _last_run(effective[0], runs)
+            return UndoToRedo(run, origin_of(run, runs)[0], after), count
+    return None
 
 
 def _last_run(run: Run, runs: Mapping[str, Run], otherwise: str = "no undo") -> str:

@@ -54,7 +54,8 @@ class Known(Struct, frozen=True):
     machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote. ``epoch`` is
     that of its history. ``kept`` are conversations that this machine doesn't sync with it. ``undoing``: an undo of a
     sync has begun, and the baseline of the last swap doesn't have it yet. ``accepted``: no sync has been since
-    a person accepted the remote as it is.
+    a person accepted the remote as it is. ``removals`` is the run that has removed, of the last sync that has removed
+    something here, and ``rest`` is the run that has done the rest.
     """
 
     commit: str | None = None
@@ -66,6 +67,8 @@ class Known(Struct, frozen=True):
     kept: tuple[str, ...] = ()
     undoing: bool = False
     accepted: bool = False
+    removals: str | None = None
+    rest: str | None = None
 
 
 class Entry(NamedTuple):

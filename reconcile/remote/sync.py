@@ -160,6 +160,7 @@ class Sync:
         self.planned, self.ask = planned, ask
         self.session, self.engine, self.lock, self.half = session, engine, lock, half
         self.name, self.store, self.keys, self.place = place.name, place.store, place.keys, place
+        self.removals: str | None = None
         self.policy = replace(policy, layout=Layout.FLAT, missing=Missing.REPROJECT)
         self.side = session.site.conversations(Side.WORKSPACE)
 
@@ -241,6 +242,7 @@ class Sync:
             edits = {FORMAT: format_file(self.store, identity, tree.coding), **edits}
         key = tree.coding.public if isinstance(tree.coding, Sealed) else None
         epoch = 0 if tree.format is None else tree.format.epoch
+        known = self._with_runs(known, end.outcome)
         agreed = replace(known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch, accepted=False)
         *first, rest = _in_parts(edits)
         for part in first:
@@ -265,6 +267,12 @@ class Sync:
         report.commit = commit
         self._remember(end, report)
         return report
+
+    def _with_runs(self, known: Known, outcome: Outcome | None) -> Known:
+        """Return what is known, with the runs of this attempt, if it has removed something here."""
+        if self.removals is None or outcome is None or outcome.run is None:
+            return known
+        return replace(known, removals=self.removals, rest=outcome.run)
 
     def _is_swapped(self, tip: str | None, commit: str) -> bool:
         """Send a commit; return False if another machine has moved the remote meanwhile."""
@@ -618,7 +626,8 @@ class Sync:
             report.held.append(str(error))
             return buried
         # The plan of the sync gives a child to the tree, if it may: what is written there counts as agreed on.
-        self._apply(engine, replace(removal, plan=without_workspace(removal.plan)))
+        outcome = self._apply(engine, replace(removal, plan=without_workspace(removal.plan)))
+        self.removals = self.removals if outcome is None else outcome.run
         report.removed_here += [Entry(key, getattr(stored[key][0].metadata, "title", None)) for key in going]
         return [key for key in buried if key not in going]
 

@@ -621,6 +621,49 @@ def test_a_sync_of_a_store_with_two_remotes_is_not_undone(laptop: Machine, deskt
     assert desktop.events(A) == 3
 
 
+def test_an_undo_of_a_sync_that_has_also_removed_names_the_command_for_the_removals(
+    laptop: Machine, desktop: Machine
+) -> None:
+    laptop.append(A, 2, "b", LONG_AGO + SECOND)
+    laptop.run("rm", str(A + 10), "--yes")
+    laptop.sync()
+    before = desktop.contents
+    desktop.sync()
+    taken, removed = (run["id"] for run in json.loads(desktop.run("log", "--json").stdout)["runs"][:2])
+    dry = desktop.run("undo", "--dry-run").stderr
+    assert f"the sync has also removed conversations, in the run {removed}: that is not undone with it" in dry
+    assert "too:" not in dry
+    undone = desktop.run("undo").stderr
+    assert undone.endswith(f"\nundo the removals too: reconcile undo {removed}\n")
+    assert "the sync has also" not in desktop.run("undo", removed).stderr
+    assert desktop.contents == before
+    found = desktop.sync()
+    assert not any(found[name] for name in ("sent", "taken", "removed_here", "removed_there", "held"))
+    desktop.run("redo")
+    desktop.run("redo", "--yes")
+    assert desktop.contents == laptop.contents
+    assert f"removals too: reconcile undo {removed}" in desktop.run("undo", taken).stderr
+    quiet(laptop, desktop, equal=False)
+
+
+def test_a_redo_is_proposed_for_the_run_that_changed_what_is_left_alone(laptop: Machine, desktop: Machine) -> None:
+    desktop.run("project", str(A), "--yes")
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    desktop.run()
+    run = json.loads(desktop.run("log", "--json").stdout)["runs"][0]["id"]
+    desktop.run("undo")
+    laptop.append(A + 10, 2, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.sync()
+    desktop.run("undo")
+    said = desktop.run("status").output
+    assert f"repeats the run {run}, which was undone (1)" in said
+    command = said.splitlines()[said.splitlines().index(f"      repeats the run {run}, which was undone (1)") - 1]
+    desktop.run(*command.partition(" --workspace")[0].split()[1:])
+    assert "left alone" not in desktop.run("status").output
+    assert len(list((desktop.project / ".jp").rglob("events.json"))) == 1
+
+
 def test_an_undo_goes_back_over_a_sync_that_only_sent(laptop: Machine) -> None:
     laptop.run("project", str(A))
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
