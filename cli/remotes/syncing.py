@@ -321,13 +321,13 @@ def _coming(options: Options, shared: Shared, ids: Collection[str]) -> tuple[set
 
 def _clock_words(ahead: Sequence[Ahead]) -> str:
     """Return how far the clock of another machine is ahead; a remote has no names of machines."""
-    most = max(ahead, key=lambda each: each.ahead_ns)
+    most = max(ahead, key=lambda entry: entry.ahead_ns)
     name = f"{visible(most.title)} ({most.id})" if most.title else visible(most.id)
     others, them = (f" and {len(ahead) - 1} more", "them") if len(ahead) > 1 else ("", "it")
     span = span_text(most.ahead_ns)
     return (
-        f"{name}{others}: the clock of the machine that sent {them} is at least {span} ahead of this one's; "
-        "the time of this sync counts instead, and wins no conflict"
+        f"{name}{others}: the clock of the machine that sent {them} is at least {span} ahead; "
+        "this sync's time counts instead, and wins no conflict"
     )
 
 

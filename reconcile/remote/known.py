@@ -145,7 +145,7 @@ class Report(Struct):
     was_set_back: bool = False
     """Whether the remote has an earlier commit than the last one that was seen there."""
     ahead: list[Ahead] = field(default_factory=list)
-    """What was taken with the time of a wrong clock: the time of the sync counts instead."""
+    """The conversations that have the time of a wrong clock: the time of the sync counts instead."""
     replaced: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By conversation the title of this machine, and that of another one which takes its place."""
     planned: Planned | None = None

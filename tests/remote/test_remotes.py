@@ -678,8 +678,8 @@ def test_a_sync_says_that_the_clock_of_another_machine_is_ahead(laptop: Machine,
     laptop.append(A + 20, 1, "b", time.time_ns() + 200 * SECOND)
     assert laptop.sync()["clock_ahead"] == []
     words = (
-        f"talk (jp-c{A}) and 1 more: the clock of the machine that sent them is at least 2 days ahead of this one's; "
-        "the time of this sync counts instead, and wins no conflict"
+        f"talk (jp-c{A}) and 1 more: the clock of the machine that sent them is at least 2 days ahead; "
+        "this sync's time counts instead, and wins no conflict"
     )
     for args in (("sync", "-n"), ("pull", "--quiet")):
         said = desktop.run(*args)
@@ -713,7 +713,7 @@ def test_a_version_with_the_time_of_a_wrong_clock_wins_no_conflict(
     plan = desktop.home / "plan"
     desktop.run("sync", "--out", str(plan))
     said = " ".join(desktop.run("apply", str(plan)).stdout.split())
-    assert "the time of this sync counts instead, and wins no conflict" in said
+    assert "this sync's time counts instead, and wins no conflict" in said
     assert "this machine's is taken; " in said
     assert desktop.events(A) == (5 if is_stream else 3)
     quiet(laptop, desktop)
