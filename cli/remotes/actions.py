@@ -19,7 +19,7 @@ from reconcile.fs.git_state import checkout_top
 from reconcile.fs.locks import run_lock
 from reconcile.fs.paths import quoted_path
 from reconcile.fs.private_files import make_private_directory
-from reconcile.remote.address import checked_url
+from reconcile.remote.address import checked_url, refuse_commits_of_project
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
 from reconcile.remote.known import Known, known_of, note
@@ -139,6 +139,7 @@ def add(
     url = checked_url(url, shared.roots.project)
     place = new_place(shared.state, store_name(shared.roots, known_as), url, name, encrypt=encrypt)
     try:
+        refuse_projects_own(shared, place)
         place = probed(place)
         found = read_format(place.engine, place.engine.tip(), place.store)
         is_encrypted = _is_encrypted(place, found)
@@ -178,6 +179,11 @@ def add(
     return place, amount
 
 
+def refuse_projects_own(shared: Shared, place: RemotePlace) -> None:
+    """Raise `RemoteError` if a branch of the remote has a commit of the project, or the remote can't be read."""
+    refuse_commits_of_project(place.engine.branches(), place.shown, shared.roots.project)
+
+
 def _about_amount(
     roots: Roots, amount: Amount, place: RemotePlace, *, is_new: bool, syncs: bool, is_encrypted: bool
 ) -> Iterator[str]:
@@ -211,6 +217,7 @@ def check(options: Options, shared: Shared, place: RemotePlace) -> None:
         RemoteError: conversations may not be sent there.
     """
     checked_url(place.url, shared.roots.project)
+    refuse_projects_own(shared, place)
     place.engine.probe()
     found = read_format(place.engine, place.engine.tip(), place.store)
     is_encrypted = place.encrypt if found is None else found.bundle is not None

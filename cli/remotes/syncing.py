@@ -36,7 +36,7 @@ from ..output.interaction import is_interactive, print_message, print_warning, w
 from ..output.screen import wrap
 from ..output.text import Style, show, span_text, title_and_id, visible, width, with_local_times
 from ..run import opened, write_plan
-from .actions import add, shared_store
+from .actions import add, refuse_projects_own, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -74,8 +74,10 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
     ``planned``: a saved plan, which is carried out as it is. It adds no remote, as the file may come from others.
     """
     shared = shared_store(options)
-    is_known = planned is not None
+    is_known, before = planned is not None, shared.remotes
     place = shared.remote(url) if is_known else _place(options, shared, url or os.environ.get(VARIABLE), half)
+    if place in before and not place.contact_ns:
+        refuse_projects_own(shared, place)
     questions = None
     with opened_sync(options, command, shared, place, half, planned) as sync:
         if is_interactive(options) and not (options.is_dry or is_known):

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.git_process import ask_host, name_in_ssh, run_git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _TRANSPORT = re.compile(r"[0-9A-Za-z+.-]+::")
 _WEB = re.compile(r"(?P<scheme>https?://)(?:[^/@]*@)?(?P<rest>.*)", re.DOTALL)
@@ -25,9 +27,16 @@ _SCP = re.compile(r"(?:[^/:@]*@)?(?P<host>\[[^\]/]*\]|[^/:]+):/*(?P<path>[^~/].*
 _ANSWER_S = 5.0
 """Seconds in which a host of ssh has to answer over https: many have no such server."""
 _LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
-_PORT = re.compile(r"^([a-z+]+://[^/]*?):[0-9]+(?=/)")
-"""The port of an address: a host serves the same repositories at each."""
-_USER = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]*@)?")
+_URL = re.compile(
+    r"(?P<scheme>[a-z][0-9a-z+.-]*)://(?:[^/]*@)?(?P<host>\[[^\]]*\]|[^/:]*)(?::[0-9]*)?(?P<path>/.*|)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SCP_PARTS = re.compile(
+    r"(?:\[(?:[^]/@]*@)?(?P<host>[^]/:@]+)(?::[0-9]*)?\]|(?:[^/:]*@)?(?P<other>\[[^]/]*\]|[^/:]+)):(?P<path>.*)",
+    re.DOTALL,
+)
+_OF_HOME = re.compile(r"^/?~[^/]*/?")
+"""The beginning of a path in the home of a host's user."""
 _CREDENTIALS = re.compile(
     r"""(?P<scheme>[A-Za-z][0-9A-Za-z+.-]*)://(?P<found>
         [^/?#\x00-\x1f]* |                          # as git reads it
@@ -61,15 +70,36 @@ def checked_url(url: str, project: str) -> str:
         raise RemoteError(f"{without_password(url)!r} is no address that is taken", "use ssh, https, or a path")
     url = os.path.abspath(url) if os.path.isdir(url) else url
     if shared := _of_project(url, project):
-        raise RemoteError(
-            f"{without_password(url)} is {shared}, and private conversations would be sent to whoever can read that",
-            "use a private repository of your own",
-        )
+        raise _shared(f"{without_password(url)} is {shared}")
     if readable := _public_address(url):
         shown, is_same = without_password(url), readable == url
         over = "it" if is_same else readable
         raise RemoteError(f"{shown}: everyone can read {over} without a password", "use a private repository")
     return url
+
+
+def refuse_commits_of_project(commits: Iterable[str], shown: str, project: str) -> None:
+    """Compare a remote with the project by content: an address may have spellings that no program knows.
+
+    ``commits`` are those of the remote's branches, and ``shown`` is its address without a password.
+
+    Raises:
+        RemoteError: the project has one of them.
+    """
+    if not os.path.isdir(project):
+        return
+    asked = "".join(f"{name}\n" for name in commits).encode()
+    found = run_git(["-C", project, "cat-file", "--batch-check"], asked).stdout.decode(errors="replace")
+    for name, kind, *_ in map(str.split, found.splitlines()):
+        if kind == "commit":
+            raise _shared(f"{shown} has a commit of the project ({name[:10]})")
+
+
+def _shared(problem: str) -> RemoteError:
+    return RemoteError(
+        f"{problem}, and private conversations would be sent to whoever can read that",
+        "use a private repository of your own",
+    )
 
 
 def _of_project(url: str, project: str) -> str:
@@ -107,18 +137,50 @@ def _absolute(project: str, text: str) -> str:
 
 def _is_same(one: str, other: str) -> bool:
     """Tell whether two addresses are of one repository. A project ``a`` may have another one, ``a.git``, beside it."""
-    paths = [text.removeprefix("file://") for text in (one, other)]
-    if all(map(os.path.isdir, paths)):
-        first, second = ({os.path.realpath(path), os.path.realpath(os.path.join(path, ".git"))} for path in paths)
-        return not first.isdisjoint(second)
-    return _normal(one) == _normal(other)
+    first, second = _spot(one), _spot(other)
+    if not (first.host or second.host):
+        return not _directories(first.path).isdisjoint(_directories(second.path))
+    if _plain(first.path) != _plain(second.path) or not (first.host and second.host):
+        return False
+    return first.host == second.host or name_in_ssh(first.host).lower() == name_in_ssh(second.host).lower()
 
 
-def _normal(url: str) -> str:
-    """Return what two spellings of one address have in common."""
-    text = url.removeprefix("file://")
-    text = os.path.realpath(text) if os.path.isabs(text) else _USER.sub("", _PORT.sub(r"\1", text)).replace(":", "/")
-    return text.rstrip("/").removesuffix("/.git").removesuffix(".git").rstrip("/")
+class _Spot(NamedTuple):
+    """Where a repository is: a host, and a path there. On this machine the host is empty, and the path absolute."""
+
+    host: str
+    path: str
+
+
+def _spot(address: str) -> _Spot:
+    """Return where a repository is: a host serves the same ones to each user, at each port, by each protocol."""
+    if os.path.isabs(address):
+        return _Spot("", address)
+    if url := _URL.fullmatch(address):
+        host, path, scheme = url["host"].lower(), unquote(url["path"]), url["scheme"].lower()
+    elif scp := _SCP_PARTS.fullmatch(address):
+        host, path, scheme = (scp["host"] or scp["other"]).lower(), scp["path"], "ssh"
+    else:
+        return _Spot("", os.path.abspath(address))
+    is_here = host in _LOOPBACK or host.startswith("127.") or host == socket.gethostname().lower()
+    if scheme == "file" or (is_here and not scheme.startswith("http")):
+        is_of_home = _OF_HOME.match(path) or not path.startswith("/")
+        return _Spot("", os.path.join(os.path.expanduser("~"), _OF_HOME.sub("", path)) if is_of_home else path)
+    return _Spot(host, path)
+
+
+def _directories(path: str) -> set[str]:
+    """Return the directories that git opens for a path, without symbolic links and `..`."""
+    real = os.path.realpath(path)
+    if not os.path.isdir(real):
+        real = os.path.realpath(f"{real}.git")
+    return {real, os.path.realpath(os.path.join(real, ".git"))}
+
+
+def _plain(path: str) -> str:
+    """Return what the spellings of one path on a host have in common: the first `/` and the ending may be absent."""
+    text = os.path.normpath("/" + _OF_HOME.sub("", path)).lstrip("/")
+    return text.removesuffix("/.git").removesuffix(".git").rstrip("/")
 
 
 def _public_address(url: str) -> str:

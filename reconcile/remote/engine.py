@@ -50,7 +50,10 @@ class Swap(Enum):
 
 
 class RemoteEngine(Protocol):
-    """The operations of an engine. Each raises `RemoteError`. `probe`, `exists`, `tip` and `swap` use the network."""
+    """The operations of an engine. Each raises `RemoteError`.
+
+    `probe`, `exists`, `branches`, `tip` and `swap` use the network.
+    """
 
     def probe(self) -> None:
         """Try beside the remote's tree whether the host refuses a stale swap.
@@ -62,6 +65,9 @@ class RemoteEngine(Protocol):
 
     def exists(self) -> bool:
         """Tell whether the remote has a commit now, without fetching it."""
+
+    def branches(self) -> list[str]:
+        """Return the commits of all branches of the repository that has the remote."""
 
     def tip(self) -> str | None:
         """Return the newest commit of the remote, None if it has none; everything of it can be read then."""

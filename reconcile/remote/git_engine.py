@@ -73,6 +73,11 @@ class GitEngine:
         self._make()
         return self._newest() is not None
 
+    def branches(self) -> list[str]:
+        """Return the commits that the branches of the repository and its HEAD name now. Raises `UnreachableError`."""
+        self._make()
+        return self._listed("HEAD", "refs/heads/*")
+
     def seen(self) -> str | None:
         """Return the tip of the last fetch, or the last commit that was pushed since."""
         done = self._git("rev-parse", "--verify", "--quiet", f"{_SEEN}^{{commit}}")
@@ -223,14 +228,19 @@ class GitEngine:
 
     def _newest(self) -> str | None:
         """Return the commit that the remote's ref names now."""
-        done = self._ask("ls-remote", "--exit-code", self.url, self.ref)
+        listed = self._listed(self.ref)
+        return listed[0] if listed else None
+
+    def _listed(self, *refs: str) -> list[str]:
+        """Return the objects that refs of the remote name now."""
+        done = self._ask("ls-remote", "--exit-code", self.url, *refs)
         if done.returncode == _ABSENT:
-            return None
+            return []
         if done.returncode:
             said = _said(done)
             hint = next((hint for words, hint in _HINTS.items() if words in said), "check the address and the network")
             raise UnreachableError(f"{self.shown}: git can't read it: {said}", hint)
-        return done.stdout.split()[0].decode()
+        return [line.split()[0] for line in done.stdout.decode().splitlines()]
 
     def _make(self) -> None:
         if not os.path.exists(os.path.join(self.mirror, "HEAD")):

@@ -42,7 +42,8 @@ def environment() -> dict[str, str]:
     """Return the environment of every git that talks to a remote."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _KEPT.fullmatch(name)}
     prompt = {} if os.isatty(0) else {"GIT_TERMINAL_PROMPT": "0"}
-    return kept | prompt | _NOBODY | {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": _PROTOCOLS, "GIT_NO_REPLACE_OBJECTS": "1"}
+    own = {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": _PROTOCOLS, "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1"}
+    return kept | prompt | _NOBODY | own
 
 
 def run_git(args: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.support.projects.machines import Machine
 
 REF = "refs/reconcile/jp-ab1cd"
+AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 A, B, C = 17528832000, 17528832010, 17528832020
 
 
@@ -197,6 +198,28 @@ def test_a_check_repeats_the_refusals_of_add(laptop: Machine, bare: Path, tmp_pa
     desktop.write(A)
     desktop.sync(str(other))
     assert "nothing is sent to it" in laptop.run("remote", "check", "other", code=4).output
+
+
+def test_a_remote_with_a_commit_of_the_project_is_refused(new_laptop: Machine, bare: Path, tmp_path: Path) -> None:
+    """Whatever the spelling of its address: no program knows all of them."""
+    git(new_laptop.project, "init", "-q")
+    git(new_laptop.project, *AUTHOR, "commit", "-q", "--allow-empty", "-m", "code")
+    code, own = make_bare(tmp_path / "code.git"), make_bare(tmp_path / "own.git")
+    git(new_laptop.project, "push", "-q", str(code), "HEAD:refs/heads/topic")
+    name = git(new_laptop.project, "rev-parse", "HEAD")[:10]
+    problem = f"has a commit of the project ({name}), and private conversations would be sent to whoever can read that"
+    for command in ("remote add", "sync", "pull"):
+        assert f"error: {code} {problem}" in new_laptop.run(*command.split(), str(code), code=4).output
+    assert git(code, "for-each-ref", "--format=%(refname)") == "refs/heads/topic"
+    git(new_laptop.project, "push", "-q", str(bare), "HEAD:refs/heads/topic")
+    for command in ("sync", "sync --dry-run", "push", "pull", "remote check"):
+        assert f"error: {bare} {problem}" in new_laptop.run(*command.split(), code=4).output
+    other = git(new_laptop.project, *AUTHOR, "commit-tree", "HEAD^{tree}", "-m", "another")
+    objects = new_laptop.project / ".git" / "objects" / other[:2]
+    git(new_laptop.project, "push", "-q", str(own), f"{other}:refs/heads/main")
+    shutil.rmtree(objects)
+    new_laptop.run("remote", "add", "--name", "own", str(own))
+    assert len(new_laptop.sync("own")["sent"]) == 3, "it has something of the user's own"
 
 
 def test_a_remote_that_was_removed_and_added_again_is_not_compared_yet(laptop: Machine, bare: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
@@ -89,3 +92,62 @@ def test_a_bare_repository_beside_a_project_of_its_name_is_another_one(tmp_path:
     git(project, "remote", "add", "origin", str(bare))
     with pytest.raises(RemoteError, match="the remote 'origin' of the project"):
         checked_url(str(bare), str(project))
+
+
+@pytest.mark.parametrize(
+    ("origin", "spelling"),
+    [
+        ("git@example.org:/srv/code.git", "ssh://git@example.org/srv/code.git"),
+        ("git@example.org:/srv/code.git", "ssh://me@example.org:2222/srv/code"),
+        ("git@example.org:/srv/code.git", "git@example.org:/srv/other/../code.git"),
+        ("git@example.org:/srv/code.git", "git@example.org:/srv//./code.git/"),
+        ("ssh://git@example.org/srv/my%20code.git", "git@EXAMPLE.org:/srv/my code.git"),
+        ("ssh://git@example.org/srv/%63ode.git", "ssh://git@example.org/srv/code.git"),
+        ("git@example.org:code.git", "ssh://git@example.org/~/code.git"),
+        ("git@example.org:code.git", "git@example.org:~git/code.git"),
+        ("git@example.org:me/code.git", "ssh://git@example.org/me/code"),
+        ("git@example.org:me/code.git", "git+ssh://example.org/me/code"),
+        ("git@example.org:me/code.git", "https://me:secret@example.org/me/code"),
+        ("https://example.org/me/code.git", "git@example.org:/me/code.git"),
+        ("git@example.org:me/code.git", "[git@example.org:2222]:me/code.git"),
+        ("git@[2001:db8::1]:me/code.git", "ssh://[2001:db8::1]:22/me/code.git"),
+    ],
+)
+def test_each_spelling_of_the_projects_remote_is_refused(tmp_path: Path, origin: str, spelling: str) -> None:
+    git(tmp_path, "init", "-q")
+    for there, wanted in ((origin, spelling), (spelling, origin)):
+        git(tmp_path, "config", "remote.origin.url", there)
+        with pytest.raises(RemoteError, match="the remote 'origin' of the project"):
+            checked_url(wanted, str(tmp_path))
+
+
+def test_a_repository_of_this_machine_over_ssh_is_that_of_its_path(tmp_path: Path) -> None:
+    project, bare = tmp_path / "mini", tmp_path / "host" / "code one.git"
+    git(tmp_path, "init", "-q", str(project))
+    git(tmp_path, "init", "-q", "--bare", str(bare))
+    (tmp_path / "link").symlink_to(bare)
+    hosts = ("127.0.0.1", "localhost", "[::1]", socket.gethostname())
+    spellings = [str(bare), str(bare.with_suffix("")), str(tmp_path / "link"), f"{bare}/../../host/{bare.name}"]
+    spellings += [f"file://{quote(str(bare))}", *(f"me@{host}:{bare}" for host in hosts)]
+    spellings += [f"ssh://me@{host}:2222{quote(str(bare))}" for host in hosts]
+    for origin in spellings:
+        git(project, "config", "remote.origin.url", origin)
+        for wanted in spellings:
+            with pytest.raises(RemoteError, match="the remote 'origin' of the project"):
+                checked_url(wanted, str(project))
+    git(project, "config", "remote.origin.url", str(tmp_path / "host" / "other.git"))
+    for wanted in spellings:
+        if os.path.isdir(wanted):
+            assert checked_url(wanted, str(project)) == os.path.abspath(wanted)
+
+
+def test_a_host_of_the_ssh_configuration_is_the_one_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "ssh_config"
+    config.write_text("Host work\n  HostName example.org\n")
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"ssh -F {config}")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "config", "remote.origin.url", "git@example.org:me/code.git")
+    with pytest.raises(RemoteError, match="the remote 'origin' of the project"):
+        checked_url("work:me/code.git", str(tmp_path))

@@ -34,6 +34,9 @@ class MemoryEngine:
     def exists(self) -> bool:
         return self.host.newest is not None
 
+    def branches(self) -> list[str]:
+        return []
+
     def tip(self) -> str | None:
         return self.host.newest
 
