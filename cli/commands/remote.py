@@ -71,8 +71,8 @@ def remote(
     ACTION is add, ls, check, accept, keep-here, share, key, forget or remove. A remote is a git repository of your own,
     through which your machines share the whole store, private conversations included. `add` checks that the host can
     be relied on, and that neither the project nor the world reads the repository. It shows how much would be sent, and
-    sends nothing: `reconcile sync` does that. `check` repeats these checks. Whoever can read the
-    repository can read all of it, unless the remote was added with --encrypt.
+    sends no conversation: `reconcile sync` does that. `check` repeats these checks. Whoever can read the repository can
+    read all of it, unless the remote was added with --encrypt: that sends the encrypted keys of the remote at once.
 
     All clones of a project know a store of JP or Claude Code by one name. Any other store gets its name from you, with
     --as, and the same one on each machine.

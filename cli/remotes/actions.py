@@ -24,6 +24,7 @@ from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
 from reconcile.remote.known import Known, known_of, note
 from reconcile.remote.place import chosen, forget, new_place, probed, record, remotes, store_name
+from reconcile.remote.rekey import begin
 from reconcile.remote.sync import not_encrypted
 from reconcile.remote.tree import read_format
 from reconcile.state.database import State
@@ -133,7 +134,8 @@ def add(
     """Check a new remote and record it; tell how much a sync would send, and who could read it.
 
     ``known_as`` is the name that the user gives to the store. ``syncs``: a sync that sends follows at once. If the
-    remote is empty, it asks before that at a terminal; after a no, the remote isn't added.
+    remote is empty, it asks before that at a terminal; after a no, the remote isn't added. Of one with encryption, the
+    keys are sent at once: until then, another machine could take it for one without.
     """
     refuse_missing_home(shared.roots)
     url = checked_url(url, shared.roots.project)
@@ -145,6 +147,9 @@ def add(
         is_encrypted = _is_encrypted(place, found)
         if is_encrypted:
             place.keys.make()
+        if place.encrypt and found is None and not begin(place.engine, place.store, place.keys):
+            found = read_format(place.engine, place.engine.tip(), place.store)
+            is_encrypted = _is_encrypted(place, found)
         if is_first := syncs and found is None and not is_encrypted:
             confirm_first(options, shared.roots, place.shown)
     except (RemoteError, click.exceptions.Exit, click.Abort):

@@ -1,4 +1,4 @@
-"""Changes of who can read an encrypted remote: another machine, or new keys for all.
+"""The keys of an encrypted remote: the first ones, and changes of who can read it.
 
 See docs/design/remotes.md#encryption.
 """
@@ -31,6 +31,21 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 200
 """Files that are read from the remote at once."""
+
+
+def begin(engine: RemoteEngine, store: str, keys: Keys) -> bool:
+    """Send the keys of a new remote, so that every other machine sees that it is encrypted.
+
+    Return False if another machine has begun the remote meanwhile.
+
+    Raises:
+        RemoteError: they can't be sent.
+    """
+    content = format_file(store, os.urandom(8).hex(), keys.new())
+    swap = engine.swap(None, engine.write(None, {FORMAT: content}, ()))
+    if swap is Swap.UNKNOWN:
+        raise UnreachableError("the remote gave no answer: it may have its keys, or not", "run it again")
+    return swap is Swap.WON
 
 
 class EncryptedRemote(NamedTuple):

@@ -194,6 +194,7 @@ def test_a_check_repeats_the_refusals_of_add(laptop: Machine, bare: Path, tmp_pa
     laptop.run("remote", "check")
     other = make_bare(tmp_path / "other.git")
     laptop.run("remote", "add", "--encrypt", "--name", "other", str(other))
+    git(other, "update-ref", "-d", REF)
     desktop = make_machine(tmp_path / "desktop", run)
     desktop.write(A)
     desktop.sync(str(other))

@@ -49,6 +49,52 @@ def laptop(tmp_path: Path, run: Run, bare: Path) -> Machine:
     return machine
 
 
+@pytest.mark.parametrize("command", ["sync", "push", "pull", "remote add", "remote add --encrypt"])
+def test_no_machine_takes_a_new_encrypted_remote_for_another_one(tmp_path: Path, run: Run, command: str) -> None:
+    """The keys are sent as soon as it is added, and nothing else."""
+    bare = make_bare(tmp_path / "remote.git")
+    laptop, desktop = (make_machine(tmp_path / name, run) for name in ("laptop", "desktop"))
+    laptop.write(A, title="secret-title")
+    desktop.write(B)
+    said = laptop.run("remote", "add", "--encrypt", str(bare)).stderr
+    assert "nothing of it is sent yet" in said
+    tree = git(bare, "ls-tree", "-r", "--name-only", REF)
+    assert tree == "format"
+    added = desktop.run(*command.split(), str(bare), code=0 if "add" in command else 4).output
+    assert ("encrypted, for the key in" if "add" in command else "no key of this machine opens it") in added
+    assert "no key of this machine opens it" in desktop.run("sync", code=4).output
+    assert git(bare, "rev-list", "--count", REF) == "1"
+    assert "to send" in laptop.run("status").output
+    laptop.run("remote", "key", "add", key_of(desktop))
+    assert len(desktop.sync()["sent"]) == 1
+    found = laptop.sync()
+    assert (len(found["sent"]), len(found["taken"])) == (1, 1)
+    quiet(laptop, desktop)
+
+
+@pytest.mark.parametrize("is_encrypted", [True, False])
+def test_another_machine_begins_a_remote_while_it_is_added(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, *, is_encrypted: bool
+) -> None:
+    bare = make_bare(tmp_path / "remote.git")
+    laptop, desktop = (make_machine(tmp_path / name, run) for name in ("laptop", "desktop"))
+    desktop.write(B)
+    new = Keys.new
+
+    def slow(keys: Keys) -> Sealed:
+        monkeypatch.setattr(Keys, "new", new)
+        desktop.run("remote", "add", *["--encrypt"] * is_encrypted, str(bare))
+        desktop.sync()
+        return new(keys)
+
+    monkeypatch.setattr(Keys, "new", slow)
+    said = laptop.run("remote", "add", "--encrypt", str(bare), code=0 if is_encrypted else 4).output
+    assert (
+        "encrypted, for the key in" if is_encrypted else "the remote is in use already, and is not encrypted"
+    ) in said
+    assert json.loads(laptop.run("remote", "--json").stdout)["remotes"] == [] or is_encrypted
+
+
 def key_of(machine: Machine) -> str:
     found = re.search(r"public key: (\S+)", (machine.state.parent / "age-key.txt").read_text())
     assert found is not None
