@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Any
 
@@ -33,6 +34,7 @@ _ANY_WORDS = ("key", "keep-here")
 _ACTIONS = ("add", "ls", "check", "accept", "keep-here", "share", "key", "forget", "remove")
 _NAMED = ("add", "key", "keep-here", "share")
 """The actions that take the name of a remote as an option."""
+_OF_ADD = {"--encrypt": "encrypt", "--as": "known_as"}
 
 
 @click.command(
@@ -52,7 +54,11 @@ _NAMED = ("add", "key", "keep-here", "share")
 )
 @click.argument("action", type=click.Choice(_ACTIONS), metavar="[ACTION]", default="ls")
 @click.argument("words", nargs=-1, metavar="[URL|NAME|ID|KEY]")
-@click.option("--name", metavar="NAME", help="With add: the remote's name on this machine (default: origin).")
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="The remote, for key, keep-here and share. With add: its name on this machine (default: origin).",
+)
 @click.option("--as", "known_as", metavar="NAME", help="With add: the name of the store, the same on each machine.")
 @click.option("--encrypt", is_flag=True, help="With add, for a new remote: encrypt all that is sent, with age.")
 @click.option("--history", is_flag=True, help="With forget: drop the earlier versions that the remote has.")
@@ -64,7 +70,7 @@ def remote(
     name: str | None,
     known_as: str | None,
     encrypt: bool,
-    history: bool,
+    history: bool,  # noqa: ARG001 - `_check_options` has it
 ) -> None:
     """Add, list, check and remove the remotes of the store.
 
@@ -88,14 +94,7 @@ def remote(
     least, most, needed = _WORDS.get(action, (0, 0, "nothing"))
     if action not in _ANY_WORDS and not least <= len(words) <= most:
         raise Misuse(f"reconcile remote {action} takes {needed}", "reconcile remote --help", context)
-    of_add = {"--encrypt": encrypt, "--as": known_as is not None, "--name": name is not None and action not in _NAMED}
-    if action != "add" and any(of_add.values()):
-        which = next(option for option, is_given in of_add.items() if is_given)
-        raise Misuse(f"{which} belongs to `reconcile remote add`", "reconcile remote --help", context)
-    if history != (action == "forget"):
-        raise Misuse(
-            "`reconcile remote forget --history` drops the earlier versions", "reconcile remote --help", context
-        )
+    _check_options(context, action)
     shared = shared_store(options, known_as)
     word = words[0] if words else None
     if action == "add":
@@ -104,22 +103,44 @@ def remote(
             document = {"format": "reconcile.remote/1", "name": place.name, "url": place.shown}
             print_document(options, {**document, **amount._asdict()})
     elif action == "remove":
-        remove(options, shared.state, shared.remote(word), command)
+        remove(options, shared.state, shared.remote(word, command), command)
     elif action == "check":
-        check(options, shared, shared.remote(word))
+        check(options, shared, shared.remote(word, command))
     elif action in ("keep-here", "share"):
-        place = shared.remote(name)
+        place = shared.remote(name, f"{command} --name")
         (keep_here if action == "keep-here" else share)(options, shared, place, words, command)
     elif action in ("accept", "forget"):
-        place = shared.remote(word)
+        place = shared.remote(word, command)
         if action == "accept":
             accept(options, shared.state, place, command)
         else:
             forget_past(options, shared, place, command)
     elif action == "key":
-        keys(options, shared, shared.remote(name), words, command)
+        keys(options, shared, shared.remote(name, f"{command} --name"), words, command)
     else:
         list_remotes(options, shared)
+
+
+def _check_options(context: click.Context, action: str) -> None:
+    """Raise `Misuse` for an option of another action."""
+    given = context.params
+    if given["name"] is not None and action not in _NAMED:
+        raise _unexpected_name(context, action, given["name"])
+    which = next((option for option, key in _OF_ADD.items() if given[key] not in (None, False)), None)
+    if action != "add" and which is not None:
+        raise Misuse(f"{which} belongs to `reconcile remote add`", "reconcile remote --help", context)
+    if given["history"] != (action == "forget"):
+        raise Misuse(
+            "`reconcile remote forget --history` drops the earlier versions", "reconcile remote --help", context
+        )
+
+
+def _unexpected_name(context: click.Context, action: str, name: str) -> Misuse:
+    """Return the error for the option `--name` of an action that has none; most take the name as a word."""
+    if action == "ls":
+        return Misuse("reconcile remote ls takes no --name", "reconcile remote --help", context)
+    way = shlex.join(["reconcile", "remote", action, *["--history"] * (action == "forget"), name])
+    return Misuse(f"reconcile remote {action} takes the name without --name", way, context)
 
 
 _SYNCS: dict[str, Any] = {

@@ -164,7 +164,7 @@ def _syncing_one(options: Options) -> AbstractContextManager[None]:
     from ..remotes.syncing import VARIABLE
 
     if not options.format and VARIABLE not in os.environ:
-        shared_store(options).remote(None)
+        shared_store(options).named(None, lambda name: f"{VARIABLE}={name} reconcile watch --sync")
     print_message(options, "syncing with the remote once a minute, too")
     return _syncing(options, lambda: {"": options.side_words})
 

@@ -39,7 +39,7 @@ from ..output.text import Style, format_time, message_text, short_path, show, si
 from .first import confirm_first, counts, encrypting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from reconcile.adapters.roots import Roots
     from reconcile.remote.place import RemotePlace
@@ -75,9 +75,16 @@ class Shared(NamedTuple):
         """The remotes by name."""
         return remotes(self.state, self.roots.name_elsewhere)
 
-    def remote(self, text: str | None) -> RemotePlace:
-        """Return the remote with this name or address; None: the only one. Raises `UnknownRemoteError`."""
-        return chosen(self.state, self.roots.name_elsewhere, text)
+    def remote(self, text: str | None, command: str) -> RemotePlace:
+        """Return the remote with this name or address; None: the only one.
+
+        ``command`` is the user's, of which a name can be the last word. Raises `UnknownRemoteError`.
+        """
+        return self.named(text, lambda name: f"{command} {name}")
+
+    def named(self, text: str | None, naming: Callable[[str], str]) -> RemotePlace:
+        """Return the same, for a command that has the name elsewhere: ``naming`` returns that."""
+        return chosen(self.state, self.roots.name_elsewhere, text, naming)
 
 
 def shared_store(options: Options, known_as: str | None = None) -> Shared:

@@ -75,7 +75,8 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
     """
     shared = shared_store(options)
     is_known, before = planned is not None, shared.remotes
-    place = shared.remote(url) if is_known else _place(options, shared, url or os.environ.get(VARIABLE), half)
+    named = url or os.environ.get(VARIABLE)
+    place = shared.remote(url, command) if is_known else _place(options, command, shared, named, half)
     if place in before and not place.contact_ns:
         refuse_projects_own(shared, place)
     questions = None
@@ -149,14 +150,14 @@ def opened_sync(
         yield Sync(session, place, place.engine, policy, lock, half, planned)
 
 
-def _place(options: Options, shared: Shared, url: str | None, half: Half) -> RemotePlace:
+def _place(options: Options, command: str, shared: Shared, url: str | None, half: Half) -> RemotePlace:
     """Return the remote with this name or address. A new address is added first, but for a dry run."""
     known = shared.remotes
     is_new = url is not None and url not in [text for place in known for text in (place.name, place.url)]
     if url is None or not is_new or os.path.abspath(url) in [place.url for place in known]:
-        return shared.remote(os.path.abspath(url) if is_new and url is not None else url)
+        return shared.remote(os.path.abspath(url) if is_new and url is not None else url, command)
     if not (":" in url or "/" in url or os.path.exists(url)):
-        return shared.remote(url)  # a word is no address: no remote has this name
+        return shared.remote(url, command)  # a word is no address: no remote has this name
     if options.is_dry:
         shown = without_password(url)
         raise Misuse(

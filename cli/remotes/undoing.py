@@ -60,7 +60,7 @@ def undo_sync(
     if len(shared.remotes) > 1:
         way = f"restore one conversation, which the next sync sends: reconcile restore ID@{found.run.id}"
         raise RemoteError(f"run {found.run.id} is a sync with {name}, and the store has other remotes, too", way)
-    place = shared.remote(name)
+    place = shared.remote(name, command)
     with opened_sync(options, command, shared, place) as sync:
         session, is_shown = sync.session, False
         announce(session, found)

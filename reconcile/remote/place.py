@@ -20,6 +20,8 @@ from reconcile.remote.sealing import Keys
 from reconcile.state.directory import REMOTES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reconcile.adapters.roots import Roots
     from reconcile.remote.engine import RemoteEngine
 
@@ -148,8 +150,10 @@ def remotes(state: str, store: str) -> list[RemotePlace]:
     return found
 
 
-def chosen(state: str, store: str, text: str | None) -> RemotePlace:
+def chosen(state: str, store: str, text: str | None, naming: Callable[[str], str]) -> RemotePlace:
     """Return the remote with this name or address; None: the only one.
+
+    ``naming`` returns the command of the user with the name of a remote, for the hint if there are several.
 
     Raises:
         UnknownRemoteError: there is none, or there are several.
@@ -164,7 +168,7 @@ def chosen(state: str, store: str, text: str | None) -> RemotePlace:
     names = ", ".join(place.name for place in known)
     if text:
         raise UnknownRemoteError(f"no remote is called {without_password(text)}", f"one of: {names}")
-    raise UnknownRemoteError(f"there are several remotes: {names}", f"name one: reconcile sync {known[0].name}")
+    raise UnknownRemoteError(f"there are several remotes: {names}", f"name one: {naming(known[0].name)}")
 
 
 def new_place(state: str, store: str, url: str, name: str | None, *, encrypt: bool = False) -> RemotePlace:

@@ -562,7 +562,7 @@ class Sync:
         known = {entry.id for entry in (*report.taken, *report.forked)}
         report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
         report.forked += [Entry(*item) for item in forked.items()]
-        report.held += map(_said, plan.held)
+        report.held += [_said(item, self.name) for item in plan.held]
         if self.session.readonly:
             report.sent += [Entry(*item) for item in sent.items()]
             report.removed_there += [Entry(*item) for item in removed.items()]
@@ -616,7 +616,7 @@ class Sync:
             return buried
         stored = by_conversation(engine.known.sides[Side.STORE].copies())
         if is_bulk(len(going), len(stored)) and not self.policy.accept_bulk:
-            way = "reconcile sync --allow-bulk-removal"
+            way = _bulk_way(self.name)
             report.held.append(f"{len(going)} of {len(stored)} {self.session.roots.noun}s would be removed here: {way}")
             return buried
         request = RemoveRequest(tuple(going), Children.PROMOTE)
@@ -879,8 +879,14 @@ def _digests(copy: Copy) -> dict[str, str | None]:
     return {file.name: file.digest for file in copy.files}
 
 
-def _said(item: Item) -> str:
+def _bulk_way(remote: str) -> str:
+    return f"reconcile sync {remote} --allow-bulk-removal"
+
+
+def _said(item: Item, remote: str) -> str:
     """Return what is held, and why; a file that no program of the format knows is named, too."""
+    if item.reason is Reason.BULK:  # a sync plans what it removes from the store by itself
+        return f"{item.words.replace('would be removed', f'would be removed on {remote}', 1)}; {_bulk_way(remote)}"
     name = f"{item.unit.removeprefix(EXTRA)}: " if item.unit.startswith(EXTRA) else ""
     words = item.words
     if item.reason is Reason.CONFLICT_HELD:

@@ -345,11 +345,16 @@ def test_many_removals_at_once_are_held(laptop: Machine, desktop: Machine) -> No
     for number in more:
         shutil.rmtree(laptop.directory(number))
     found = laptop.sync(code=4)
-    assert "9" in found["held"][0]
+    (there,) = found["held"]
+    assert there.startswith("6 of 9 directories would be removed on origin: ")
+    assert there.endswith("; reconcile sync origin --allow-bulk-removal")
     assert not found["removed_there"]
     laptop.sync("--allow-bulk-removal")
     for _ in range(2):
-        assert not desktop.sync(code=4)["removed_here"]
+        found = desktop.sync(code=4)
+        assert not found["removed_here"]
+        way = "reconcile sync origin --allow-bulk-removal"
+        assert found["held"] == [f"6 of 9 conversations would be removed here: {way}"]
         told = (
             "0 conversations to send, 0 to take, 6 to remove here (blocked: reconcile sync --allow-bulk-removal), last"
         )
@@ -359,7 +364,7 @@ def test_many_removals_at_once_are_held(laptop: Machine, desktop: Machine) -> No
     assert desktop.sync(code=4)["sent"]
     laptop.sync()
     assert "5 to remove here" in desktop.run("status").output
-    assert len(desktop.sync("--allow-bulk-removal")["removed_here"]) == 5
+    assert len(desktop.sync("origin", "--allow-bulk-removal")["removed_here"]) == 5
     assert "to remove" not in desktop.run("status").output
     quiet(laptop, desktop)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -87,6 +88,46 @@ def test_one_of_several_remotes_has_to_be_named(laptop: Machine, tmp_path: Path)
     assert "there are several remotes: origin, remote2" in text
     assert "name one: reconcile sync origin" in text
     assert "one of: origin, remote2" in refused(laptop, "remote", "remove", "another", code=2)
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("push", "reconcile push origin"),
+        ("pull --only 17528832000", "reconcile pull --only 17528832000 origin"),
+        ("remote check", "reconcile remote check origin"),
+        ("remote accept", "reconcile remote accept origin"),
+        ("remote forget --history", "reconcile remote forget --history origin"),
+        ("remote keep-here Diary", "reconcile remote keep-here Diary --name origin"),
+        ("remote share 'My diary'", "reconcile remote share 'My diary' --name origin"),
+        ("remote key", "reconcile remote key --name origin"),
+        ("remote key add age1x", "reconcile remote key add age1x --name origin"),
+        ("watch --sync", "RECONCILE_REMOTE=origin reconcile watch --sync"),
+    ],
+)
+def test_the_hint_about_several_remotes_has_the_users_own_command(
+    laptop: Machine, tmp_path: Path, command: str, hint: str
+) -> None:
+    """Another one would send the conversation that is to stay here."""
+    laptop.run("remote", "add", str(make_bare(tmp_path / "second.git")))
+    text = refused(laptop, *shlex.split(command), code=2)
+    assert "there are several remotes: origin, remote2" in text
+    assert text.splitlines()[-1] == f"hint: name one: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("check", "reconcile remote check origin"),
+        ("accept", "reconcile remote accept origin"),
+        ("forget --history", "reconcile remote forget --history origin"),
+    ],
+)
+def test_most_actions_take_the_name_as_a_word(laptop: Machine, command: str, hint: str) -> None:
+    error, shown = refused(laptop, "remote", *command.split(), "--name", "origin", code=2).splitlines()
+    assert error == f"error: reconcile remote {command.split(maxsplit=1)[0]} takes the name without --name"
+    assert shown == f"hint: {hint}"
+    assert "ls takes no --name" in refused(laptop, "remote", "--name", "origin", code=2)
 
 
 @pytest.mark.parametrize("command", ["sync", "pull", "push", "sync -n"])
