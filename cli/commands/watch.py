@@ -122,6 +122,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
         code = run_before_watching(each, COMMAND)
         if code is not None and (code == ExitCode.INTERRUPTED or each.is_cancelled):
             context.exit(code)
+    syncing = _syncing_one(options) if sync else nullcontext()  # its message comes before the line of the status
     printer = _printer(options)
     printing = Lock()
 
@@ -145,7 +146,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
             watcher.queue.reopen()
 
     code = ExitCode.DONE
-    with _signals(stop, reopen) as seen, _syncing_one(options) if sync else nullcontext():
+    with _signals(stop, reopen) as seen, syncing:
         if formats:
             code = _run_beside_each_other(watchers, options)
         else:

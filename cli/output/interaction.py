@@ -64,8 +64,8 @@ def may_reach_back(options: Options) -> bool:
     return options.yes or is_interactive(options)
 
 
-def confirm_or_exit(options: Options, question: str) -> None:
-    """Ask, and end the command if the answer is no.
+def confirm_or_exit(options: Options, question: str, *, has_dry_run: bool = True) -> None:
+    """Ask, and end the command if the answer is no. ``has_dry_run``: the command has the option `--dry-run`.
 
     Raises:
         UnansweredError: there is no terminal to ask at.
@@ -75,7 +75,7 @@ def confirm_or_exit(options: Options, question: str) -> None:
     if not is_interactive(options):
         raise UnansweredError(
             f"not a terminal, so {nothing_else(options, 'was done')}; this needs a yes: {question}",
-            "--yes carries it out, --dry-run only shows it",
+            f"--yes carries it out{', --dry-run only shows it' if has_dry_run else ''}",
         )
     if not confirm(options, f"\n{wrapped_question(question)}"):
         cancel(options)

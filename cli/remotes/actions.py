@@ -294,7 +294,7 @@ def accept(options: Options, state: str, place: RemotePlace, command: str) -> No
 
 def forget_past(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:
     """Drop the history of a remote, after a question."""
-    confirm_or_exit(options, f"Drop all earlier versions that {place.shown} has?")
+    confirm_or_exit(options, f"Drop all earlier versions that {place.shown} has?", has_dry_run=False)
     with run_lock(place.directory, command=command), State.open(shared.state) as state:
         known, fmt = known_of(state, place.name), get_format(shared.roots.format)
         known = forget_history(place.engine, fmt, place.store, place.keys, known)

@@ -52,6 +52,13 @@ def test_the_history_is_dropped_and_all_machines_go_on(laptop: Machine, desktop:
     quiet(desktop, laptop)
 
 
+def test_the_history_is_not_dropped_without_a_yes(laptop: Machine) -> None:
+    """The command has no dry run."""
+    said = laptop.run("remote", "forget", "--history", code=4).stderr
+    assert said.splitlines()[-1] == "hint: --yes carries it out"
+    laptop.run("remote", "forget", "--history", "--dry-run", code=2)
+
+
 def test_the_history_of_an_encrypted_remote_is_dropped(tmp_path: Path, run: Run) -> None:
     bare = make_bare(tmp_path / "r.git")
     one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))

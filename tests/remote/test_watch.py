@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.modules import module
-from tests.support.projects.machines import git, make_machine
+from tests.support.projects.machines import git, make_bare, make_machine
+from tests.support.projects.terminal import at_terminal
 from tests.support.projects.world import LONG_AGO, SECOND, command, set_key
 
 if TYPE_CHECKING:
@@ -56,6 +57,14 @@ def watch_until_sent(machine: Machine, bare: Path, *words: str) -> None:
 def test_a_watcher_syncs_with_the_remote(new_laptop: Machine, bare: Path) -> None:
     watch_until_sent(new_laptop, bare, "--workspace", str(new_laptop.project), "watch", "--sync")
     assert len(new_laptop.sync()["sent"]) == 0
+
+
+def test_the_first_message_about_syncs_has_a_line_of_its_own(laptop: Machine, tmp_path: Path) -> None:
+    laptop.run("remote", "add", str(make_bare(tmp_path / "second.git")))
+    environ = {**laptop.environment, "NO_COLOR": "1"}
+    code, shown = at_terminal("--workspace", laptop.project, "watch", "--sync", environ=environ)
+    assert code == 2
+    assert shown.startswith("error: there are several remotes")
 
 
 @pytest.mark.long
