@@ -132,6 +132,7 @@ def test_a_machine_that_had_nothing_to_send_takes_the_key_of_the_first_one_that_
 ) -> None:
     early = make_machine(tmp_path / "early", run)
     early.run("remote", "add", "--encrypt", str(bare))
+    git(bare, "update-ref", "-d", REF)  # older versions have sent no keys before the first sync
     early.run(command)
     late = make_machine(tmp_path / "late", run)
     late.write(A)
@@ -264,6 +265,7 @@ def test_another_machine_that_sent_first_and_plainly_gets_nothing(tmp_path: Path
     one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))
     one.write(A)
     one.run("remote", "add", "--encrypt", str(bare))
+    git(bare, "update-ref", "-d", REF)  # older versions have sent no keys before the first sync
     other.write(B)
     other.sync(str(bare))
     tip = git(bare, "rev-parse", REF)
