@@ -137,7 +137,7 @@ def _absolute(project: str, text: str) -> str:
 
 def _is_same(one: str, other: str) -> bool:
     """Tell whether two addresses are of one repository. A project ``a`` may have another one, ``a.git``, beside it."""
-    first, second = _spot(one), _spot(other)
+    first, second = _location(one), _location(other)
     if not (first.host or second.host):
         return not _directories(first.path).isdisjoint(_directories(second.path))
     if _plain(first.path) != _plain(second.path) or not (first.host and second.host):
@@ -145,28 +145,28 @@ def _is_same(one: str, other: str) -> bool:
     return first.host == second.host or name_in_ssh(first.host).lower() == name_in_ssh(second.host).lower()
 
 
-class _Spot(NamedTuple):
-    """Where a repository is: a host, and a path there. On this machine the host is empty, and the path absolute."""
+class _Location(NamedTuple):
+    """The location of a repository: a host, and a path there. This machine is an empty host, with an absolute path."""
 
     host: str
     path: str
 
 
-def _spot(address: str) -> _Spot:
+def _location(address: str) -> _Location:
     """Return where a repository is: a host serves the same ones to each user, at each port, by each protocol."""
     if os.path.isabs(address):
-        return _Spot("", address)
+        return _Location("", address)
     if url := _URL.fullmatch(address):
         host, path, scheme = url["host"].lower(), unquote(url["path"]), url["scheme"].lower()
     elif scp := _SCP_PARTS.fullmatch(address):
         host, path, scheme = (scp["host"] or scp["other"]).lower(), scp["path"], "ssh"
     else:
-        return _Spot("", os.path.abspath(address))
+        return _Location("", os.path.abspath(address))
     is_here = host in _LOOPBACK or host.startswith("127.") or host == socket.gethostname().lower()
     if scheme == "file" or (is_here and not scheme.startswith("http")):
         is_of_home = _OF_HOME.match(path) or not path.startswith("/")
-        return _Spot("", os.path.join(os.path.expanduser("~"), _OF_HOME.sub("", path)) if is_of_home else path)
-    return _Spot(host, path)
+        return _Location("", os.path.join(os.path.expanduser("~"), _OF_HOME.sub("", path)) if is_of_home else path)
+    return _Location(host, path)
 
 
 def _directories(path: str) -> set[str]:
