@@ -16,7 +16,7 @@ from reconcile.remote import sync
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
 from reconcile.remote.sealing import Bundle, Sealed
 from reconcile.remote.sync import ATTEMPTS, checked_tree
-from reconcile.remote.tree import FORMAT, STAGED, directory_of, format_file, read_tree, slots_of, tombstone_of
+from reconcile.remote.tree import FORMAT, STAGED, directory_of, format_file, key_of, read_tree, slots_of, tombstone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -87,7 +87,7 @@ class EncryptedRemote(NamedTuple):
         self._change(change)
 
     def _change(self, change: Callable[[Sealed], Sealed]) -> None:
-        lost, checked = 0, set[tuple[str, str]]()
+        lost, checked, dropped = 0, set[tuple[str, str]](), set[str]()
         while lost < ATTEMPTS:
             tip = self.engine.tip()
             tree = self._tree(tip)
@@ -97,17 +97,21 @@ class EncryptedRemote(NamedTuple):
             after = self._resumed(change(before), before)
             edits, removes, placed = dict[str, bytes](), list[str](), dict[str, str]()
             if after.public != before.public:
-                for problem in tree.refused.values():
-                    raise _unreadable(problem)
-                moves = self._moves(tree, after)
+                for key, problem in tree.refused.items():
+                    self._drop(key, f"{key}: {problem}", dropped)
+                moves = self._moves(tree, after, dropped)
                 staged = self._staged(tree, moves, after, checked)
-                part = self._part(tree, moves.keys() - staged.keys(), after)
+                try:
+                    part = self._part(tree, moves.keys() - staged.keys(), after)
+                except _UnreadableError as error:
+                    self._drop(key_of(error.path) or error.path, str(error), dropped)
+                    continue
                 if len(part) + len(staged) < len(moves):
                     lost = 0 if self._is_swapped(tip, self._write_staged(tip, tree, part, after)) else lost + 1
                     continue
                 edits = {moves[path]: content for path, content in part.items()}
                 placed = {moves[path]: name for path, name in staged.items()}
-                removes = [*moves, STAGED] if _in_staged(tree.names) else [*moves]
+                removes = sorted({path.split("/")[0] for path in tree.names} - {FORMAT})
             edits[FORMAT] = format_file(self.store, tree.format.id, after, tree.format.epoch)
             if self._is_swapped(tip, self.engine.write(tip, edits, removes, placed)):
                 if after.public != before.public:
@@ -142,15 +146,25 @@ class EncryptedRemote(NamedTuple):
         replace_private_file(self.pending, msgspec.json.encode(wanted.bundle), flushed=True)
         return wanted
 
-    def _moves(self, tree: Tree, after: Sealed) -> dict[str, str]:
-        """Return the new path of each file."""
+    def _drop(self, key: str, problem: str, dropped: set[str]) -> None:
+        """Leave out a conversation that nobody can read, if a person has accepted the remote as it is."""
+        if not self.known.accepted:
+            hint = "sync the machine that has sent it, or leave it out: reconcile remote accept, then run this again"
+            raise RemoteError(f"a file of the remote can't be read, so it gets no new keys: {problem}", hint)
+        dropped.add(key)
+
+    def _moves(self, tree: Tree, after: Sealed, dropped: Collection[str]) -> dict[str, str]:
+        """Return the new path of each file that a record names, and of each record and tombstone."""
         moves, before = dict[str, str](), tree.coding
         for record in tree.records.values():
+            if before.key(record.id) in dropped:
+                continue
             moves[f"{directory_of(record.id, before)}/r"] = f"{directory_of(record.id, after)}/r"
             for name in record.files:
                 old, new = (slots_of(record, name, self.fmt, coding) for coding in (before, after))
                 moves.update(zip(old, new, strict=True))
-        return moves | {tombstone_of(key, before): tombstone_of(key, after) for key in tree.tombstones}
+        stones = [key for key in tree.tombstones if before.key(key) not in dropped]
+        return moves | {tombstone_of(key, before): tombstone_of(key, after) for key in stones}
 
     def _staged(self, tree: Tree, moves: Iterable[str], after: Sealed, checked: set[tuple[str, str]]) -> dict[str, str]:
         """Return by path the name of each file's content by the new keys that the remote has already.
@@ -214,9 +228,10 @@ def _opened(content: bytes, path: str, coding: Coding) -> bytes:
     try:
         return coding.open(content)
     except ValueError as error:
-        raise _unreadable(f"{path}: {error}") from None
+        raise _UnreadableError(path, str(error)) from None
 
 
-def _unreadable(problem: str) -> RemoteError:
-    hint = "nothing was changed; put an earlier state of the repository back, or make a new remote"
-    return RemoteError(f"a file of the remote can't be read, so it gets no new keys: {problem}", hint)
+class _UnreadableError(Exception):
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path

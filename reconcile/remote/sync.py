@@ -51,6 +51,7 @@ from reconcile.remote.known import (
 )
 from reconcile.remote.machines import of_machines
 from reconcile.remote.sealing import Sealed
+from reconcile.remote.sendable import is_known, unsendable
 from reconcile.remote.tree import (
     FORMAT,
     Record,
@@ -68,6 +69,7 @@ from reconcile.remote.tree import (
     seen_in,
     slots_of,
     tombstone_of,
+    unit_digests,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +79,6 @@ if TYPE_CHECKING:
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.model.baseline import WorldState
-    from reconcile.model.format import Format
     from reconcile.model.plan import Action, Conflict, Item, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
@@ -335,13 +336,31 @@ class Sync:
 
     def _opened(self, tree: Tree, before: Tree, report: Report) -> _Sides:
         """Look at everything."""
-        report.held += [f"{key}: {why}; it stays there" for key, why in tree.refused.items()]
-        if damaged := self._make_equal(tree):
-            report.held += [f"{key}: {why}; it stays there" for key, why in damaged.items()]
-            kept = {key: record for key, record in tree.records.items() if key not in damaged}
-            refused = {**tree.refused, **{tree.coding.key(conversation): why for conversation, why in damaged.items()}}
-            tree = replace(tree, records=kept, refused=refused)
-        return _Sides(tree, before, self._begun(tree, None), None)
+        damaged = self._make_equal(tree)
+        kept = {key: record for key, record in tree.records.items() if key not in damaged}
+        engine = self._begun(replace(tree, records=kept) if damaged else tree, None)
+        names = {tree.coding.key(key): key for key in damaged}
+        refused = {**tree.refused, **{key: damaged[name] for key, name in names.items()}}
+        replaceable = {} if self.half is Half.PULL else self._replaceable(tree, engine)
+        for key in replaceable:
+            del refused[tree.coding.key(key)]
+        report.held += [f"{names.get(key, key)}: {why}; it stays there" for key, why in refused.items()]
+        return _Sides(replace(tree, records=kept, refused=refused, replaceable=replaceable), before, engine, None)
+
+    def _replaceable(self, tree: Tree, engine: Engine) -> dict[str, Record]:
+        """Return by id the refused records that this machine may replace or bury: it has had all that they name.
+
+        One that it lacks is buried only if it was removed here on purpose, after a sync had agreed on it.
+        """
+        side = engine.known.sides[Side.STORE]
+        baseline = self.session.state.load(self.session.checkout, tree.untaken) if tree.untaken else Baseline()
+        return {
+            key: record
+            for key, record in tree.untaken.items()
+            if len(copies := list(side.of(key))) == 1
+            or (not copies and key in baseline.agreed and key in baseline.tombstones)
+            if is_known(record, copies, baseline, self.session.format)
+        }
 
     def _begun(self, tree: Tree, index: LoadedIndex | None) -> Engine:
         """Return an engine that has looked at both sides; its baseline knows what others have had and removed."""
@@ -464,24 +483,18 @@ class Sync:
         report.ahead = self._ahead(tree, before, known, engine)
         buried = self._buried(tree, before, known, engine)
         now_ns = None if self.planned is None else self.planned.now_ns
-        choices, open_ones = self._choices((*buried, *known.kept), engine, changed, report.ahead, now_ns)
+        held = (*known.kept, *_refused(tree, engine))
+        choices, open_ones = self._choices((*buried, *held), engine, changed, report.ahead, now_ns)
         if self.planned is not None:
-            policy = replace(self._without((*buried, *known.kept), engine), choices=choices)
-            if steps_of(engine.plan(policy, now_ns=now_ns).plan, buried) != self.planned.steps:
+            pass_, _ = self._sendable((*buried, *held), engine, choices, (), now_ns)
+            if steps_of(pass_.plan, buried) != self.planned.steps:
                 raise _moved("the store")
         waiting = self._remove(engine, buried, report)
-        left = (*(buried if self.session.readonly else waiting), *known.kept)
-        policy = replace(self._without(left, engine), choices=choices)
+        left = (*(buried if self.session.readonly else waiting), *held)
         # The removals were a plan of their own: after a first look at all, the rest has no baseline yet.
         also = changed or (engine.known.conversations() if report.removed_here else ())
-        pass_ = engine.plan(policy, also=also, now_ns=now_ns)
-        if unnamed := _with_unencodable_name(pass_.plan):
-            report.held += [
-                f"{key}: store:{path}: the name is not UTF-8; rename the file there, then run the sync again"
-                for key, path in unnamed.items()
-            ]
-            policy = replace(self._without((*left, *unnamed), engine), choices=choices)
-            pass_ = engine.plan(policy, also=also, now_ns=now_ns)
+        pass_, unsent = self._sendable(left, engine, choices, also, now_ns)
+        report.held += [f"{key}: {what}" for key, what in unsent.items()]
         if self.session.readonly:
             report.planned = Planned(start, steps_of(pass_.plan, buried), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
@@ -504,6 +517,21 @@ class Sync:
         concerned = changed | pass_.concerned
         tree, before = self._with(tree, before, start, concerned)
         return _End(tree, before, concerned, tuple(waiting), engine, last, outcome)
+
+    def _sendable(
+        self,
+        left: Collection[str],
+        engine: Engine,
+        choices: Mapping[tuple[str, str], Take],
+        also: Collection[str],
+        now_ns: int | None,
+    ) -> tuple[Pass, dict[str, str]]:
+        """Plan without some conversations, and without those that no machine would take; return these, with reasons."""
+        pass_ = engine.plan(replace(self._without(left, engine), choices=choices), also=also, now_ns=now_ns)
+        if unsent := unsendable(pass_.plan, pass_.world.workspace):
+            policy = replace(self._without((*left, *unsent), engine), choices=choices)
+            pass_ = engine.plan(policy, also=also, now_ns=now_ns)
+        return pass_, unsent
 
     def _choices(
         self,
@@ -670,7 +698,7 @@ class Sync:
             for unit, digests in record.seen.items()
         }
         removed = {
-            key: (*_unit_digests(stone.files, fmt), *stone.seen)
+            key: (*unit_digests(stone.files, fmt), *stone.seen)
             for key, stone in tree.tombstones.items()
             if key not in tree.records and key not in known.kept and before.tombstones.get(key) != stone
             if not stored.of(key)
@@ -692,18 +720,20 @@ class Sync:
         for key, copies in there.items():
             copy = copies[0]
             present.add(key)
-            old, was = tree.records.get(key), before.records.get(key)
+            old, was = tree.records.get(key, tree.replaceable.get(key)), before.records.get(key)
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
             local = _local_now(old, was, here=_is_private(baseline, key))
             seen = _versions(baseline, key)
             new = record_of(copy, times, old, self.session.format, local=local, seen=seen)
-            if new is None or new.is_same(old) or key in kept or tree.coding.key(key) in tree.refused:
+            is_same = key not in tree.replaceable and new is not None and new.is_same(old)
+            if new is None or is_same or key in kept or tree.coding.key(key) in tree.refused:
                 continue
             self._write(tree, new, copy, edits, removes)
             report.sent.append(Entry(key, getattr(copy.metadata, "title", None)))
             if key in tree.tombstones:
                 removes.append(tombstone_of(key, tree.coding))
-        for key, old in tree.records.items():
+        buried = {key: record for key, record in tree.replaceable.items() if key not in stored and key not in kept}
+        for key, old in {**tree.records, **buried}.items():
             if key not in present and (end.concerned is None or key in end.concerned):
                 removes.append(directory_of(key, tree.coding))
                 digests = {name: file.digest for name, file in old.files.items()}
@@ -717,6 +747,9 @@ class Sync:
         """Add the files of a conversation that have changed, and its record."""
         fmt, coding, old = self.session.format, tree.coding, tree.records.get(new.id)
         before = set[str]() if old is None else {slot for n in old.files for slot in slots_of(old, n, fmt, coding)}
+        if new.id in tree.replaceable:
+            top = f"{directory_of(new.id, coding)}/"
+            before = {path for path in tree.names if path.startswith(top) and not is_record(path)}
         after = set[str]()
         for name, file in new.files.items():
             slots = slots_of(new, name, fmt, coding)
@@ -739,22 +772,11 @@ class Sync:
             return False
 
 
-def _with_unencodable_name(plan: Plan) -> dict[str, str]:
-    """Return the conversations with a file whose name a record can't have, each with that name for a message."""
-    return {
-        action.conversation: os.fsencode(path).decode(errors="backslashreplace")
-        for action in plan.actions
-        for path in (action.target.path, *(write.target.path for write in action.writes))
-        if action.target.side is Side.WORKSPACE and not _is_encodable(path)
-    }
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _refused(tree: Tree, engine: Engine) -> list[str]:
+    """Return the conversations of the store whose record is refused: with no new version, nothing was agreed on."""
+    if not tree.refused:
+        return []
+    return [key for key in engine.known.conversations() if tree.coding.key(key) in tree.refused]
 
 
 def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:
@@ -835,13 +857,6 @@ def _versions(baseline: Baseline, conversation: str) -> dict[str, tuple[str, ...
     return {unit: digests for unit, digests in versions.items() if digests}
 
 
-def _unit_digests(files: Mapping[str, str], fmt: Format) -> Iterator[str]:
-    """Yield the digests of the units of a removed conversation."""
-    stream = [files[name] for name in fmt.stream_files if name in files]
-    yield from ([files[fmt.metadata_file]] if fmt.metadata_file in files else [])
-    yield from (["+".join(stream)] if stream else [])
-
-
 def _is_unedited(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, rules: Rules) -> bool:
     """Tell whether a conversation is as it was removed elsewhere, or as the last sync has left it.
 
@@ -858,7 +873,7 @@ def _is_unedited(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, r
             digest == agreed.units[name] or digest in _later(agreed.units[name], stone.seen)
             for name, digest in units.items()
         )
-    last = set(_unit_digests(stone.files, rules.format))
+    last = set(unit_digests(stone.files, rules.format))
     for name, digest in units.items():
         if name.startswith(EXTRA):
             is_known = digest == stone.files.get(name.removeprefix(EXTRA))

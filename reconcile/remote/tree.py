@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import ARCHIVE, EXTRA, Partition, joined
@@ -37,6 +38,8 @@ STAGED = "n"
 tree looks at it."""
 _MOST = 1 << 20
 """Bytes of a record that is read."""
+_VERSIONS = 1 << 16
+"""More bytes than a record has for earlier versions."""
 
 
 class FormatFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -117,9 +120,13 @@ class Tree(Struct, frozen=True):
     tombstones: Mapping[str, Tombstone] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     """By key."""
+    untaken: Mapping[str, Record] = field(default_factory=dict)
+    """By id, the refused records that state at least which contents they are about."""
     coding: Coding = PLAIN
     contents: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of the records and tombstones, by name."""
+    replaceable: Mapping[str, Record] = field(default_factory=dict)
+    """By id, those of the refused records that a sync replaces or buries; they are not among ``refused`` then."""
 
 
 def format_file(store: str, identity: str, coding: Coding, epoch: int = 0) -> bytes:
@@ -141,6 +148,10 @@ def tombstone_of(conversation: str, coding: Coding) -> str:
 def is_record(path: str) -> bool:
     """Tell whether a path is that of a record."""
     return path.startswith("c/") and path.endswith("/r") and path.count("/") == len(("aa", "bb", "key", "r"))
+
+
+def _is_tombstone(path: str) -> bool:
+    return path.startswith("t/") and path.count("/") == len(("aa", "bb", "key"))
 
 
 def key_of(path: str) -> str | None:
@@ -186,8 +197,8 @@ def record_of(
 ) -> Record | None:
     """Return the record of a copy; None if it has a file that could not be read. ``times`` are those of the store.
 
-    ``old`` is the record before. It names the other files that were removed since, and those that still are. ``seen``
-    are the versions that this machine knows, by unit.
+    ``old`` is the record before. It names the other files that were removed since, and those that still are, unless
+    these are so many that no machine would take the record. ``seen`` are the versions that this machine knows, by unit.
     """
     files = {}
     for file in copy.files:
@@ -199,7 +210,8 @@ def record_of(
     before = {} if old is None else {**old.gone, **{each: file.digest for each, file in old.files.items()}}
     others = {each for each in before if each not in files and (fmt.unit_of(each) or "").startswith(EXTRA)}
     gone = {each: before[each] for each in sorted(others)}
-    return Record(copy.conversation, name, files, copy.archived, local, gone, seen_in(old, seen))
+    new = Record(copy.conversation, name, files, copy.archived, local, gone, seen_in(old, seen))
+    return replace(new, gone={}) if is_too_large(new) else new
 
 
 def seen_in(old: Record | None, seen: Mapping[str, Sequence[Digest]]) -> dict[str, list[Digest]]:
@@ -233,6 +245,8 @@ def read_tree(
 ) -> Tree:
     """Read the records of a commit. What is no record of this format is refused, and stays as it is.
 
+    A file whose path is none of a record or tombstone is not read: anyone who can write to the remote may put it there.
+
     ``secrets`` may open the bundle of the remote, too. ``cached`` has contents that need not be read again. ``only``
     are the names of the conversations that are read; None: all are.
 
@@ -244,10 +258,11 @@ def read_tree(
     if commit is None or found is None:
         return Tree()
     names = _names(engine, commit, only)
-    ends = {path: name for path, name in names.items() if path.startswith("t/") or path.endswith("/r")}
+    ends = {path: name for path, name in names.items() if is_record(path) or _is_tombstone(path)}
     coding = coding_of(found, keys, *secrets)
     read, wrong = _opened(engine, ends.values(), coding, cached)
     records, tombstones, refused = dict[str, Record](), dict[str, Tombstone](), dict[str, str]()
+    untaken = dict[str, Record]()
     for path, name in ends.items():
         key = key_of(path) or path
         if name in wrong:
@@ -258,9 +273,11 @@ def read_tree(
                 tombstone = msgspec.json.decode(read[name], type=Tombstone)
                 if tombstone_of(tombstone.id, coding) == path:
                     tombstones[tombstone.id] = tombstone
-            elif is_record(path):
-                record = checked_record(read[name], path, names, fmt, coding)
-                records[record.id] = record
+            else:
+                record = _decoded(read[name], path, coding)
+                untaken[record.id] = record
+                _check(record, len(read[name]), names, fmt, coding)
+                records[record.id] = untaken.pop(record.id)
         except (msgspec.DecodeError, ValueError) as error:
             refused[key] = str(error)
     places, taken = {record.path for record in records.values()}, dict[str, str]()
@@ -271,7 +288,7 @@ def read_tree(
         elif any(above in places for above in _above(record.path)):
             refused[coding.key(record.id)] = f"another record has the place of a directory above {record.path!r}"
             del records[record.id]
-    return Tree(found, names, records, tombstones, refused, coding, read)
+    return Tree(found, names, records, tombstones, refused, untaken, coding, read)
 
 
 def _names(engine: RemoteEngine, commit: str, only: Collection[str] | None) -> dict[str, str]:
@@ -330,20 +347,50 @@ def _format(content: bytes, store: str) -> FormatFile:
 
 def checked_record(content: bytes, path: str, names: Mapping[str, str], fmt: Format, coding: Coding) -> Record:
     """Return a record that names only files that a sync of this format writes. Raises `ValueError`."""
-    if len(content) > _MOST:
-        raise ValueError("its record is too large")
+    record = _decoded(content, path, coding)
+    _check(record, len(content), names, fmt, coding)
+    return record
+
+
+def _decoded(content: bytes, path: str, coding: Coding) -> Record:
     record = msgspec.json.decode(content, type=Record)
     if f"{directory_of(record.id, coding)}/r" != path:
         raise ValueError("its record has another id")
-    if not (_is_named(record, fmt) and all(_is_file(record, name, fmt) for name in record.files)):
-        raise ValueError("its record names a file that is none of a conversation")
+    return record
+
+
+def _check(record: Record, size: int, names: Mapping[str, str], fmt: Format, coding: Coding) -> None:
+    if size > _MOST:
+        raise ValueError("its record is too large")
+    if not _is_named(record, fmt):
+        raise ValueError(f"its record names a file that is none of a conversation: {record.name!r}")
+    for name in record.files:
+        if not _is_file(record, name, fmt):
+            raise ValueError(f"its record names a file that is none of a conversation: {name!r}")
     if any(file.size > coding.piece * len(names) for file in record.files.values()):
         raise ValueError("its record names a file that is larger than all that the remote has")
     if not record.files or any(
         slot not in names for name in record.files for slot in slots_of(record, name, fmt, coding)
     ):
         raise ValueError("a file of its record is missing")
-    return record
+
+
+def is_too_large(record: Record) -> bool:
+    """Tell whether no machine would take a record for its size, however few versions it had before."""
+    return len(encoded(record)) > _MOST - _VERSIONS
+
+
+def digests_of(files: Mapping[str, str], fmt: Format) -> Iterator[str]:
+    """Yield the digests of the metadata, the stream and each other file, by the digests of the files."""
+    yield from unit_digests(files, fmt)
+    yield from (each for name, each in files.items() if name != fmt.metadata_file and name not in fmt.stream_files)
+
+
+def unit_digests(files: Mapping[str, str], fmt: Format) -> Iterator[str]:
+    """Yield the digests of the metadata and of the stream."""
+    stream = [files[name] for name in fmt.stream_files if name in files]
+    yield from ([files[fmt.metadata_file]] if fmt.metadata_file in files else [])
+    yield from (["+".join(stream)] if stream else [])
 
 
 def _is_named(record: Record, fmt: Format) -> bool:
@@ -375,10 +422,24 @@ def _above(path: str) -> Iterator[str]:
 
 def _is_inside(path: str) -> bool:
     """Tell whether a path stays below its directory, and has no odd part."""
+    return not fault_of_name(path)
+
+
+def fault_of_name(path: str) -> str:
+    """Return why no machine takes a path from a remote; empty: it does.
+
+    A record could else be written outside its directory, or into that of git, and a name could change what a terminal
+    shows.
+    """
+    try:
+        parts = path.encode().split(b"/")
+    except UnicodeEncodeError:
+        return "the name is not UTF-8"
     if _ODD.search(path):
-        return False
-    parts = path.split("/")
-    return not any(part in ("", ".", "..") or part.lower() == ".git" or len(part.encode()) > _LONGEST for part in parts)
+        return "the name has a control character"
+    if any(part in (b"", b".", b"..") or part.lower() == b".git" or len(part) > _LONGEST for part in parts):
+        return "no machine takes a file of this name"
+    return ""
 
 
 def paths_of(records: Iterable[Record]) -> dict[str, tuple[Record, str]]:

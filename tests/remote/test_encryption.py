@@ -421,8 +421,7 @@ def test_a_rotation_goes_on_beside_other_machines(laptop: Machine, desktop: Mach
             desktop.run("rm", str(B), "--yes")
         desktop.sync()
     path = git(bare, "ls-tree", "-r", "--name-only", REF, "n").splitlines()[0]
-    stream = f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nfrom {REF}^0\nM 100644 inline {path}\ndata 3\nabc\n"
-    git(bare, "fast-import", "--quiet", "--force", stdin=stream.encode())
+    put(bare, path)
     laptop.run("remote", "key", "rotate")
     assert not git(bare, "ls-tree", "-r", "--name-only", REF, "n")
     quiet(laptop, desktop)
@@ -455,6 +454,12 @@ def test_a_text_that_is_no_key_is_refused(laptop: Machine, key: str) -> None:
     assert "is no public key of age" in laptop.run("remote", "key", "add", key, code=4).output
 
 
+def put(bare: Path, path: str) -> None:
+    """Put a file into the remote, as whoever can write to it may."""
+    stream = f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nfrom {REF}^0\nM 100644 inline {path}\ndata 3\nabc\n"
+    git(bare, "fast-import", "--quiet", "--force", stdin=stream.encode())
+
+
 def damage(machine: Machine, bare: Path, kind: str) -> None:
     """Replace a file of the one conversation in the tree."""
     (path,) = [
@@ -465,8 +470,7 @@ def damage(machine: Machine, bare: Path, kind: str) -> None:
     if kind != "r":
         listed = git(bare, "ls-tree", "-r", "--name-only", REF, path.removesuffix("r")).splitlines()
         path = next(each for each in listed if not each.endswith("/r"))
-    stream = f"commit {REF}\ncommitter x <x@y> 1 +0000\ndata 1\nx\nfrom {REF}^0\nM 100644 inline {path}\ndata 3\nabc\n"
-    git(bare, "fast-import", "--quiet", "--force", stdin=stream.encode())
+    put(bare, path)
 
 
 def test_a_damaged_content_is_left_out(laptop: Machine, desktop: Machine, bare: Path) -> None:
@@ -484,6 +488,51 @@ def test_no_rotation_beside_a_damaged_content(laptop: Machine, bare: Path, kind:
     assert "can't be decrypted" in found
     assert found.count("\n") == 2
     assert git(bare, "rev-parse", REF) == tip
+
+
+@pytest.mark.parametrize("kind", ["r", "another file"])
+def test_a_rotation_leaves_out_what_is_damaged_after_a_person_has_accepted_it(
+    laptop: Machine, desktop: Machine, bare: Path, kind: str
+) -> None:
+    damage(laptop, bare, kind)
+    laptop.run("remote", "accept")
+    laptop.run("remote", "key", "rotate")
+    assert len(laptop.sync()["sent"]) == 1
+    quiet(laptop, desktop)
+    laptop.run("remote", "key", "rotate")
+    quiet(laptop, desktop)
+
+
+JUNK = ("n", "n/a/r", "n/r", "x", "c/r", "c/aa/bb/key/r/r", "c/x", "t/x", "t/aa/bb/key/x", "a\tb")
+
+
+@pytest.mark.parametrize("path", JUNK)
+def test_a_file_that_is_none_of_the_tree_stops_nothing(
+    laptop: Machine, desktop: Machine, bare: Path, path: str
+) -> None:
+    put(bare, path)
+    quiet(laptop, desktop)
+    with parts_that_die(10**6, is_after=False):
+        laptop.run("remote", "key", "remove", key_of(desktop))
+    assert path not in git(bare, "ls-tree", "-r", "-z", "--name-only", REF).split("\0")
+    quiet(laptop)
+    assert len(laptop.contents) >= 5
+
+
+def test_a_refused_record_stops_a_rotation_until_it_is_replaced(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = laptop.directory(A) / "a\tb"
+    path.write_text("x")
+    with monkeypatch.context() as patch:
+        patch.setattr("reconcile.remote.sync.unsendable", lambda *_: {})
+        laptop.sync()
+    said = " ".join(laptop.run("remote", "key", "rotate", code=4).output.split())
+    assert re.search(r"no new keys: [0-9a-f]+: its record names a file that is none of a conversation: 'a\\tb'", said)
+    path.unlink()
+    laptop.sync()
+    laptop.run("remote", "key", "rotate")
+    quiet(laptop, desktop)
 
 
 def opened(machine: Machine, bare: Path, name: str) -> bytes:

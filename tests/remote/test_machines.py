@@ -1034,3 +1034,124 @@ def test_a_name_like_that_of_a_temporary_file_stays(laptop: Machine, desktop: Ma
     desktop.sync()
     assert (desktop.directory(A) / name).read_text() == "mine"
     assert desktop.events(A) == 4
+
+
+ODD = ("a\tb.txt", "a\nb.txt", "a\x7fb", "a\u0085b", "a\n/b")
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_name_that_no_machine_takes_keeps_its_conversation_here_and_no_other(
+    laptop: Machine, desktop: Machine, name: str
+) -> None:
+    path = laptop.directory(A) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    found = laptop.sync(code=4)
+    assert ids(found["sent"]) == [f"jp-c{B}"]
+    (held,) = found["held"]
+    assert f"jp-c{A}: store:{laptop.directory(A).name}/{name}: " in held
+    assert held.endswith("; rename the file there, then run the sync again")
+    said = laptop.run("sync", code=4).output
+    assert name not in said or name.isprintable()
+    assert ids(desktop.sync()["taken"]) == [f"jp-c{B}"]
+    path.rename(laptop.directory(A) / "fine")
+    assert ids(laptop.sync()["sent"]) == [f"jp-c{A}"]
+    assert ids(desktop.sync()["taken"]) == [f"jp-c{A}"]
+    quiet(laptop, desktop)
+
+
+@pytest.fixture
+def untaken(laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Send a record that no machine takes, as an earlier program did; return the file with the odd name."""
+    assert desktop.contents == laptop.contents
+    path = laptop.directory(A) / "a\tb"
+    path.write_text("x")
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    with monkeypatch.context() as patch:
+        patch.setattr("reconcile.remote.sync.unsendable", lambda *_: {})
+        assert ids(laptop.sync()["sent"]) == [f"jp-c{A}"]
+    return path
+
+
+@pytest.mark.parametrize("change", ["renamed", "removed", "edited, too"])
+def test_the_machine_that_has_sent_a_refused_record_replaces_it(
+    laptop: Machine, desktop: Machine, untaken: Path, change: str
+) -> None:
+    found = desktop.sync(code=4)
+    assert found["held"] == [
+        f"jp-c{A}: its record names a file that is none of a conversation: 'a\\tb'; it stays there"
+    ]
+    (held,) = laptop.sync(code=4)["held"]
+    assert "the name has a control character" in held
+    laptop.sync("--dry-run", code=4)
+    if change == "removed":
+        untaken.unlink()
+    else:
+        untaken.rename(untaken.with_name("fine"))
+    if change == "edited, too":
+        laptop.append(A, 1, "c", LONG_AGO + 90 * SECOND)
+        set_key(laptop.directory(A), "title", "new", LONG_AGO + 90 * SECOND)
+        assert laptop.half("pull", code=4)["held"]
+    assert ids(laptop.sync("--dry-run")["sent"]) == [f"jp-c{A}"]
+    assert ids(laptop.sync()["sent"]) == [f"jp-c{A}"]
+    assert ids(desktop.sync()["taken"]) == [f"jp-c{A}"]
+    quiet(laptop, desktop)
+    assert desktop.events(A) == laptop.events(A)
+    assert (desktop.directory(A) / "fine").exists() == (change != "removed")
+
+
+def test_the_machine_that_has_sent_a_refused_record_buries_it(laptop: Machine, desktop: Machine, untaken: Path) -> None:
+    laptop.run("rm", f"jp-c{A}", "--yes")
+    assert not untaken.exists()
+    assert ids(laptop.sync()["removed_there"]) == [f"jp-c{A}"]
+    assert ids(desktop.sync()["removed_here"]) == [f"jp-c{A}"]
+    quiet(laptop, desktop)
+
+
+@pytest.mark.parametrize("change", ["edited", "removed", "as before"])
+def test_no_other_machine_replaces_or_buries_a_refused_record(
+    laptop: Machine, desktop: Machine, untaken: Path, bare: Path, change: str
+) -> None:
+    if change == "edited":
+        desktop.append(A, 2, "c", LONG_AGO + 90 * SECOND)
+    if change == "removed":
+        desktop.run("rm", f"jp-c{A}", "--yes")
+    tip = git(bare, "rev-parse", REF)
+    for _ in range(2):
+        (held,) = desktop.sync(code=4)["held"]
+        assert held.endswith("'a\\tb'; it stays there")
+    assert git(bare, "rev-parse", REF) == tip
+    untaken.rename(untaken.with_name("fine"))
+    laptop.sync()
+    found = desktop.sync()
+    laptop.sync()
+    quiet(laptop, desktop)
+    assert bool(found["forked"]) == (change == "edited")
+    assert laptop.events(A) >= 4
+
+
+def test_too_many_files_keep_their_conversation_here_and_no_other(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconcile.remote.tree._MOST", (1 << 16) + 4000)
+    monkeypatch.setattr("reconcile.remote.sendable._NAMES", 5)
+    beside = laptop.directory(A) / "many"
+    beside.mkdir()
+    for number in range(10):
+        (beside / f"{number}").write_text("x")
+    laptop.sync()
+    for number in range(10, 40):
+        (beside / f"{number}").write_text("x")
+    laptop.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    for _ in range(2):
+        found = laptop.sync(code=4)
+        (held,) = found["held"]
+        assert held.startswith(f"jp-c{A}: it has 43 files, more than a sync takes")
+    assert ids(desktop.sync()["taken"]) == [f"jp-c{A}", f"jp-c{B}"]
+    for number in range(1, 40):
+        (beside / f"{number}").unlink()
+    assert ids(laptop.sync()["sent"]) == [f"jp-c{A}"]
+    desktop.sync()
+    quiet(laptop, desktop)
