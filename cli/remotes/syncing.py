@@ -16,7 +16,7 @@ from reconcile.formats import get_format
 from reconcile.fs.locks import run_lock
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
-from reconcile.model.plan import counted_as
+from reconcile.model.plan import Kind, counted_as
 from reconcile.model.snapshot import Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import differences, restore_of
@@ -62,6 +62,8 @@ _HEADINGS = (
 )
 
 
+_PLACED = {Kind.ARCHIVE: "archived", Kind.UNARCHIVE: "no longer archived"}
+"""The words for a conversation that was taken, by the kind of the step."""
 _LEAST_TITLE = 16
 """Columns of a title beside words and an id."""
 VARIABLE = "RECONCILE_REMOTE"
@@ -234,6 +236,8 @@ def _entry_lines(listed: Mapping[str, Sequence[Entry]], report: Report, style: S
                 words = "" if name == "sent" else "to fork and send" if is_dry else "forked and sent"
             if words:
                 yield from _named(words, entry.title, _shown_id(entry, new), style)
+            if name == "taken" and entry.id in report.placed:
+                yield f"  {_PLACED[report.placed[entry.id]]}"
             if name == "taken" and entry.id in report.replaced and entry.id not in told:
                 before, _ = report.replaced[entry.id]
                 yield from wrap(f'replaces the title "{visible(before)}" of this machine', style.columns, "  ", "    ")

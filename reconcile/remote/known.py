@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reconcile.engine.session import Session
     from reconcile.model.baseline import BaselineEntry
     from reconcile.model.format import Format, Places
-    from reconcile.model.plan import Conflict, Plan
+    from reconcile.model.plan import Conflict, Kind, Plan
     from reconcile.model.snapshot import Copy, Digest
     from reconcile.model.units import Rules
     from reconcile.remote.coding import Coding
@@ -148,6 +148,8 @@ class Report(Struct):
     """The conversations that have the time of a wrong clock: the time of the sync counts instead."""
     replaced: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By conversation the title of this machine, and that of another one which takes its place."""
+    placed: dict[str, Kind] = field(default_factory=dict)
+    """The kinds of step by which conversations that were taken are archived, or no longer are."""
     planned: Planned | None = None
     """For a dry run."""
 

@@ -581,6 +581,8 @@ class Sync:
             if into is sent and action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
                 into = removed
             into.setdefault(action.conversation, action.title)
+            if into is taken and action.kind in (Kind.ARCHIVE, Kind.UNARCHIVE):
+                report.placed[action.conversation] = action.kind
         report.held += [f"{conversation}: {message}; run the sync again" for conversation, message in undone.items()]
         for copy in world.workspace.copies:
             if copy.conversation in taken:  # a step has the title that the store had

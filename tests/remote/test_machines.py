@@ -748,6 +748,19 @@ def test_status_counts_nothing_that_an_undo_of_a_sync_has_left_alone(laptop: Mac
     assert "remote origin: 1 conversation to send, 0 to take" in desktop.run("status").output
 
 
+def test_a_sync_says_that_a_conversation_was_archived_or_no_longer_is(laptop: Machine, desktop: Machine) -> None:
+    archive = laptop.store / ".archive"
+    archive.mkdir()
+    laptop.directory(A).rename(archive / laptop.directory(A).name)
+    laptop.sync()
+    for words, taken in ((("sync", "--dry-run"), "to take"), (("sync",), "taken")):
+        lines = desktop.run(*words).stdout.splitlines()
+        assert lines[lines.index(f"{taken}  talk  jp-c{A}") + 1] == "  archived"
+    laptop.directory(A).rename(laptop.store / laptop.directory(A).name)
+    laptop.sync()
+    assert f"taken  talk  jp-c{A}\n  no longer archived\n" in desktop.run("sync").stdout
+
+
 def test_a_first_sync_that_removes_leaves_nothing_to_send(
     laptop: Machine, tmp_path: Path, run: Run, bare: Path
 ) -> None:
