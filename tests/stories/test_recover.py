@@ -499,6 +499,30 @@ def test_a_file_beside_a_conversation_returns_if_the_conversation_is_named(
     known.check_settled()
 
 
+@pytest.mark.parametrize("command", ["recover", "project"])
+@pytest.mark.parametrize("kind", ["link", "lost link", "pipe", "link above", "empty directory"])
+def test_a_file_with_a_link_or_a_pipe_in_its_place_is_not_restored(
+    known: World, tmp_path: Path, command: str, kind: str
+) -> None:
+    note, picture = _lost_notes(known)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    path = picture.parent if kind == "link above" else note
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "empty directory":
+        path.mkdir()
+    else:
+        path.symlink_to(outside / "nothing" if kind == "lost link" else outside)
+    done = known.run(command, str(FIRST), "--yes")
+    assert done.exit_code == 0, done.output
+    other = note if kind == "link above" else picture
+    assert other.exists()
+    assert not any(outside.iterdir())
+    assert path.is_symlink() == ("link" in kind)
+    known.check_settled()
+
+
 def test_a_plain_recover_names_the_deleted_files_and_leaves_them(known: World) -> None:
     paths = _lost_notes(known)
     shown = recover(known, "--yes")
