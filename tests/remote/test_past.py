@@ -42,7 +42,8 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path, run: Run) -> Machine
 
 
 def commits(tmp_path: Path) -> list[str]:
-    return git(tmp_path / "r.git", "rev-list", REF).splitlines()
+    """The commits with conversations: the first one of an encrypted remote has its keys alone."""
+    return git(tmp_path / "r.git", "rev-list", REF, "--", "c").splitlines()
 
 
 def test_a_version_is_shown_as_the_remote_had_it(machine: Machine, tmp_path: Path) -> None:
