@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.model.snapshot import ARCHIVE, METADATA, STREAM, Side
 from reconcile.remote.tree import FileRecord, Record, digests_of, fault_of_name, is_too_large
 
 if TYPE_CHECKING:
@@ -41,11 +41,16 @@ def unsendable(plan: Plan, remote: Snapshot) -> dict[str, str]:
                 found[action.conversation] = f"store:{shown}: {fault}; rename the file there, then run the sync again"
                 break
     for conversation, names in _many(plan, remote):
-        files = {name: FileRecord("0" * 32, 1 << 30, 1 << 60) for name in names}
+        files = {name: FileRecord("0" * 32, 1 << 20, 1 << 60) for name in map(_below, names)}
         if conversation not in found and is_too_large(Record(conversation, conversation, files)):
             words = f"it has {len(names)} files, more than a sync takes"
             found[conversation] = f"{words}; put some into an archive, or elsewhere, then run the sync again"
     return found
+
+
+def _below(path: str) -> str:
+    """Return a path below the directory of its conversation."""
+    return path.removeprefix(f"{ARCHIVE}/").partition("/")[2]
 
 
 def _many(plan: Plan, remote: Snapshot) -> Iterator[tuple[str, set[str]]]:

@@ -1148,7 +1148,7 @@ def test_no_other_machine_replaces_or_buries_a_refused_record(
 def test_too_many_files_keep_their_conversation_here_and_no_other(
     laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconcile.remote.tree._MOST", (1 << 16) + 4000)
+    monkeypatch.setattr("reconcile.remote.tree._MOST", (1 << 16) + 3000)
     monkeypatch.setattr("reconcile.remote.sendable._NAMES", 5)
     beside = laptop.directory(A) / "many"
     beside.mkdir()
