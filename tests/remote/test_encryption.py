@@ -506,6 +506,7 @@ def test_a_rotation_leaves_out_what_is_damaged_after_a_person_has_accepted_it(
 JUNK = ("n", "n/a/r", "n/r", "x", "c/r", "c/aa/bb/key/r/r", "c/x", "t/x", "t/aa/bb/key/x", "a\tb")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", JUNK)
 def test_a_file_that_is_none_of_the_tree_stops_nothing(
     laptop: Machine, desktop: Machine, bare: Path, path: str

@@ -947,6 +947,7 @@ PLACES = {
 """The directory in which JP has written."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keys", [{}, {"title": "New"}], ids=["the parent alone", "with a new title"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_parent_that_jp_has_dropped_stays_on_all_machines(

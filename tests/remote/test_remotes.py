@@ -867,6 +867,7 @@ def test_a_remote_with_a_damaged_object_is_made_again(
     git(bare, "fsck", "--strict")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [overwrite_pack, lose_blob, lose_tree], ids=lambda each: each.__name__)
 def test_a_damaged_mirror_is_told_from_a_damaged_remote(
     laptop: Machine, desktop: Machine, bare: Path, damage: Callable[[Path], None]
