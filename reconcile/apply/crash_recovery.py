@@ -29,7 +29,7 @@ from reconcile.fs.paths import directory_identity
 from reconcile.model.plan import MOVES, Kind
 from reconcile.model.snapshot import WHOLE, Side, is_same_directory
 from reconcile.serialization.plan_json import place_from_json
-from reconcile.state.journal import StepState
+from reconcile.state.journal import INTERRUPTED, StepState
 from reconcile.state.schema import LIBRARY, REMOTE
 from reconcile.state.vault import VaultError
 
@@ -174,9 +174,9 @@ class CrashRecovery(Struct, frozen=True):
         done = [step.action for step in begun if _is_done(step, roots)]
         now, journal = self.site.clock(), self.site.state.journal
         journal.step_done(run.id, done, now)
-        journal.step_failed(run.id, {s.action: "interrupted" for s in begun if s.action not in done}, now)
+        journal.step_failed(run.id, {s.action: INTERRUPTED for s in begun if s.action not in done}, now)
         planned = [step.action for step in steps if step.state is StepState.PLANNED]
-        journal.step_skipped(run.id, dict.fromkeys(planned, "interrupted before it started"), now)
+        journal.step_skipped(run.id, dict.fromkeys(planned, f"{INTERRUPTED} before it started"), now)
         return len(done) + sum(step.state is StepState.DONE for step in steps)
 
 

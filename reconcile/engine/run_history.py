@@ -15,7 +15,7 @@ from reconcile.model.plan import Action, Kind, Precondition, Write
 from reconcile.model.reasons import Reason, reason_of
 from reconcile.model.snapshot import WHOLE, Place, Side
 from reconcile.serialization.plan_json import place_from_json
-from reconcile.state.journal import StepState
+from reconcile.state.journal import INTERRUPTED, StepState
 from reconcile.state.schema import REMOTE
 from reconcile.state.vault import VersionKind
 
@@ -120,8 +120,7 @@ def cut_short_before(state: State, project: str, run: Run) -> Run | None:
     before = run_before(state, project, run)
     if before is None:
         return None
-    left = (StepState.FAILED, StepState.SKIPPED)
-    is_cut_short = any(s.state in left and "interrupted" in (s.message or "") for s in state.journal.steps(before.id))
+    is_cut_short = any((step.message or "").startswith(INTERRUPTED) for step in state.journal.steps(before.id))
     between = [each for each in state.journal.runs() if before.id < each.id < run.id]
     did_the_rest = not any(_projects(state).get(each.checkout) == project for each in between)
     return before if is_cut_short and did_the_rest else None

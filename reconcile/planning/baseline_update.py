@@ -491,13 +491,13 @@ def _entry_of(view: View, workspace: Copy, parent: str | None, run: _Run, change
     )
     elsewhere = run.places_none or view.id in run.displaced
     # After a half of a sync one side may still have to follow the other into the archive: the next sync needs the base.
-    pending = before is not None and run.baseline.is_of_remote and view.has_split_archive
+    follows = run.baseline.is_of_remote and view.has_split_archive
     return BaselineEntry(
         units=units,
         parent=parent if in_sync or before is None else before.parent,
         title=_title(view, workspace, run) if before is None or in_sync else before.title,
         container=before.container if before is not None and elsewhere else workspace.container,
-        place=before.place if before is not None and pending else workspace.path,
+        place=before.place if before is not None and follows else workspace.path,
     )
 
 

@@ -903,7 +903,7 @@ def _bulk_way(remote: str) -> str:
 def _said(item: Item, remote: str) -> str:
     """Return what is held, and why; a file that no program of the format knows is named, too."""
     if item.reason is Reason.BULK:  # a sync plans what it removes from the store by itself
-        return f"{item.words.replace('would be removed', f'would be removed on {remote}', 1)}; {_bulk_way(remote)}"
+        return f"on {remote}: {item.words}; {_bulk_way(remote)}"
     name = f"{item.unit.removeprefix(EXTRA)}: " if item.unit.startswith(EXTRA) else ""
     words = item.words
     if item.reason is Reason.CONFLICT_HELD:

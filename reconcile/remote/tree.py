@@ -37,7 +37,7 @@ STAGED = "n"
 """The directory with files that a change of keys has sent, before it takes them for those of the tree. No reader of the
 tree looks at it."""
 _MOST = 1 << 20
-"""Bytes of a record that is read."""
+"""Bytes of a record that a machine takes."""
 _VERSIONS = 1 << 16
 """More bytes than a record has for earlier versions."""
 

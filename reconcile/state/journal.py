@@ -30,6 +30,10 @@ _STAMP = "%Y%m%d-%H%M%S"
 _RUNS = "SELECT id, checkout, command, started_ns, finished_ns, exit_code, summary, undoes FROM run"
 
 
+INTERRUPTED = "interrupted"
+"""The beginning of the message of a step that was not done because its run was killed."""
+
+
 class StepState(StrEnum):
     """The state of a step. A run that was killed leaves steps that are `PLANNED` or `BEGUN`."""
 

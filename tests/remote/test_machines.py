@@ -346,7 +346,7 @@ def test_many_removals_at_once_are_held(laptop: Machine, desktop: Machine) -> No
         shutil.rmtree(laptop.directory(number))
     found = laptop.sync(code=4)
     (there,) = found["held"]
-    assert there.startswith("6 of 9 directories would be removed on origin: ")
+    assert there.startswith("on origin: 6 of 9 directories would be removed: ")
     assert there.endswith("; reconcile sync origin --allow-bulk-removal")
     assert not found["removed_there"]
     laptop.sync("--allow-bulk-removal")
