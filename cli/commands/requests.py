@@ -521,9 +521,7 @@ def undo(context: click.Context, run: str | None) -> None:
         announce(session, to_undo)
         if (killed := run_history.cut_short_before(session.state, session.project, to_undo.run)) is not None:
             cut_short.append(killed)
-            message = (
-                f"it did the rest of {killed.id}, which was interrupted; the part of that run is not undone with it"
-            )
+            message = f"it did the rest of {killed.id}, which was interrupted; this undo does not reverse that run"
             print_message(options, message)
         before.append(run_history.run_before(session.state, session.project, to_undo.run))
         return replace(policy, request=UndoRequest(to_undo.run.id))
@@ -538,7 +536,7 @@ def undo(context: click.Context, run: str | None) -> None:
     if code == ExitCode.HELD and run is None and before and before[-1] is not None:
         print_message(options, f"to undo the run before it all the same: reconcile undo {before[-1].id}")
     if code == ExitCode.DONE and cut_short and not options.is_dry:
-        print_message(options, f"undo the part of that run too: reconcile undo {cut_short[-1].id}")
+        print_message(options, f"undo that run, too: reconcile undo {cut_short[-1].id}")
     context.exit(code)
 
 
