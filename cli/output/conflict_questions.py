@@ -21,7 +21,7 @@ from .screen import wrap
 from .text import Style, terminal_columns, title_and_id, with_local_times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from reconcile.engine.engine import Engine, Pass
     from reconcile.model.plan import Conflict
@@ -37,11 +37,13 @@ class Names(NamedTuple):
     """The names of the store and of the workspace.
 
     The first two are those in a question, with the key of the answer in brackets. ``labels`` stand alone.
+    ``wrong``: the conversations whose version in the workspace has the time of a wrong clock, which decides nothing.
     """
 
     store: str
     workspace: str
     labels: tuple[str, str]
+    wrong: Collection[str] = ()
 
     def marked(self, side: Side) -> str:
         """Return the name of a side in a question, with the key of the answer in brackets."""
@@ -54,6 +56,15 @@ class Names(NamedTuple):
     def key(self, side: Side) -> str:
         """Return the key of the answer that takes the version of a side."""
         return self.marked(side).partition("[")[2][0]
+
+    def has_times(self, conflict: Conflict) -> bool:
+        """Tell whether the times say which version is the newer one."""
+        is_equal = conflict.store.mtime_ns == conflict.workspace.mtime_ns
+        return not is_equal and conflict.conversation not in self.wrong
+
+    def newer(self, conflict: Conflict) -> Side:
+        """Return the side with the newer version; the store if the times don't tell."""
+        return newer_side(conflict) if self.has_times(conflict) else Side.STORE
 
     @property
     def takes(self) -> dict[str, Take]:
@@ -90,14 +101,14 @@ def ask_about_conflicts(
             answer = for_all = _ask_for_all(options, left, names)
         conflict = left.pop(0)
         take = _take(conflict, answer, names)
-        if conflict.takes is None or take.value != conflict.takes.value:
+        if conflict.takes is None or take.value != conflict.takes.value or conflict.conversation in names.wrong:
             chosen[conflict.conversation, conflict.unit] = take
     return replace(policy, choices=chosen)
 
 
 def _take(conflict: Conflict, answer: str, names: Names) -> Take:
     if answer == NEWEST or (answer == "b" and Take.BOTH not in choices(conflict)):
-        return Take(newer_side(conflict).value)
+        return Take(names.newer(conflict).value)
     return names.takes[answer]
 
 
@@ -120,15 +131,15 @@ def _ask(
         DIFFERENCE: "show the difference, and ask again",
         ALL: "give one answer for this conflict and all that follow",
     }
-    newer = "" if conflict.store.mtime_ns == conflict.workspace.mtime_ns else " (newer)"
-    of_sides = [f"{names.marked(side)}'s{newer if side is newer_side(conflict) else ''}" for side in Side]
+    newer = " (newer)" if names.has_times(conflict) else ""
+    of_sides = [f"{names.marked(side)}'s{newer if side is names.newer(conflict) else ''}" for side in Side]
     both = ["[b]oth"] if "b" in keys else []
     all_ = ["answer for [a]ll"] if len(left) > 1 else []
     question = ", ".join([f"Take {of_sides[0]}", of_sides[1], *both, "s[k]ip it", "show the [d]ifference", *all_])
     answers = {key: words[key] for key in keys} | {
         key: _MORE[key] for key in (DIFFERENCE, ALL) if key == DIFFERENCE or all_
     }
-    default = SKIP if conflict.takes is None else names.key(newer_side(conflict))
+    default = SKIP if conflict.takes is None else names.key(names.newer(conflict))
     while (answer := ask_for_key(options, f"{question}, or [q]uit", answers, default, meanings)) == DIFFERENCE:
         show_difference(conflict.conversation)
     return answer
@@ -137,7 +148,7 @@ def _ask(
 def _ask_for_all(options: Options, left: Sequence[Conflict], names: Names) -> str:
     """Ask for one answer to several conflicts; the newest is offered if it is not the same side for all."""
     keys, words = _keys_of(left, names), names.words
-    sides = {newer_side(conflict) for conflict in left}
+    sides = {names.newer(conflict) for conflict in left}
     offers = {names.key(side): f"{names.marked(side)}'s" for side in Side}
     offers |= {NEWEST: "the [n]ewest", "b": "[b]oth", SKIP: "s[k]ip"}
     if len(sides) > 1:
@@ -155,7 +166,7 @@ def _keys_of(conflicts: Sequence[Conflict], names: Names) -> list[str]:
 
 def _described(conflict: Conflict, names: Names) -> str:
     """Return the unit and both versions with their times, as a plan does."""
-    return of_machines(described(conflict)) if names is IN_SYNC else described(conflict)
+    return of_machines(described(conflict)) if names.labels is MACHINES else described(conflict)
 
 
 def _meanings(conflict: Conflict, names: Names) -> dict[str, str]:
@@ -172,8 +183,10 @@ def _meanings(conflict: Conflict, names: Names) -> dict[str, str]:
 def _about(conflict: Conflict, names: Names) -> str:
     """Return which side has the newer version: nothing is decided before the answer."""
     which = "file" if conflict.store.last or conflict.workspace.last else "version"  # which of two times decides
-    newer = f"{names.of(newer_side(conflict))}'s {which} is newer"
-    if conflict.store.mtime_ns == conflict.workspace.mtime_ns:
+    newer = f"{names.of(names.newer(conflict))}'s {which} is newer"
+    if conflict.conversation in names.wrong:
+        newer = "the other machine's clock is ahead, so the times do not count"
+    elif conflict.store.mtime_ns == conflict.workspace.mtime_ns:
         newer = "both have the same time"
     waits = "" if conflict.takes else "blocked until you choose; "
     return f"{waits}{newer}{'; other keys are merged' if conflict.merges else ''}"
@@ -182,7 +195,7 @@ def _about(conflict: Conflict, names: Names) -> str:
 def _other_version(conflict: Conflict, policy: Policy, names: Names) -> str:
     """Return what becomes of the version that isn't taken."""
     if conflict.forks:
-        only_saves = "" if names is IN_SYNC else "; `reconcile resolve ID --take SIDE` only saves it"
+        only_saves = "" if names.labels is MACHINES else "; `reconcile resolve ID --take SIDE` only saves it"
         return f"both are kept, whichever you take: the other one becomes a fork{only_saves}"
     saved = "the version that is not taken is saved"
     if conflict.unit != STREAM:

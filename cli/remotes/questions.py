@@ -12,6 +12,8 @@ from ..output.conflict_questions import IN_SYNC, ask_about_conflicts
 from ..run import undecided
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from reconcile.engine.engine import Engine, Pass
     from reconcile.model.plan import Conflict
     from reconcile.model.policy import Policy
@@ -27,14 +29,17 @@ class Questions:
         self._options = options
         self._answered: dict[tuple[str, str], tuple[Conflict, Take | None]] = {}
 
-    def __call__(self, engine: Engine, pass_: Pass, policy: Policy) -> Policy:
-        """Return the policy with the answers about the conflicts of a pass. ``q`` ends the command."""
+    def __call__(self, engine: Engine, pass_: Pass, policy: Policy, wrong: Collection[str]) -> Policy:
+        """Return the policy with the answers about the conflicts of a pass. ``q`` ends the command.
+
+        ``wrong``: the conversations whose version of the other machine has the time of a wrong clock.
+        """
         conflicts = {(each.conversation, each.unit): each for each in undecided(pass_.plan, self._options)}
         known = {key: self._answered[key][1] for key, each in conflicts.items() if self._knows(key, each)}
         policy = replace(policy, choices={key: take for key, take in known.items() if take is not None})
         new = [each for key, each in conflicts.items() if key not in known]
         if new:
-            policy = ask_about_conflicts(engine, pass_, policy, self._options, new, IN_SYNC)
+            policy = ask_about_conflicts(engine, pass_, policy, self._options, new, IN_SYNC._replace(wrong=wrong))
         self._answered |= {key: (each, policy.choices.get(key)) for key, each in conflicts.items()}
         return policy
 

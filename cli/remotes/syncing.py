@@ -59,6 +59,12 @@ _HEADINGS = (
         "removed on the remote, because it was removed here",
         "to remove on the remote, because it was removed here",
     ),
+    ("private_here", "made private here, as on another machine", "to make private here, as on another machine"),
+    (
+        "private_no_longer",
+        "no longer private here, as on another machine",
+        "to be no longer private here, as on another machine",
+    ),
 )
 
 
@@ -370,7 +376,7 @@ def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
     A record without a title is called by its path, and what was removed without a known one by its id.
     """
     places = get_format(shared.roots.format).places
-    listed = {"forked": report.forked}
+    listed = {name: getattr(report, name) for name in ("forked", "private_here", "private_no_longer")}
     for name, removed in (("sent", "removed_there"), ("taken", "removed_here")):
         first, second = getattr(report, name), getattr(report, removed)
         titles = {entry.id: entry.title or (entry.id if places else None) for entry in first}
@@ -384,16 +390,14 @@ def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
 def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, held: int, *, is_dry: bool) -> str:
     """Return the end of the report: how much is sent, taken and removed; if nothing is, how much is blocked."""
     words = {
-        "sent": "to send",
-        "taken": "to take",
-        "removed_here": "to remove here",
-        "removed_there": "to remove there",
+        "sent": ("sent", "to send"),
+        "taken": ("taken", "to take"),
+        "removed_here": ("removed here", "to remove here"),
+        "removed_there": ("removed there", "to remove there"),
+        "private_here": ("made private here", "to make private here"),
+        "private_no_longer": ("no longer private here", "to be no longer private here"),
     }
-    parts = [
-        f"{len(listed[name])} {planned if is_dry else name.replace('_', ' ')}"
-        for name, planned in words.items()
-        if listed[name]
-    ]
+    parts = [f"{len(listed[name])} {texts[is_dry]}" for name, texts in words.items() if listed[name]]
     if not parts:
         return f"{held} blocked, nothing else to send or to take" if held else "nothing to send or to take"
     count, what = parts[0].split(" ", 1)

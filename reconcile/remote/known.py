@@ -137,6 +137,9 @@ class Report(Struct):
     forked: list[Entry] = field(default_factory=list)
     removed_here: list[Entry] = field(default_factory=list)
     removed_there: list[Entry] = field(default_factory=list)
+    private_here: list[Entry] = field(default_factory=list)
+    """Those that another machine has made private since the last sync, as they are here now."""
+    private_no_longer: list[Entry] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
     conflicts: list[DecidedConflict] = field(default_factory=list)
     commit: str | None = None

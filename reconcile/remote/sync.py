@@ -151,12 +151,12 @@ class Sync:
         lock: Lock,
         half: Half = Half.BOTH,
         planned: Planned | None = None,
-        ask: Callable[[Engine, Pass, Policy], Policy] | None = None,
+        ask: Callable[[Engine, Pass, Policy, Collection[str]], Policy] | None = None,
     ) -> None:
         """Prepare; the session is that of `open_session`.
 
         ``planned``: do this, and nothing else. ``ask`` returns the policy with a person's answers about the conflicts
-        of a pass; None: the rules decide them.
+        of a pass, of which some conversations have the time of a wrong clock; None: the rules decide them.
         """
         self.planned, self.ask = planned, ask
         self.session, self.engine, self.lock, self.half = session, engine, lock, half
@@ -498,7 +498,8 @@ class Sync:
         if self.session.readonly:
             report.planned = Planned(start, steps_of(pass_.plan, buried), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
-        plan = replace(chosen, intents=(*pass_.plan.intents, *self._private(tree, before, known, pass_.world.baseline)))
+        private = self._private(tree, before, known, pass_.world.baseline)
+        plan = replace(chosen, intents=(*pass_.plan.intents, *private))
         if plan.intents:
             plan = replace(plan, quiet=False)
         last = replace(pass_, plan=plan)
@@ -506,6 +507,10 @@ class Sync:
         if outcome is not None:
             self._learn(tree, before, known, engine)
         self._describe(plan, outcome, report, pass_.world)
+        for key, intent in private:
+            if key in before.records:  # what is private from its first sync on is not worth a line
+                entry = Entry(key, _title(engine.known.sides[Side.WORKSPACE].of(key)))
+                (report.private_no_longer if intent is None else report.private_here).append(entry)
         told = {(each.id, each.unit) for each in report.conflicts}  # by an attempt that has lost the race
         found = _conflicts(plan, open_ones, pass_.world, outcome)
         report.conflicts += [each for each in found if (each.id, each.unit) not in told]
@@ -553,7 +558,7 @@ class Sync:
         keys = [(each.conversation, each.unit) for each in found if each.takes and each.conversation in wrong]
         choices = dict.fromkeys(keys, Take.STORE)
         if self.ask is not None:
-            choices |= self.ask(engine, pass_, policy).choices
+            choices |= self.ask(engine, pass_, policy, wrong).choices
         return choices, found
 
     def _without(self, held: Collection[str], engine: Engine) -> Policy:
@@ -621,9 +626,7 @@ class Sync:
             times = [file.mtime_ns for name, file in record.files.items() if had.get(name) != file]
             ahead_ns = max(times, default=0) - now_ns
             if ahead_ns > AHEAD_NS and key not in known.kept:
-                copies = engine.known.sides[Side.WORKSPACE].of(key)
-                titles = (getattr(copy.metadata, "title", None) for copy in copies)
-                found.append(Ahead(key, next(titles, None), ahead_ns))
+                found.append(Ahead(key, _title(engine.known.sides[Side.WORKSPACE].of(key)), ahead_ns))
         return found
 
     def _private(self, tree: Tree, before: Tree, known: Known, baseline: Baseline) -> list[tuple[str, Intent | None]]:
@@ -658,7 +661,7 @@ class Sync:
         # The plan of the sync gives a child to the tree, if it may: what is written there counts as agreed on.
         outcome = self._apply(engine, replace(removal, plan=without_workspace(removal.plan)))
         self.removals = self.removals if outcome is None else outcome.run
-        report.removed_here += [Entry(key, getattr(stored[key][0].metadata, "title", None)) for key in going]
+        report.removed_here += [Entry(key, _title(stored[key])) for key in going]
         return [key for key in buried if key not in going]
 
     def _buried(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
@@ -821,6 +824,11 @@ def _in_parts(edits: Mapping[str, bytes]) -> list[dict[str, bytes]]:
         size += len(content)
         is_whole = path.startswith("t/") or is_record(path)
     return parts
+
+
+def _title(copies: Iterable[Copy]) -> str | None:
+    """Return the title of the first copy; None if there is no copy, or no title."""
+    return next((getattr(copy.metadata, "title", None) for copy in copies), None)
 
 
 def _local_now(record: Record | None, before: Record | None, *, here: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,6 +59,23 @@ def test_the_newer_version_is_the_default_answer(titled: Machine, laptop: Machin
     assert "store" not in shown.replace("restore", "")
     quiet(laptop, titled)
     assert (title(titled), title(laptop)) == (HERE, HERE)
+
+
+@pytest.mark.parametrize("answer", ["", "o"])
+def test_a_version_with_the_time_of_a_wrong_clock_is_not_called_newer(
+    laptop: Machine, desktop: Machine, answer: str
+) -> None:
+    set_key(laptop.directory(A), "title", THERE, time.time_ns() + 3 * 3600 * SECOND)
+    set_key(desktop.directory(A), "title", HERE, LONG_AGO + SECOND)
+    laptop.sync()
+    shown = asked(desktop, answers=f"{answer}\n")
+    assert "the other machine's clock is ahead, so the times do not count; " in shown
+    assert "Take [t]his machine's, the [o]ther machine's, s[k]ip it, show the [d]ifference, or [q]uit [t]:" in shown
+    taken, left = ("this", "other") if not answer else ("other", "this")
+    here = {"this": "this machine's", "other": "the other machine's"}
+    assert f"{here[taken]} is taken; to take {here[left]} instead: reconcile restore" in shown
+    quiet(laptop, desktop)
+    assert {title(desktop), title(laptop)} == {THERE if answer else HERE}
 
 
 def test_a_cancelled_sync_says_that_it_has_added_the_remote(titled: Machine) -> None:

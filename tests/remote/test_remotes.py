@@ -784,6 +784,23 @@ def test_a_sync_says_which_title_of_this_machine_is_replaced(laptop: Machine, de
     quiet(laptop, desktop)
 
 
+def test_a_sync_lists_what_another_machine_has_made_private(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    entry = {"id": f"jp-c{A}", "title": "talk"}
+    sent = laptop.sync()
+    assert (sent["private_here"], sent["private_no_longer"]) == ([], [])
+    lines = desktop.run("sync", "--dry-run").stdout.splitlines()
+    assert f"to make private here, as on another machine  talk  jp-c{A}" in lines
+    assert lines[-1] == "origin: 1 conversation to make private here; a dry run changes nothing."
+    assert desktop.sync()["private_here"] == [entry]
+    desktop.run("project", str(A))
+    desktop.sync()
+    lines = laptop.run("sync").stdout.splitlines()
+    assert f"no longer private here, as on another machine  talk  jp-c{A}" in lines
+    assert lines[-1] == "origin: 1 conversation no longer private here."
+    quiet(laptop, desktop)
+
+
 def test_a_first_sync_that_was_killed_goes_on(new_laptop: Machine, bare: Path, tmp_path: Path, run: Run) -> None:
     swap, swaps = GitEngine.swap, iter(range(9))
 
