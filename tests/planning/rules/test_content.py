@@ -816,3 +816,25 @@ def test_every_unit_of_either_side_is_decided() -> None:
         view = view_of(stored(*store), here(*workspace))
         found = [verdict.unit for verdict in decide_units(view, Baseline(), Policy(), CLEAR)]
         assert found == [METADATA, STREAM, NOTE]
+
+
+def test_metadata_with_its_parent_put_back_is_no_older_version() -> None:
+    """The bytes in the file are an older version, which another checkout knows with the parent."""
+    agreed = Baseline(agreed={"jp-c1": BaselineEntry({METADATA: "before"}, None, None, None, "1-a")})
+    store = stored('1-a  metadata 08:00 title "B"  stream 07:00 [1]')
+    view = view_of(store, here("1-a  metadata 09:00  stream 07:00 [1]"), agreed)
+    unit = view.workspace.units[METADATA]
+    units = {**view.workspace.units, METADATA: replace(unit, digest="with parent")}
+    view = replace(view, workspace=replace(view.workspace, units=units))
+    baseline = replace(agreed, history={("jp-c1", METADATA): (str(unit.raw), "with parent")})
+    found = decide_unit(view, METADATA, baseline, Policy())
+    assert (found.case, found.outcome) == (15, IN)
+
+
+def test_metadata_from_before_an_edit_makes_no_stream_an_older_version() -> None:
+    """git has given a new worktree the last known metadata, and the store was edited since."""
+    store = stored('1-a  metadata 08:00 title "B"  stream 07:00 [1]')
+    view = view_of(store, here("1-a  metadata 09:00  stream 09:00 [1 2]"))
+    baseline = Baseline(history={("jp-c1", METADATA): (str(view.workspace.digest(METADATA)),)})
+    found = [decide_unit(view, unit, baseline, Policy()).outcome for unit in (METADATA, STREAM)]
+    assert found == [BACK, IN]
