@@ -449,7 +449,8 @@ class Sync:
         names, refused = {**tree.names, **more.names}, {**tree.refused, **more.refused}
         stones = {**tree.tombstones, **more.tombstones}
         tree = replace(tree, names=names, records={**tree.records, **more.records}, tombstones=stones, refused=refused)
-        return tree, replace(before, records={**before.records, **more.records})
+        known = replace(before, records={**before.records, **more.records})
+        return tree, replace(known, tombstones={**before.tombstones, **more.tombstones})
 
     def _tree_before(self, commit: str | None, present: Tree, part: Collection[str] | None) -> Tree:
         coding, fmt = present.coding, self.session.format
@@ -498,8 +499,8 @@ class Sync:
         if self.session.readonly:
             report.planned = Planned(start, steps_of(pass_.plan, buried), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
-        private = self._private(tree, before, known, pass_.world.baseline)
-        plan = replace(chosen, intents=(*pass_.plan.intents, *private))
+        private = self._private(tree, before, known, engine, pass_.world.baseline)
+        plan = replace(chosen, intents=(*pass_.plan.intents, *private, *self._of_forks(chosen, private)))
         if plan.intents:
             plan = replace(plan, quiet=False)
         last = replace(pass_, plan=plan)
@@ -508,7 +509,7 @@ class Sync:
             self._learn(tree, before, known, engine)
         self._describe(plan, outcome, report, pass_.world)
         for key, intent in private:
-            if key in before.records:  # what is private from its first sync on is not worth a line
+            if key in before.records and engine.known.sides[Side.STORE].of(key):  # one that is new here needs no line
                 entry = Entry(key, _title(engine.known.sides[Side.WORKSPACE].of(key)))
                 (report.private_no_longer if intent is None else report.private_here).append(entry)
         told = {(each.id, each.unit) for each in report.conflicts}  # by an attempt that has lost the race
@@ -629,17 +630,32 @@ class Sync:
                 found.append(Ahead(key, _title(engine.known.sides[Side.WORKSPACE].of(key)), ahead_ns))
         return found
 
-    def _private(self, tree: Tree, before: Tree, known: Known, baseline: Baseline) -> list[tuple[str, Intent | None]]:
+    def _private(
+        self, tree: Tree, before: Tree, known: Known, engine: Engine, baseline: Baseline
+    ) -> list[tuple[str, Intent | None]]:
         """Return the intents that follow from the remote: what another machine made private is private here."""
         found: list[tuple[str, Intent | None]] = []
-        for conversation, record in tree.records.items():
-            if conversation in known.kept:
+        stored = engine.known.sides[Side.STORE]
+        for conversation in {**tree.records, **tree.tombstones}:
+            is_stored = bool(stored.of(conversation))
+            if conversation in known.kept or not (is_stored or conversation in tree.records):
                 continue
             here = _is_private(baseline, conversation)
-            now = _local_now(record, before.records.get(conversation), here=here)
+            now = _local_now(conversation, tree, before, here=here, is_stored=is_stored)
             if now != here:
                 found.append((conversation, Intent(IntentKind.LOCAL) if now else None))
         return found
+
+    def _of_forks(self, plan: Plan, private: Iterable[tuple[str, Intent | None]]) -> Iterator[tuple[str, Intent]]:
+        """Yield the intents of the forks of what this sync makes private: the plan doesn't know of that yet."""
+        sources = {key: intent for key, intent in private if intent is not None}
+        for action in plan.actions if sources else ():
+            if action.kind is not Kind.FORK:
+                continue
+            for write in action.writes:
+                described = None if write.content is None else self.session.format.read_metadata(write.content)
+                if isinstance(described, Metadata) and described.parent.id in sources:
+                    yield action.conversation, sources[described.parent.id]
 
     def _remove(self, engine: Engine, buried: list[str], report: Report) -> list[str]:
         """Remove from the store what another machine has removed; return those that wait."""
@@ -725,9 +741,9 @@ class Sync:
         for key, copies in there.items():
             copy = copies[0]
             present.add(key)
-            old, was = tree.records.get(key, tree.replaceable.get(key)), before.records.get(key)
+            old = tree.records.get(key, tree.replaceable.get(key))
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
-            local = _local_now(old, was, here=_is_private(baseline, key))
+            local = _local_now(key, tree, before, here=_is_private(baseline, key), is_stored=key in stored)
             seen = _versions(baseline, key)
             new = record_of(copy, times, old, self.session.format, local=local, seen=seen)
             is_same = key not in tree.replaceable and new is not None and new.is_same(old)
@@ -743,9 +759,14 @@ class Sync:
                 removes.append(directory_of(key, tree.coding))
                 digests = {name: file.digest for name, file in old.files.items()}
                 known = [each for unit in seen_in(old, _versions(baseline, key)).values() for each in unit]
-                stone = Tombstone(key, digests, self.session.now_ns(), known)
+                local = old.local or _is_private(baseline, key)
+                stone = Tombstone(key, digests, self.session.now_ns(), known, local)
                 edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(stone))
                 report.removed_there.append(Entry(key, old.name))
+        for key, stone in tree.tombstones.items():  # removed there, while it was made private here
+            is_new = stone != before.tombstones.get(key) and key not in tree.records and key not in present
+            if is_new and not stone.local and key not in kept and _is_private(baseline, key):
+                edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(replace(stone, local=True)))
         return edits, removes
 
     def _write(self, tree: Tree, new: Record, copy: Copy, edits: dict[str, bytes], removes: list[str]) -> None:
@@ -831,16 +852,22 @@ def _title(copies: Iterable[Copy]) -> str | None:
     return next((getattr(copy.metadata, "title", None) for copy in copies), None)
 
 
-def _local_now(record: Record | None, before: Record | None, *, here: bool) -> bool:
+def _local_now(conversation: str, tree: Tree, before: Tree, *, here: bool, is_stored: bool) -> bool:
     """Return whether a conversation counts as private from now on: the side that has changed since decides.
 
-    Without a common state, it is private if it is so on either side.
+    Without a common state, it is private if it is so on either side. ``here`` says nothing then if the store does not
+    have it: another machine had removed it. A removal that no sync has seen says what the conversation was.
     """
-    if record is None:
+    now: Record | Tombstone | None = tree.records.get(conversation, tree.replaceable.get(conversation))
+    if now is None:
+        stone = tree.tombstones.get(conversation)
+        now = None if stone == before.tombstones.get(conversation) else stone
+    if now is None:
         return here
-    if before is None:
-        return here or record.local
-    return here if here != before.local else record.local
+    was = before.records.get(conversation)
+    if was is None:
+        return (here and is_stored) or now.local
+    return here if here != was.local else now.local
 
 
 def _owner(path: str, conversations: Collection[str]) -> str | None:

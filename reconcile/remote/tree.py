@@ -102,13 +102,15 @@ class Record(Struct, frozen=True, omit_defaults=True):
 class Tombstone(Struct, frozen=True):
     """A conversation that was removed, with the digests of the files that it had.
 
-    ``seen`` are those of all units that are known of it, of each unit oldest first.
+    ``seen`` are those of all units that are known of it, of each unit oldest first. ``local``: it was private, and is
+    so again if an edit brings it back.
     """
 
     id: str
     files: dict[str, str]
     removed_ns: int
     seen: list[str] = field(default_factory=list)
+    local: bool = False
 
 
 class Tree(Struct, frozen=True):

@@ -801,6 +801,56 @@ def test_a_sync_lists_what_another_machine_has_made_private(laptop: Machine, des
     quiet(laptop, desktop)
 
 
+@pytest.mark.parametrize("is_sent", [True, False], ids=["sent before", "removed at once"])
+def test_what_was_private_is_so_again_after_a_removal(laptop: Machine, desktop: Machine, *, is_sent: bool) -> None:
+    laptop.run("local", str(A))
+    if is_sent:
+        laptop.sync()
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    said = desktop.sync()
+    assert [entry["id"] for entry in said["sent"]] == [f"jp-c{A}"]
+    quiet(laptop, desktop)
+    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}"}] * 2
+
+
+def test_what_was_made_private_while_another_machine_removed_it_is_so_again(
+    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    third = make_machine(tmp_path / "third", run)
+    third.sync(str(bare))
+    laptop.run("local", str(A))
+    desktop.run("rm", str(A), "--yes")
+    desktop.sync()
+    assert [entry["id"] for entry in laptop.sync()["removed_here"]] == [f"jp-c{A}"]
+    third.append(A, 1, "b", LONG_AGO + SECOND)
+    third.sync()
+    quiet(laptop, desktop, third)
+    assert [machine.private for machine in (laptop, desktop, third)] == [{f"jp-c{A}"}] * 3
+
+
+def test_a_fork_of_what_another_machine_has_made_private_is_private(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    laptop.append(A, 1, "b", LONG_AGO + 2 * SECOND)
+    laptop.sync()
+    desktop.append(A, 2, "c", LONG_AGO + SECOND)
+    (fork,) = desktop.sync()["forked"]
+    quiet(laptop, desktop)
+    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}", fork["id"]}] * 2
+
+
+def test_a_person_can_publish_what_was_removed_while_it_was_private(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    quiet(laptop, desktop)
+    laptop.run("rm", str(A), "--yes")
+    quiet(laptop, desktop)
+    laptop.run("undo", "--yes")
+    laptop.run("project", str(A))
+    quiet(laptop, desktop)
+    assert [machine.private for machine in (laptop, desktop)] == [set(), set()]
+
+
 def test_a_first_sync_that_was_killed_goes_on(new_laptop: Machine, bare: Path, tmp_path: Path, run: Run) -> None:
     swap, swaps = GitEngine.swap, iter(range(9))
 

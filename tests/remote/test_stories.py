@@ -76,6 +76,8 @@ class Story(Struct):
     """By machine, those that others may have sent since its last sync."""
     gone: dict[str, set[str]] = field(default_factory=dict)
     """Those that were removed while no other machine had edited them, and were not edited since, with their lines."""
+    private: set[str] = field(default_factory=set)
+    """Those that were made private, and not published since by anyone."""
     log: list[str] = field(default_factory=list)
 
     def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
@@ -152,6 +154,7 @@ class Story(Struct):
             write_json(metadata, json.loads(metadata.read_bytes()) | parent, mtime_ns)
         elif kind == "g":
             self.work(machine, self.chance.choice(machine.worktrees), "project", conversation)
+            self.private.discard(conversation)
         elif kind == "p":
             others = sorted(stream.parent.glob("*.txt"))
             if others and self.chance.random() < 0.4:
@@ -166,10 +169,15 @@ class Story(Struct):
         elif kind == "n" and stream.parent.parent == machine.store:
             stream.parent.rename(machine.store / name)
         elif kind == "h" and stream.parent.parent == machine.store:
-            with machine.at_work():
-                result = machine.world.run(*machine.sides, "local", conversation)
-            # Another worktree may have published the one that is missing in this empty one: `recover` decides.
-            assert result.exit_code == 0 or "the workspace is empty, but had" in result.output, result.output
+            self.make_private(machine, conversation)
+
+    def make_private(self, machine: Machine, conversation: str) -> None:
+        with machine.at_work():
+            result = machine.world.run(*machine.sides, "local", conversation)
+        # Another worktree may have published the one that is missing in this empty one: `recover` decides.
+        assert result.exit_code == 0 or "the workspace is empty, but had" in result.output, result.output
+        if result.exit_code == 0:
+            self.private.add(conversation)
 
     def remove(self, machine: Machine, stream: Path) -> None:
         conversation = machine.id_of(stream.parent)
@@ -241,7 +249,8 @@ class Story(Struct):
             self.work_everywhere(machine)
             left |= self.unsaved(machine)
             report = self.sync(machine)
-            lists = (report.sent, report.taken, report.forked, report.removed_here, report.removed_there)
+            lists = [report.sent, report.taken, report.forked, report.removed_here, report.removed_there]
+            lists += [report.private_here, report.private_no_longer]
             ids = {entry.id for entries in lists for entry in entries}
             changed |= ids or ({repr(report)} if report != Report() else set())
         return changed, left
@@ -256,6 +265,9 @@ class Story(Struct):
             assert not self.play_round()[0], "a quiet round has nothing to do"
         first = self.machines[0]
         assert all(machine.contents == first.contents for machine in self.machines)
+        assert all(machine.private == first.private for machine in self.machines)
+        there = set(streams_of(first))
+        assert there.intersection(self.private) <= first.private, "only a person publishes what was private"
         if not isinstance(self.host, Host):
             git(self.host.bare if isinstance(self.host, Served) else self.host, "fsck", "--strict")
         streams = streams_of(first)
@@ -291,12 +303,13 @@ def lines_of(stream: Path) -> list[str]:
 
 
 def check_forks(machine: Machine, report: Report) -> None:
-    """A fork has something that its source lacks."""
-    streams = streams_of(machine)
+    """A fork has something that its source lacks, and is private if its source is."""
+    streams, private = streams_of(machine), machine.private
     for fork in report.forked:
         metadata = json.loads((machine.directory_of(fork.id) / "metadata.json").read_bytes())
         source, forked = streams[metadata["parent_id"]], streams[fork.id]
         assert forked != source[: len(forked)], "a needless fork"
+        assert fork.id in private or metadata["parent_id"] not in private
 
 
 def play(path: Path, run: Run, seed: int, make: Maker = make_machine, served: Served | None = None) -> None:

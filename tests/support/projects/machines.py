@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from reconcile.adapters.locate import locate
+from reconcile.model.baseline import IntentKind
 from reconcile.remote.sealing import identity_of
+from reconcile.state.database import State
 from tests.support.projects.world import LONG_AGO, World, append, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:
@@ -136,6 +138,13 @@ class Machine(Struct, frozen=True):
     def contents(self) -> dict[str, bytes]:
         return {path: content for path, (content, _) in listing(self.store).items()}
 
+    @property
+    def private(self) -> set[str]:
+        """The private conversations in the store."""
+        with State.open(str(self.state), readonly=True) as state:
+            found = {id_ for id_, intent in state.intents(None).items() if intent.kind is IntentKind.LOCAL}
+        return found.intersection(self.id_of(path.parent) for path in self.store.rglob("events.json"))
+
 
 def make_machine(path: Path, run: Run) -> Machine:
     """Make a machine with a checkout of one project, and JP's store of it."""
@@ -173,7 +182,6 @@ def quiet(*machines: Any, equal: bool = True) -> None:
         machine.sync()
     for machine in machines:
         found = machine.sync()
-        assert not any(found[key] for key in ("sent", "taken", "forked", "removed_here", "removed_there", "held")), (
-            found
-        )
+        lists = ("sent", "taken", "forked", "removed_here", "removed_there", "private_here", "private_no_longer")
+        assert not any(found[key] for key in (*lists, "held")), found
     assert not equal or all(machine.contents == machines[0].contents for machine in machines)
