@@ -26,7 +26,7 @@ from reconcile.remote.known import Known, known_of, note
 from reconcile.remote.place import chosen, forget, new_place, probed, record, remotes, store_name
 from reconcile.remote.rekey import begin
 from reconcile.remote.sync import not_encrypted
-from reconcile.remote.tree import read_format
+from reconcile.remote.tree import coding_of, read_format
 from reconcile.state.database import State
 from reconcile.state.directory import REMOTES, state_directory
 from reconcile.state.schema import REMOTE
@@ -226,7 +226,7 @@ def check(options: Options, shared: Shared, place: RemotePlace) -> None:
     """Check again what `add` has checked, and tell who can read the remote.
 
     Raises:
-        RemoteError: conversations may not be sent there.
+        RemoteError: conversations may not be sent there, or no key of this machine opens what is there.
     """
     checked_url(place.url, shared.roots.project)
     refuse_projects_own(shared, place)
@@ -235,6 +235,8 @@ def check(options: Options, shared: Shared, place: RemotePlace) -> None:
     is_encrypted = place.encrypt if found is None else found.bundle is not None
     if place.encrypt and not is_encrypted:
         raise not_encrypted()
+    if found is not None:
+        coding_of(found, place.keys)
     checked = "can be read and written, and refuses a write that expected another state"
     print_message(options, f"{place.shown} {checked}")
     if is_encrypted:

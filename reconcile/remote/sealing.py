@@ -145,9 +145,8 @@ class Keys:
         """The secret keys of the file. Raises `RemoteError`."""
         _require_age()
         if not os.path.exists(self.path):
-            raise RemoteError(
-                "the remote is encrypted, and this machine has no key", "make one, and see it: reconcile remote key"
-            )
+            way = f"put your copy of the key back as {self.path}, or make a new key, and see it: reconcile remote key"
+            raise RemoteError("the remote is encrypted, and this machine has no key", way)
         with open(self.path, encoding="utf-8", errors="replace") as file:
             lines = [line.strip() for line in file]
         found = [identity_of(line) for line in lines if line.startswith(_BEGIN)]
@@ -178,9 +177,10 @@ class Keys:
             content = pyrage.decrypt(base64.b64decode(wrapped), identities)
             return Sealed(msgspec.json.decode(content, type=Bundle))
         except (pyrage.DecryptError, ValueError):
+            way = f"on a machine that can read it: reconcile remote key add {self.publics[0]}"
             raise RemoteError(
                 "the remote is encrypted, and no key of this machine opens it",
-                f"on a machine that can read it: reconcile remote key add {self.publics[0]}",
+                f"{way}; if there is none, use a new repository: the stores have all conversations",
             ) from None
 
 

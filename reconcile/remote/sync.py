@@ -956,6 +956,7 @@ def _conflicts(
     results, run = ({}, None) if outcome is None else (outcome.results, outcome.run)
     done = [each for each in plan.actions if outcome is None or results[each.id].is_done]
     replaced = {(each.conversation, each.unit): each for each in done if each.unit != WHOLE}
+    arrived = dict(_arrived_forks(done, replaced, world))
     by_unit = {(each.conversation, each.unit): each for each in (*conflicts, *plan.conflicts)}
     for key, conflict in by_unit.items():
         action, choice = replaced.get(key), plan.policy.choices.get(key)
@@ -963,18 +964,29 @@ def _conflicts(
         if action is None or takes is None:
             continue
         forks = (each.conversation for each in done if each.kind is Kind.FORK and each.source == action.target)
-        is_here, child = takes is Side.STORE, next(forks, None)
+        child = next(forks, None) or arrived.pop(key, None)
+        is_here = takes is Side.STORE
         yield DecidedConflict(conflict.conversation, conflict.title, conflict.unit, is_here, child, run, conflict)
+    for (conversation, unit), child in arrived.items():
+        title = replaced[conversation, unit].title
+        yield DecidedConflict(conversation, title, unit, False, child, run)  # noqa: FBT003
+
+
+def _arrived_forks(
+    done: Iterable[Action], replaced: Mapping[tuple[str, str], Action], world: WorldState
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the streams of this machine that are replaced, each with the new child that the other machine has made."""
     new = {each.conversation for each in done if each.unit == WHOLE and each.kind is Kind.COPY}
     for copy in world.workspace.copies if new else ():
         described = copy.metadata
         if copy.conversation not in new or not isinstance(described, Metadata) or described.parent.id is None:
             continue
-        action = replaced.get((described.parent.id, STREAM))
+        key = described.parent.id, STREAM
+        action = replaced.get(key)
         if action is None or action.target.side is not Side.STORE or not _has_what_was_here(copy, action):
             continue
         if (described.title or "").startswith(DIVERGED):
-            yield DecidedConflict(action.conversation, action.title, STREAM, False, copy.conversation, run)  # noqa: FBT003
+            yield key, copy.conversation
 
 
 def _has_what_was_here(fork: Copy, action: Action) -> bool:

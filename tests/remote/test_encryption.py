@@ -95,6 +95,28 @@ def test_another_machine_begins_a_remote_while_it_is_added(
     assert json.loads(laptop.run("remote", "--json").stdout)["remotes"] == [] or is_encrypted
 
 
+def test_a_lost_key_is_named_with_its_place(laptop: Machine) -> None:
+    assert "can be read and written" in laptop.run("remote", "check").stderr
+    key = laptop.state.parent / "age-key.txt"
+    key.rename(copy := key.with_name("copy"))
+    for command in (["sync"], ["remote", "check"]):
+        said = " ".join(laptop.run(*command, code=4).stderr.split())
+        assert "this machine has no key" in said
+        assert "put your copy of the key back as ~/data/reconcile/age-key.txt, or make a new key" in said
+    assert key_of_new(laptop) != copy.read_text()
+    said = " ".join(laptop.run("remote", "check", code=4).stderr.split())
+    assert "if there is none, use a new repository: the stores have all conversations" in said
+    copy.replace(key)
+    laptop.run("remote", "check")
+    laptop.sync()
+
+
+def key_of_new(machine: Machine) -> str:
+    """Make a new key, which can't read the remote."""
+    machine.run("remote", "key", code=4)
+    return (machine.state.parent / "age-key.txt").read_text()
+
+
 def key_of(machine: Machine) -> str:
     found = re.search(r"public key: (\S+)", (machine.state.parent / "age-key.txt").read_text())
     assert found is not None

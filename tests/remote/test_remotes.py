@@ -840,6 +840,26 @@ def test_a_fork_of_what_another_machine_has_made_private_is_private(laptop: Mach
     assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}", fork["id"]}] * 2
 
 
+def test_a_fork_that_comes_with_an_accepted_remote_is_not_made_again(
+    laptop: Machine, desktop: Machine, bare: Path
+) -> None:
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    desktop.sync()
+    laptop.append(A, 2, "c", LONG_AGO + 2 * SECOND)
+    (fork,) = laptop.sync()["forked"]
+    git(bare, "update-ref", "-d", REF)
+    laptop.run("remote", "accept")
+    laptop.sync()
+    desktop.run("remote", "accept")
+    said = desktop.sync()
+    assert said["forked"] == []
+    assert [(each["id"], each["takes"], each["child"]) for each in said["conflicts"]] == [
+        (f"jp-c{A}", "there", fork["id"])
+    ]
+    quiet(laptop, desktop)
+    assert len(list(desktop.store.iterdir())) == 4
+
+
 def test_a_person_can_publish_what_was_removed_while_it_was_private(laptop: Machine, desktop: Machine) -> None:
     laptop.run("local", str(A))
     quiet(laptop, desktop)

@@ -199,8 +199,15 @@ def _files_of(context: PlanningContext, unit: str) -> tuple[str, ...]:
 
 
 def is_forked(context: PlanningContext, view: View, stream: Digest | None) -> bool:
-    """Tell whether a child has this stream already: an interrupted run, another checkout, or a merge has forked it."""
-    return any(context.views[child].store.raw(STREAM) == stream for child in context.tree.children_of(view.id))
+    """Tell whether a child has this stream already, or comes with it.
+
+    An interrupted run, another checkout or machine, or a merge has forked it.
+    """
+    for child in map(context.views.__getitem__, context.tree.children_of(view.id)):
+        comes = context.presences[child.id].goal is Goal.IMPORT and child.workspace.raw(STREAM) == stream
+        if comes or child.store.raw(STREAM) == stream:
+            return True
+    return False
 
 
 def _fork(context: PlanningContext, view: View, loser: Unit) -> int:

@@ -10,7 +10,7 @@ from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Action, Kind, Plan
 from reconcile.model.policy import LocalRequest, Policy, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import EARLIEST_NS, METADATA, STREAM, Metadata, Side, Snapshot
+from reconcile.model.snapshot import EARLIEST_NS, METADATA, STREAM, WHOLE, Metadata, Side, Snapshot
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.steps.content import AGE_NS, keeps_directories
 from tests.support.scenarios.building import agreed_on, here, plan_of, stored, unreadable, view_of
@@ -56,6 +56,20 @@ def test_a_continuation_that_a_child_has_already_is_not_forked_again() -> None:
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 '
     assert not of(diverging(child + "[1 2]"), Kind.FORK)
     assert of(diverging(child + "[1 2 4]"), Kind.FORK)
+
+
+def test_a_continuation_that_comes_with_a_child_is_not_forked_again() -> None:
+    child, known = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 ', agreed_on(A)
+    plan = plan_of(stored(OURS), here(THEIRS, child + "[1 2]"), known)
+    assert not of(plan, Kind.FORK)
+    assert [action.conversation for action in of(plan, Kind.COPY) if action.unit == WHOLE] == ["jp-c2"]
+    assert of(plan_of(stored(OURS), here(THEIRS, child + "[1 2 4]"), known), Kind.FORK)
+    digests = {
+        str(unit.raw)
+        for unit in view_of(stored(), here(child + "[1 2]"), conversation="jp-c2").workspace.units.values()
+    }
+    removed = replace(known, tombstones={"jp-c2": frozenset(digests)})
+    assert of(plan_of(stored(OURS), here(THEIRS, child + "[1 2]"), removed), Kind.FORK), "the child is left alone"
 
 
 def test_an_archived_one_is_forked_too() -> None:
