@@ -57,6 +57,7 @@ from reconcile.remote.tree import (
     Record,
     Tombstone,
     Tree,
+    directories_above,
     directory_of,
     encoded,
     format_file,
@@ -248,10 +249,10 @@ class Sync:
         *first, rest = _in_parts(edits)
         for part in first:
             # Nothing is noted: to the next sync, a part that has arrived is one that another machine has sent.
-            start = self.engine.write(start, part, ())
+            start = self.engine.write(start, part, replaced := _replaced_in(part, removes))
             if not self._is_swapped(tip, start):
                 return None
-            tip = start
+            tip, removes = start, [path for path in removes if path not in replaced]
         commit = self.engine.write(start, rest, removes) if rest or removes else start
         if commit is None or commit == tip or self.half is Half.PULL:
             if commit is None:  # nobody has begun the remote: its id and its key are still to be made
@@ -406,7 +407,10 @@ class Sync:
                 self._won(known)
             return known
         done.interrupted_push = "not arrived"
-        return replace(known, pending=None)
+        known = replace(known, pending=None)
+        if not self.session.readonly:  # if it arrives later, the baseline of its attempt is not there any more
+            self._note(known)
+        return known
 
     def _with_ended_undo(self, known: Known) -> Known:
         """Return what is known, after an undo that was killed has been completed: else it would be sent."""
@@ -845,6 +849,11 @@ def _in_parts(edits: Mapping[str, bytes]) -> list[dict[str, bytes]]:
         size += len(content)
         is_whole = path.startswith("t/") or is_record(path)
     return parts
+
+
+def _replaced_in(part: Iterable[str], removes: Iterable[str]) -> set[str]:
+    """Return the removed files whose place a directory takes in a part: removed later, they would be that directory."""
+    return {above for path in part for above in directories_above(path)}.intersection(removes)
 
 
 def _title(copies: Iterable[Copy]) -> str | None:

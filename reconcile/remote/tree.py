@@ -287,7 +287,7 @@ def read_tree(
         if taken.setdefault(record.path, record.id) != record.id:
             refused[coding.key(record.id)] = f"another conversation has the directory {record.path!r}"
             del records[record.id]
-        elif any(above in places for above in _above(record.path)):
+        elif any(above in places for above in directories_above(record.path)):
             refused[coding.key(record.id)] = f"another record has the place of a directory above {record.path!r}"
             del records[record.id]
     return Tree(found, names, records, tombstones, refused, untaken, coding, read)
@@ -411,11 +411,11 @@ def _is_file(record: Record, name: str, fmt: Format) -> bool:
     file = record.files[name]
     if fmt.places is not None and "" in record.files:
         return name == "" and file.size >= 0
-    is_free = not any(above in record.files for above in _above(name))
+    is_free = not any(above in record.files for above in directories_above(name))
     return _is_inside(name) and is_free and file.size >= 0 and fmt.unit_of(name) is not None
 
 
-def _above(path: str) -> Iterator[str]:
+def directories_above(path: str) -> Iterator[str]:
     """Yield the directories above a path."""
     while "/" in path:
         path = path.rpartition("/")[0]

@@ -15,7 +15,7 @@ from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
 from tests.support.projects.damage import DAMAGES, lose_blob, lose_tree, overwrite_pack
 from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
-from tests.support.projects.world import LONG_AGO, SECOND, set_key
+from tests.support.projects.world import LONG_AGO, SECOND, set_key, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -455,6 +455,31 @@ def test_a_push_that_was_killed(
     assert not list(laptop.store.glob(f"{B}*"))
     assert sum(1 for _ in laptop.store.glob("*/events.json")) == (3 if other else 2)
     assert not desktop.sync()["sent"]
+
+
+def test_a_push_that_arrives_after_the_next_sync_was_killed_takes_nothing_back(
+    laptop: Machine, desktop: Machine, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late: list[str] = []
+
+    def is_silent(_self: GitEngine, _expected: str | None, commit: str) -> Swap:
+        late.append(commit)
+        return Swap.UNKNOWN
+
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    with monkeypatch.context() as patch:
+        patch.setattr(GitEngine, "swap", is_silent)
+        refused(laptop, "sync", code=1)
+    laptop.append(A, 1, "c", LONG_AGO + 90 * SECOND)
+    with monkeypatch.context() as patch:
+        patch.setattr(GitEngine, "write", die)
+        with pytest.raises(Killed), laptop.at_work():
+            laptop.world.run("--workspace", laptop.project, "sync")
+    git(laptop.state / "remotes" / "origin" / "mirror", "push", "--quiet", str(bare), f"{late[0]}:{REF}")
+    laptop.sync()
+    assert laptop.events(A) == 5
+    desktop.sync()
+    quiet(laptop, desktop)
 
 
 def test_no_answer_to_a_push_is_told_by_the_next_sync(laptop: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -911,6 +936,30 @@ def test_a_race_between_the_parts_of_a_sync(new_laptop: Machine, bare: Path, tmp
     other.sync()
     assert other.contents == new_laptop.contents
     assert not new_laptop.sync()["taken"]
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "encrypted"])
+def test_a_stream_that_gets_pieces_in_one_of_several_parts_is_sent_whole(
+    tmp_path: Path, run: Run, bare: Path, is_encrypted: bool
+) -> None:
+    """The file that its pieces replace is not removed in a later part: that would remove the pieces."""
+    laptop, desktop = (make_machine(tmp_path / name, run) for name in ("laptop", "desktop"))
+    for machine in (laptop, desktop) if is_encrypted else ():
+        machine.take_key()
+    for number in (A, B, C):
+        laptop.write(number)
+    laptop.run("remote", "add", str(bare), *(["--encrypt"] if is_encrypted else []))
+    laptop.sync()
+    desktop.sync(str(bare))
+    for number in (A, B, C):
+        stream = laptop.directory(number) / "events.json"
+        *others, last = json.loads(stream.read_bytes())
+        write_json(stream, [*others, last | {"content": str(number) * 200_000}], LONG_AGO + SECOND)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reconcile.remote.sync.BATCH", 1)
+        laptop.sync()
+    assert len(desktop.sync()["taken"]) == 3
+    quiet(laptop, desktop)
 
 
 DAMAGED = (
