@@ -286,10 +286,11 @@ def remove(options: Options, state: str, place: RemotePlace, command: str) -> No
 def accept(options: Options, state: str, place: RemotePlace, command: str) -> None:
     """Take a remote as it is now, whatever this machine has seen there before."""
     with run_lock(state, command=command), State.open(state) as known:
-        if known_of(known, place.name).key is not None:
+        before = known_of(known, place.name)
+        if before.key is not None:
             record(place._replace(encrypt=True))  # it is never taken for one without encryption
         _forget_agreement(known, place)
-        note(known, place.name, Known(accepted=True))
+        note(known, place.name, Known(accepted=True, kept=before.kept))
     place.note_refusal("")
     print_message(options, f"{place.name} is taken as it is now: the next sync compares all, and removes nothing")
 

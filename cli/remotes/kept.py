@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,14 +13,14 @@ from reconcile.model.snapshot import Metadata, Side
 from reconcile.remote.known import known_of, note, synced_with
 from reconcile.state.database import State
 
-from ..context import find_ids, with_owned
+from ..context import find_ids, settings_of, with_owned
 from ..output.documents import print_document
-from ..output.interaction import print_message
+from ..output.interaction import print_message, waiting_callback
 from ..output.text import clean, visible
 from ..run import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from reconcile.engine.engine import Engine
     from reconcile.remote.place import RemotePlace
@@ -32,7 +33,7 @@ def keep_here(options: Options, shared: Shared, place: RemotePlace, words: Itera
     """Leave conversations out of the syncs with a remote, or list those that are."""
     with opened(options) as engine:
         ids, names = _chosen(engine, words)
-        with run_lock(shared.state, command=command), State.open(shared.state) as state:
+        with _no_sync(options, shared, place, command), State.open(shared.state) as state:
             known, synced = known_of(state, place.name), synced_with(state, place)
             if ids:
                 known = replace(known, kept=tuple(dict.fromkeys((*known.kept, *ids))))
@@ -54,9 +55,11 @@ def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[
     """Have syncs send conversations again that `keep_here` has left out."""
     with opened(options) as engine:
         ids, names = _chosen(engine, words)
-        with run_lock(shared.state, command=command), State.open(shared.state) as state:
+        with _no_sync(options, shared, place, command), State.open(shared.state) as state:
             known = known_of(state, place.name)
-            kept, known = known.kept, replace(known, kept=tuple(key for key in known.kept if key not in ids))
+            kept, again = known.kept, [key for key in known.kept if key in ids]
+            left = tuple(key for key in kept if key not in ids)
+            known = replace(known, kept=left, shared=(*known.shared, *again))
             note(state, place.name, known)
         if options.json:
             _print_json(options, place, known.kept)
@@ -65,6 +68,17 @@ def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[
             was = f"is sent by the next sync with {place.name}"
             was = was if conversation in kept else f"was not kept here: syncs with {place.name} send it anyway"
             print_message(options, f"{names[conversation]} {was}")
+
+
+@contextmanager
+def _no_sync(options: Options, shared: Shared, place: RemotePlace, command: str) -> Iterator[None]:
+    """Wait for the end of a sync with a remote, and let none begin: it reads the list first, and writes it last."""
+    timeout, waiting = settings_of(shared.roots).lock_timeout, waiting_callback(options)
+    with (
+        run_lock(place.directory, command=command, timeout=timeout, waiting=waiting),
+        run_lock(shared.state, command=command),
+    ):
+        yield
 
 
 def _kept_there(conversation: str, place: RemotePlace) -> str:

@@ -52,10 +52,10 @@ class Known(Struct, frozen=True):
 
     ``commit`` is that of the baseline, ``pending`` one whose push began. ``waiting`` are the conversations that another
     machine has removed, and that are still in the store. ``key`` is the public key of an encrypted remote. ``epoch`` is
-    that of its history. ``kept`` are conversations that this machine doesn't sync with it. ``undoing``: an undo of a
-    sync has begun, and the baseline of the last swap doesn't have it yet. ``accepted``: no sync has been since
-    a person accepted the remote as it is. ``removals`` is the run that has removed, of the last sync that has removed
-    something here, and ``rest`` is the run that has done the rest.
+    that of its history. ``kept`` are conversations that this machine doesn't sync with it, and ``shared`` those that it
+    does again since the last sync. ``undoing``: an undo of a sync has begun, and the baseline of the last swap doesn't
+    have it yet. ``accepted``: no sync has been since a person accepted the remote as it is. ``removals`` is the run
+    that has removed, of the last sync that has removed something here, and ``rest`` is the run that has done the rest.
     """
 
     commit: str | None = None
@@ -65,6 +65,7 @@ class Known(Struct, frozen=True):
     key: str | None = None
     epoch: int = 0
     kept: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     undoing: bool = False
     accepted: bool = False
     removals: str | None = None

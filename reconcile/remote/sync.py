@@ -245,7 +245,9 @@ class Sync:
         key = tree.coding.public if isinstance(tree.coding, Sealed) else None
         epoch = 0 if tree.format is None else tree.format.epoch
         known = self._with_runs(known, end.outcome)
-        agreed = replace(known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch, accepted=False)
+        agreed = replace(
+            known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch, accepted=False, shared=()
+        )
         *first, rest = _in_parts(edits)
         for part in first:
             # Nothing is noted: to the next sync, a part that has arrived is one that another machine has sent.
@@ -289,9 +291,9 @@ class Sync:
 
     def _last(self, known: Known) -> LastSync | None:
         """Return what the last sync has saved, if it was completed and still holds."""
-        if known.commit is None or known.pending is not None or known.waiting or self.session.readonly:
+        if known.commit is None or known.pending is not None or known.waiting or known.shared:
             return None
-        if self.planned is not None:
+        if self.session.readonly or self.planned is not None:
             return None
         return last_sync.load(self.session, self.policy, self.place.last_sync, known.commit)
 
@@ -442,7 +444,11 @@ class Sync:
         if part is None and tree.contents.keys() != cached.keys() and not self.session.readonly:
             save_contents(self.place.cache, tree.contents)
         is_same = start is not None and known.commit == start
-        return tree, tree if is_same else self._tree_before(known.commit, tree, part)
+        before = tree if is_same else self._tree_before(known.commit, tree, part)
+        if known.shared:  # the last sync has agreed on none of them
+            rest = {key: record for key, record in before.records.items() if key not in known.shared}
+            before = replace(before, records=rest)
+        return tree, before
 
     def _with(self, tree: Tree, before: Tree, start: str | None, ids: Collection[str]) -> tuple[Tree, Tree]:
         """Return two trees that are parts, with more conversations, which both commits have alike."""

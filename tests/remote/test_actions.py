@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.remote.git_engine import GitEngine
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.world import LONG_AGO, SECOND, set_key
@@ -16,6 +17,7 @@ from tests.support.projects.world import LONG_AGO, SECOND, set_key
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reconcile.remote.engine import Swap
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
@@ -106,6 +108,36 @@ def test_a_conversation_that_is_kept_here_is_not_sent(
     quiet(desktop, new_laptop)
 
 
+def test_an_accepted_remote_does_not_get_what_is_kept_here(new_laptop: Machine, bare: Path) -> None:
+    new_laptop.run("remote", "keep-here", str(A))
+    new_laptop.sync()
+    git(bare, "update-ref", "-d", REF)
+    new_laptop.run("sync", code=4)
+    new_laptop.run("remote", "accept")
+    new_laptop.sync()
+    assert str(A) not in git(bare, "ls-tree", "-r", "--name-only", REF)
+    assert json.loads(new_laptop.run("remote", "keep-here", "--json").stdout)["kept"] == [f"jp-c{A}"]
+
+
+def test_a_sync_does_not_forget_what_is_kept_here_meanwhile(laptop: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list waits for its end, and then tells that it has sent the conversation."""
+    told, swap = list[str](), GitEngine.swap
+
+    def late(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        told.append(laptop.run("remote", "keep-here", str(A + 5), code=5).output)
+        return swap(self, expected, commit)
+
+    laptop.write(A + 5)
+    with monkeypatch.context() as patch:
+        patch.setenv("RECONCILE_LOCK_TIMEOUT", "0.1")
+        patch.setattr(GitEngine, "swap", late)
+        laptop.run("sync")
+    assert "another reconcile" in told[0]
+    assert "origin has it from an earlier sync" in laptop.run("remote", "keep-here", str(A + 5)).output
+    laptop.sync()
+    assert json.loads(laptop.run("remote", "keep-here", "--json").stdout)["kept"] == [f"jp-c{A + 5}"]
+
+
 def test_a_conversation_that_was_sent_and_is_kept_here_stays_as_it_is_there(
     laptop: Machine, desktop: Machine, bare: Path
 ) -> None:
@@ -128,6 +160,23 @@ def test_a_conversation_that_was_sent_and_is_kept_here_stays_as_it_is_there(
     laptop.run("rm", str(A), "--yes")
     assert not laptop.sync()["removed_there"]
     assert desktop.directory(A).exists()
+
+
+def test_a_conversation_that_another_machine_has_made_private_while_it_was_kept_here_stays_private(
+    laptop: Machine, desktop: Machine
+) -> None:
+    laptop.run("remote", "keep-here", str(A))
+    desktop.run("local", str(A))
+    desktop.sync()
+    laptop.sync()
+    laptop.run("remote", "share", str(A))
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    assert not desktop.sync()["private_no_longer"]
+    for machine in (laptop, desktop):
+        shown = json.loads(machine.run("ls", "--json").stdout)["conversations"]
+        assert [each["state"] for each in shown if each["conversation"] == f"jp-c{A}"] == ["local"]
+    quiet(laptop, desktop)
 
 
 def test_a_new_remote_without_encryption_names_the_commands_that_encrypt_it(tmp_path: Path, run: Run) -> None:
