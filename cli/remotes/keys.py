@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconcile.formats import get_format
 from reconcile.fs.locks import run_lock
-from reconcile.remote.known import known_of
+from reconcile.remote.known import known_of, note
 from reconcile.remote.rekey import EncryptedRemote
 from reconcile.remote.sealing import checked_recipient
 from reconcile.state.database import State
@@ -31,7 +33,7 @@ def keys(options: Options, shared: Shared, place: RemotePlace, words: tuple[str,
         raise Misuse(f"reconcile remote key {' '.join(words)}: unexpected words", _USE)
     place.keys.make()
     key = checked_recipient(words[1]) if len(words) > 1 else ""
-    with run_lock(place.directory, command=command), State.open(shared.state, readonly=True) as state:
+    with run_lock(place.directory, command=command), State.open(shared.state, readonly=not words) as state:
         known = known_of(state, place.name)
         form = get_format(shared.roots.format)
         remote = EncryptedRemote(place.engine, form, place.store, place.keys, known, place.rotation)
@@ -41,7 +43,9 @@ def keys(options: Options, shared: Shared, place: RemotePlace, words: tuple[str,
             remote.add(key)
             print_message(options, f"{key} can read {place.name}: sync on that machine")
         else:
-            remote.rotate(key or None)
+            public = remote.rotate(key or None)
+            # Not only after the next sync: if the remote was set back by then, the keys before must not serve again.
+            note(state, place.name, replace(known_of(state, place.name), key=public))
             print_message(options, f"everything that {place.name} has now is encrypted with new keys")
             print_message(options, "its history is not: whoever had a key can read what was sent before")
 

@@ -70,8 +70,8 @@ class EncryptedRemote(NamedTuple):
         """Let another machine read all that the remote has."""
         self._change(lambda coding: coding.with_recipients((*coding.bundle.recipients, recipient)))
 
-    def rotate(self, without: str | None = None) -> None:
-        """Encrypt everything with new keys, for all machines or all but one.
+    def rotate(self, without: str | None = None) -> str:
+        """Encrypt everything with new keys, for all machines or all but one; return the new public key of the remote.
 
         More than a push takes is sent in parts. Until the last one, the remote is as before for every machine. After
         an interruption, the next rotation goes on.
@@ -84,9 +84,10 @@ class EncryptedRemote(NamedTuple):
 
         if without is not None and without in self.keys.publics:
             raise RemoteError("this machine would not be able to read the remote", "remove it on another machine")
-        self._change(change)
+        return self._change(change)
 
-    def _change(self, change: Callable[[Sealed], Sealed]) -> None:
+    def _change(self, change: Callable[[Sealed], Sealed]) -> str:
+        """Change the keys, and return the public key that the remote has then."""
         lost, checked, dropped = 0, set[tuple[str, str]](), set[str]()
         while lost < ATTEMPTS:
             tip = self.engine.tip()
@@ -116,7 +117,7 @@ class EncryptedRemote(NamedTuple):
             if self._is_swapped(tip, self.engine.write(tip, edits, removes, placed)):
                 if after.public != before.public:
                     os.unlink(self.pending)
-                return
+                return after.public
             lost += 1
         raise RemoteError("other machines were faster each time", "run it again")
 

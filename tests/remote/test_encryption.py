@@ -312,6 +312,24 @@ def test_a_key_is_shown_added_and_removed(laptop: Machine, desktop: Machine, bar
     assert desktop.events(A) == 4
 
 
+def test_a_removed_key_opens_nothing_that_is_sent_after_the_remote_was_set_back(
+    laptop: Machine, desktop: Machine, bare: Path
+) -> None:
+    """The host may have restored an older copy, or whoever has the removed key may have."""
+    tip = git(bare, "rev-parse", REF)
+    laptop.run("remote", "key", "remove", key_of(desktop))
+    git(bare, "update-ref", REF, tip)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    for command in (("sync",), ("push",), ("remote", "key", "rotate")):
+        assert "another key" in laptop.run(*command, code=4).output
+    assert git(bare, "rev-parse", REF) == tip
+    assert desktop.events(A) == 3
+    laptop.run("remote", "accept")
+    laptop.run("remote", "key", "remove", key_of(desktop))
+    laptop.sync()
+    assert "no key of this machine opens it" in desktop.run("sync", code=4).output
+
+
 def test_a_rotation_travels(laptop: Machine, desktop: Machine) -> None:
     desktop.append(A, 1, "b", LONG_AGO + SECOND)
     laptop.run("rm", str(B), "--yes")
