@@ -315,7 +315,8 @@ class HomeWatcher:
             return self._due_again(project, run, outcome)
 
     def _due_again(self, project: _Project, run: Pass, outcome: Outcome) -> int | None:
-        reasons = {deed.reason for deed in outcome.results.values()} | {item.reason for item in run.plan.held}
+        reasons = {Reason.FAILED if deed.errno is not None else deed.reason for deed in outcome.results.values()}
+        reasons |= {item.reason for item in run.plan.held}
         times = {
             Reason.DRIFT: self._timings.quiet,
             Reason.BUSY: _BUSY,

@@ -117,6 +117,8 @@ _BUSY_NS = 2 * _SECOND
 """The time between two checks whether the program that owns the records is still running."""
 _RETRY_NS = _SECOND
 """The time between two attempts to open a session again."""
+_FAILED_NS = 15 * _SECOND
+"""The time until another attempt at what the system has refused."""
 _RELEASE_NS = 20 * _SECOND
 """The time between two releases of memory while passes go on; each takes 10 to 20 ms."""
 SUSPENDED_NS = 2 * _SECOND
@@ -435,12 +437,12 @@ class WatchLoop:
         self._reporter.report_notes(run.plan, is_about, outcome.run)
         for deed in outcome.results.values():
             conversation = deed.action.conversation
-            if deed.reason is Reason.BUSY:
+            if deed.reason is Reason.BUSY and deed.errno is None:
                 self._busy[conversation] = _directories_of(run, conversation), deed.action.touches
             elif deed.reason is Reason.DRIFT:
                 self._debouncer.schedule(conversation, _directories_of(run, conversation), now + self._timings.quiet)
-            elif deed.reason is Reason.FAILED:
-                self._debouncer.schedule(conversation, _directories_of(run, conversation), now + 15 * _SECOND)
+            elif deed.reason is Reason.FAILED or deed.errno is not None:  # no lock: no other program has it, either
+                self._debouncer.schedule(conversation, _directories_of(run, conversation), now + _FAILED_NS)
 
     def _release_busy(self, now: int) -> None:
         """Schedule busy conversations again once all the locks that they need are free."""

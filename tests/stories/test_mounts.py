@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
+from tests.support.projects.watcher import Watching
 from tests.support.projects.world import LONG_AGO, SECOND, append, events, listing, shown, write_conversation
 
 if TYPE_CHECKING:
@@ -108,8 +111,30 @@ def test_read_only(world: World, place: Path) -> None:
     assert (found.exit_code, "not writable (read-only file system)" in found.stdout) == (4, True), found.output
     if place == world.workspace:
         assert world.event_count(FIRST) == 63, "the other side is saved to all the same"
+    if place == Path(os.environ["XDG_DATA_HOME"]) / "reconcile":
+        refused = world.run("--workspace", world.project)
+        assert "hint: make the disk writable (remount it)" in refused.stderr
     assert not mount("-o", "remount,rw", str(place))
     converge(world)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_watcher_waits_between_two_attempts_at_a_read_only_store(world: World, *, every: bool) -> None:
+    store = Path(os.environ["JP_USER_DATA_DIR"])
+    with mounted(store):
+        three(world)
+        world.reconcile()
+        assert not mount("-o", "remount,ro", str(store))
+        append(world.workspace / f"{FIRST}-it", 60, "b", LONG_AGO + 10 * SECOND)
+        with Watching(None if every else world) as watcher:
+            watcher.hears("skipped", "Read-only file system")
+            time.sleep(3)
+            assert watcher.stop() == 0
+        runs = json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"]
+        assert sum(run["command"].startswith("watch") for run in runs) == 1, runs
+        assert not mount("-o", "remount,rw", str(store))
+        world.reconcile()
+        assert world.event_count(FIRST) == 63
 
 
 def test_an_undo_in_a_read_only_store_names_the_way_to_go_on(world: World) -> None:
