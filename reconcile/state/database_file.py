@@ -105,7 +105,16 @@ def _demand_writable(directory: str, names: set[str]) -> None:
             with contextlib.suppress(OSError):
                 os.chmod(path, FILE_MODE)
         if not os.access(path, os.W_OK) and os.path.lexists(path):  # another process may have removed its log meanwhile
-            raise StateError(f"{path}: not writable", hint="check its permissions and its owner")
+            raise StateError(f"{path}: not writable", hint=_way_to_write(path))
+
+
+def _way_to_write(path: str) -> str:
+    """Return what a person can do about a path that isn't writable."""
+    try:
+        is_readonly = bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except (AttributeError, OSError):  # Windows has no statvfs
+        is_readonly = False
+    return "make the disk writable (remount it)" if is_readonly else "check its permissions and its owner"
 
 
 def _companions(names: set[str]) -> list[str]:
