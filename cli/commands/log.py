@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 NEWEST = 20
 """Number of runs that are listed without ``-v``."""
 _ENDING_COLOR = "yellow"
+_PAST = {"undo": "undid", "redo": "redid"}
+_SYNCS = ("reconcile sync", "reconcile pull", "reconcile push")
+"""The beginnings of the commands that sync with a remote."""
 
 
 @click.command(
@@ -114,13 +117,15 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         redone_by = [redo for redo, (of, length) in chains.items() if of == run.id and length and not length % 2]
         notes = undone_by or ([f"redone by {max(redone_by)}"] if redone_by and not times else [])
         if times:
+            verb, of = ("undo", run.undoes) if times % 2 else ("redo", origin)
             part = " in part" if _is_partial(run, became) else ""
-            notes.append(f"undid{part} {run.undoes}" if times % 2 else f"redid{part} {origin}")
+            is_idle = bool(steps) and all(step.state != "done" for step in steps)
+            notes.append(f"did not {verb} {of}" if is_idle else f"{_PAST[verb]}{part} {of}")
         if run.checkout != session.checkout:
             notes.append(f"in {_where(session, projects.get(run.checkout))}")
         tail = f"  ({'; '.join(notes)})" if notes else ""
         start, command = f"{pad(run.id, columns)}  ", clean(run.command) + tail
-        counts = step_counts(session, steps, is_sync=run.checkout in remotes and not times)
+        counts = step_counts(session, steps, is_sync=_is_sync(run, remotes))
         text = f"{format_time(run.started_ns)}  {counts}"
         if style.columns is None or width(f"{start}{text}  {command}") <= style.columns:
             lines = [f"{start}{text}  {command}"]
@@ -141,6 +146,11 @@ def _project_of(checkout: Checkout) -> str:
 def _remotes(session: Session) -> set[int | None]:
     """Return the checkouts that stand for remotes: their runs are those of syncs."""
     return {each.id for each in session.state.checkouts(with_remotes=True) if each.identity.startswith(REMOTE)}
+
+
+def _is_sync(run: Run, remotes: Collection[int | None]) -> bool:
+    """Tell whether a run is a sync. The record of a remote that was removed is gone, so that its command tells."""
+    return run.undoes is None and (run.checkout in remotes or (run.checkout is None and run.command.startswith(_SYNCS)))
 
 
 def _undone(session: Session) -> dict[str, dict[str, str | None]]:
@@ -209,7 +219,7 @@ def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
     if ending := _ending(run):
         yield style(ending, _ENDING_COLOR)
     yield ""
-    is_sync = run.checkout in _remotes(session) and run.undoes is None
+    is_sync = _is_sync(run, _remotes(session))
     for step in session.state.journal.steps(run.id):
         color = {"done": None, "failed": "red"}.get(step.state.value, "yellow")
         yield from _step_lines(step, style, color, is_public=session.roots.is_in_project, is_sync=is_sync)

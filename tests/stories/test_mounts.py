@@ -149,6 +149,9 @@ def test_an_undo_in_a_read_only_store_names_the_way_to_go_on(world: World) -> No
         assert refused.exit_code in (1, 4)
         hint = next(line for line in refused.stdout.splitlines() if line.startswith("hint: "))
         assert hint.startswith("hint: make the disk writable (remount it), then run undo again: reconcile undo ")
+        newest = world.run("log", "-w", world.project).stdout.splitlines()[0]
+        assert "1 skipped  reconcile undo --yes" in newest
+        assert "(did not undo 2" in newest
         assert not mount("-o", "remount,rw", str(store))
         run = hint.partition("reconcile undo ")[2].split()[0]
         world.reconcile("undo", run, "--yes", settled=False)

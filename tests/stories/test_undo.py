@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.faults.fault_points import dies_at
+from tests.support.projects.git_world import git
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
 from tests.support.projects.world import (
@@ -55,6 +56,19 @@ def edited(world: World) -> str:
     world.reconcile()
     (version,) = versions(world, runs(world)[0]["id"])
     return str(version["digest"])
+
+
+def test_the_log_calls_a_sync_one_after_its_remote_was_removed(world: World, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "remote.git")
+    three(world)
+    world.reconcile()
+    world.reconcile("remote", "add", str(tmp_path / "remote.git"), settled=False)
+    world.reconcile("sync", settled=False)
+    before = world.reconcile("log", settled=False).stdout.splitlines()[0]
+    world.reconcile("remote", "remove", "origin", settled=False)
+    after = world.reconcile("log", settled=False).stdout.splitlines()[0]
+    assert "3 sent" in before
+    assert after == before.replace("remote origin", "a checkout or remote that was removed")
 
 
 def test_the_log_lists_runs_and_the_steps_of_one(world: World) -> None:
