@@ -189,7 +189,9 @@ def find_project(start: str) -> str | None:
 def read_id(workspace: str) -> str:
     """Return the workspace id in ``.id``: its last line, five characters. Raises `LocateError`."""
     path = os.path.join(workspace, ID_FILE)
-    hint = "restore the file: reconcile recover, or git checkout -- .jp/.id\nif this is a new project, make it: jp init"
+    hint = (
+        "in a new project, make the file: jp init\notherwise restore it: reconcile recover, or git checkout -- .jp/.id"
+    )
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise LocateError(f"{path}: not a file, so the workspace id is unknown", hint)
