@@ -14,7 +14,7 @@ from reconcile.signals import Interrupt
 
 TYPE_CHECKING = False  # importing typing would cost each start of the command something
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from ..arguments import Options
 
@@ -35,6 +35,10 @@ _HINTS = {
     errno.ENOSPC: "free some space",
 }
 """The hint for an error of the system."""
+
+
+_READING = {"brief", "checkouts", "diff", "find", "help", "log", "ls", "show", "status"}
+_DRY = {"--dry-run", "-n", "--check"}
 
 
 class ExitCode:
@@ -89,7 +93,8 @@ def report_failure(error: BaseException, *, as_json: bool, of: str = "") -> int:
         print_error(error.message, error.hint, as_json=as_json, label=label)
         return error.exit_code
     if isinstance(error, Interrupt):
-        print_error("interrupted; run `reconcile` again to continue", None, as_json=as_json, label="")
+        more = "" if _only_reads(sys.argv[1:]) else "; run `reconcile` again to continue"
+        print_error(f"interrupted{more}", None, as_json=as_json, label="")
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError):
         if isinstance(error, FileNotFoundError) and not error.filename and not _is_somewhere():
@@ -103,6 +108,11 @@ def report_failure(error: BaseException, *, as_json: bool, of: str = "") -> int:
     hint = "allow more memory (ulimit -v), or move the largest files away"
     print_error("out of memory", hint, as_json=as_json)
     return ExitCode.FAILED
+
+
+def _only_reads(words: Sequence[str]) -> bool:
+    """Tell whether a command line changes nothing, so that an interrupted run leaves nothing to continue."""
+    return not _READING.isdisjoint(words[:1]) or not _DRY.isdisjoint(words)
 
 
 def _is_somewhere() -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.signals import Interrupt
+from tests.cli.modules import module
 from tests.support.projects.demo import demo
 from tests.support.projects.world import files
 
@@ -144,6 +146,23 @@ def test_what_fails_or_is_refused_has_a_hint(line: str, code: int, run: Run, pro
     result = run(*line.split())
     assert result.exit_code == code, result.output
     assert re.fullmatch(r"error: \S.*\n(?:hint: \S.*\n)+", result.stderr), result.stderr
+
+
+@pytest.mark.parametrize("line", ["ls", "status 1", "log -n 2", "--dry-run", "undo --dry-run"])
+def test_an_interrupted_command_that_only_reads_has_nothing_to_continue(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["reconcile", *line.split()])
+    assert module("output.errors").report_failure(Interrupt(), as_json=False) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_an_interrupted_run_names_how_to_continue(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["reconcile", "undo", "--yes"])
+    assert module("output.errors").report_failure(Interrupt(), as_json=False) == 130
+    assert capsys.readouterr().err == "interrupted; run `reconcile` again to continue\n"
 
 
 @pytest.mark.parametrize("line", ["textconv /nowhere", "-n --out /nowhere/plan"])
