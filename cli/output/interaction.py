@@ -41,6 +41,7 @@ PROGRESS_EVERY = 0.1
 """Seconds for which a number stays on the screen."""
 WARNING = "warning: "
 """The start of a line about what a command has decided, which ``--quiet`` prints, too."""
+_YES, _NO = ("y", "yes"), ("", "n", "no")
 SKIP, QUIT = "k", "q"
 """The keys of two answers to every question about a side."""
 _OFFERED = {"store": "the [s]tore's", "workspace": "the [w]orkspace's", "both": "[b]oth"}
@@ -85,8 +86,12 @@ def confirm(options: Options, question: str) -> bool:
     """Ask a question that is answered with yes or no. The end of the input ends the command."""
     import click  # here, as below: most runs ask nothing
 
-    with _at_question(options):
-        return click.confirm(question)
+    while True:
+        with _at_question(options):
+            typed = click.prompt(f"{question} [y/N]", default="", show_default=False).strip().lower()
+        if typed in _YES or typed in _NO:
+            return typed in _YES
+        click.echo("Type y or n.")
 
 
 @contextmanager
@@ -141,7 +146,7 @@ def ask_for_key(
             for letter, word in keys.items():
                 click.echo("\n".join(wrap(meant.get(letter, word), terminal_columns(), f"  {letter}  ", " " * 5)))
             continue
-        click.echo(f"  no answer: {clean(shorten(typed, 20))!r}; type one of {', '.join(answers)}, or q to quit")
+        click.echo(f"  {clean(shorten(typed, 20))!r} is not one of the answers: {', '.join(keys)}")
 
 
 def is_question(item: Item) -> bool:

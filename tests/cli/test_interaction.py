@@ -115,6 +115,13 @@ def test_a_no_ends_the_recovery_of_a_lost_directory(known: World) -> None:
     assert not (known.project / ".jp").exists()
 
 
+def test_another_answer_to_yes_or_no_is_asked_for_again(known: World) -> None:
+    shutil.rmtree(known.project / ".jp")
+    code, shown = at_terminal("-w", known.project, "recover", answers="?\nno\n")
+    assert (code, shown.count("[y/N]"), shown.count("Type y or n.")) == (0, 2, 1), shown
+    assert "Error" not in shown
+
+
 def test_a_recovery_of_the_id_file_alone_says_so(known: World) -> None:
     known.reconcile("local", str(FIRST), str(SECOND_ID), str(THIRD))
     shutil.rmtree(known.project / ".jp")

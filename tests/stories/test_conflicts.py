@@ -385,13 +385,13 @@ def test_another_key_is_no_answer_and_a_word_is_one(world: World) -> None:
     retitled(world)
     code, shown = at_terminal("-w", world.project, answers="y\nWorkspace\n")
     assert (code, title(world, "store")) == (0, "workspace"), shown
-    assert "no answer: 'y'; type one of s, w, k, d, or q to quit\n" in shown
+    assert "'y' is not one of the answers: s, w, k, d, q\n" in shown
 
 
 def test_a_question_mark_explains_each_answer_in_a_line(world: World) -> None:
     retitled(world)
     code, shown = at_terminal("-w", world.project, answers="?\nq\n")
-    assert (code, "no answer" in shown) == (4, False), shown
+    assert (code, "not one of the answers" in shown) == (4, False), shown
     for line in (
         "  w  take the workspace's version; the store's is saved",
         "  k  leave it, and decide later",
@@ -501,7 +501,7 @@ def test_a_blocked_one_is_asked_about_in_the_same_way(world: World) -> None:
     for answers, code in (("q\n", 4), ("w\nk\n", 4), ("\n", 4), ("s\n", 0)):
         found, shown = at_terminal("-w", world.project, answers=answers)
         assert (found, "Take the [s]tore's, s[k]ip it, or [q]uit [k]: " in shown) == (code, True), shown
-        assert ("no answer: 'w'; type one of s, k, or q to quit" in shown) == (answers == "w\nk\n")
+        assert ("'w' is not one of the answers: s, k, q" in shown) == (answers == "w\nk\n")
         before, _, after = " ".join(shown.split()).partition("Take the [s]tore's")
         assert before.count(message) == 1, "by the question"
         assert (resolve in after) == (message in after) == (answers in ("w\nk\n", "\n")), "still blocked"
