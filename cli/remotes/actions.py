@@ -275,6 +275,13 @@ def _is_encrypted(place: RemotePlace, present: FormatFile | None) -> bool:
     return place.encrypt or (present is not None and present.bundle is not None)
 
 
+def note_encryption(place: RemotePlace) -> None:
+    """Record that another machine has encrypted a remote, as a sync that was refused has seen: emptied, it stays so."""
+    with suppress(RemoteError):  # the first one is that of the sync
+        if not place.encrypt and (found := read_format(place.engine, place.engine.seen(), place.store)):
+            record(place._replace(encrypt=found.bundle is not None))
+
+
 def remove(options: Options, state: str, place: RemotePlace, command: str) -> None:
     """Forget a remote on this machine."""
     with run_lock(state, command=command), State.open(state) as known:

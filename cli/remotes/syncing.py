@@ -22,7 +22,7 @@ from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import differences, restore_of
 from reconcile.remote.address import without_password
 from reconcile.remote.engine import MovedError, RemoteError, UnreachableError
-from reconcile.remote.known import Entry, Half, Lock, tops
+from reconcile.remote.known import Entry, Half, Lock, known_of, tops
 from reconcile.remote.machines import MACHINES
 from reconcile.remote.sync import Sync, open_session
 
@@ -36,7 +36,7 @@ from ..output.interaction import is_interactive, print_message, print_warning, w
 from ..output.screen import wrap
 from ..output.text import Style, show, span_text, title_and_id, visible, width, with_local_times
 from ..run import opened, write_plan
-from .actions import add, refuse_projects_own, shared_store
+from .actions import add, note_encryption, refuse_projects_own, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -129,6 +129,8 @@ def _run(options: Options, sync: Sync, place: RemotePlace) -> Report:
     except RemoteError as error:
         if not (options.is_dry or isinstance(error, UnreachableError | MovedError)):
             place.note_refusal(error.message)
+        if not options.is_dry and known_of(sync.session.state, place.name).commit is None:
+            note_encryption(place)
         raise
 
 

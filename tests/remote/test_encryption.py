@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.remote.engine import Swap
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sealing import Bundle, Keys, Sealed, identity_of
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from reconcile.remote.engine import Swap
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
@@ -293,6 +293,35 @@ def test_another_machine_that_sent_first_and_plainly_gets_nothing(tmp_path: Path
     tip = git(bare, "rev-parse", REF)
     assert "nothing is sent to it" in one.run("sync", code=4).output
     assert git(bare, "rev-parse", REF) == tip
+
+
+@pytest.mark.parametrize("is_unanswered", [False, True])
+def test_a_remote_that_was_seen_encrypted_gets_nothing_plain_when_it_is_emptied(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, is_unanswered: bool
+) -> None:
+    """It was added before another machine encrypted it, and no sync was completed."""
+    bare = make_bare(tmp_path / "remote.git")
+    laptop, desktop = (make_machine(tmp_path / name, run) for name in ("laptop", "desktop"))
+    desktop.write(A)
+    desktop.run("remote", "add", str(bare))
+    laptop.write(B)
+    laptop.run("remote", "add", "--encrypt", str(bare))
+    if is_unanswered:
+        desktop.run("remote", "key", code=4)
+        laptop.run("remote", "key", "add", key_of(desktop))
+        swap = GitEngine.swap
+        with monkeypatch.context() as patch:
+            patch.setattr(GitEngine, "swap", lambda *args: (swap(*args), Swap.UNKNOWN)[1])
+            desktop.run("sync", code=1)
+    else:
+        desktop.run("sync", code=4)
+    git(bare, "update-ref", "-d", REF)
+    desktop.run("remote", "accept")
+    desktop.run("sync", code=0 if is_unanswered else 4)
+    if is_unanswered:
+        assert "bundle" in json.loads(git(bare, "show", f"{REF}:format"))
+    else:
+        assert not git(bare, "for-each-ref")
 
 
 def test_a_key_is_shown_added_and_removed(laptop: Machine, desktop: Machine, bare: Path) -> None:
