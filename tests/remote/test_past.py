@@ -154,7 +154,7 @@ def test_what_another_machine_sent_before_new_keys_is_shown(tmp_path: Path, run:
     one.run("remote", "key", "rotate")
     one.sync()
     said = other.run("sync", str(tmp_path / "r.git"), code=4).output
-    one.run("remote", "key", "add", next(word for word in said.split() if word.startswith("age1")))
+    one.run("remote", "key", "add", next(word.rstrip(";") for word in said.split() if word.startswith("age1")))
     other.sync()
     first = commits(tmp_path)[-1]
     assert shown(other, f"{ID}@origin:{first}")["versions"]
