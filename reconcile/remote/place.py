@@ -11,6 +11,9 @@ import re
 import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+from msgspec import Struct
+
 from reconcile.fs.private_files import make_private_directory, replace_private_file
 from reconcile.model.snapshot import Side
 from reconcile.remote.address import without_password
@@ -29,6 +32,15 @@ _FILE, _CONTACT = "remote.json", "contact"
 _REFS, _BRANCHES = "refs/reconcile/", "refs/heads/reconcile/"
 _RUN = re.compile(r"[0-9-]+")
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,39}")
+
+
+class _Recorded(Struct):
+    """The file of a remote. Older versions have recorded no name of the store."""
+
+    url: str
+    store: str = ""
+    encrypt: bool = False
+    branch: bool = False
 
 
 class RemotePlace(NamedTuple):
@@ -136,18 +148,30 @@ def store_name(roots: Roots, known_as: str | None) -> str:
 
 
 def remotes(state: str, store: str) -> list[RemotePlace]:
-    """Return the remotes of a store by name; ``store`` is its own name elsewhere."""
+    """Return the remotes of a store by name; ``store`` is its own name elsewhere.
+
+    Raises:
+        RemoteError: the record of one is damaged.
+    """
     above = os.path.join(state, REMOTES)
     found = []
     for name in sorted(os.listdir(above)) if os.path.isdir(above) else ():
         directory = os.path.join(above, name)
         if os.path.isfile(os.path.join(directory, _FILE)):
-            with open(os.path.join(directory, _FILE), encoding="utf-8") as file:
-                known = json.load(file)
-            named = known.get("store", store)  # older versions have recorded none
-            encrypt, is_branch = known.get("encrypt", False), known.get("branch", False)
-            found.append(RemotePlace(name, known["url"], named, directory, encrypt, is_branch))
+            found.append(_recorded(name, directory, store))
     return found
+
+
+def _recorded(name: str, directory: str, store: str) -> RemotePlace:
+    path = os.path.join(directory, _FILE)
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        known = msgspec.json.decode(content, type=_Recorded)
+    except msgspec.DecodeError as error:
+        hint = f"move {directory} away, then add the remote again: reconcile remote add URL --name {name}"
+        raise RemoteError(f"{path}: it is damaged ({error})", hint) from None
+    return RemotePlace(name, known.url, known.store or store, directory, known.encrypt, known.branch)
 
 
 def chosen(state: str, store: str, text: str | None, naming: Callable[[str], str]) -> RemotePlace:

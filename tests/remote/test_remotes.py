@@ -938,6 +938,23 @@ def test_a_race_between_the_parts_of_a_sync(new_laptop: Machine, bare: Path, tmp
     assert not new_laptop.sync()["taken"]
 
 
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"url": 5}'])
+def test_a_damaged_record_of_a_remote_is_named_and_made_again(
+    laptop: Machine, desktop: Machine, bare: Path, content: str
+) -> None:
+    path = laptop.state / "remotes" / "origin" / "remote.json"
+    path.write_text(content)
+    for command in ("sync", "status", "remote"):
+        said = refused(laptop, command)
+        assert "origin/remote.json: it is damaged" in said
+    shutil.move(path.parent, laptop.home)
+    laptop.run("remote", "add", str(bare), "--name", "origin")
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.sync()
+    quiet(laptop, desktop)
+
+
 @pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "encrypted"])
 def test_a_stream_that_gets_pieces_in_one_of_several_parts_is_sent_whole(
     tmp_path: Path, run: Run, bare: Path, is_encrypted: bool
