@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from reconcile.model.options import Diverged, Prefer, Take
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM, Side
-from reconcile.planning.conflicts import choices, described, differences, newer_side
+from reconcile.planning.conflicts import choices, described_parts, differences, newer_side
 from reconcile.remote.machines import MACHINES, of_machines
 
-from .conflict_text import difference_lines
+from .conflict_text import difference_lines, version_lines
 from .differences import print_differences
 from .interaction import SKIP, ask_for_key
 from .screen import wrap
-from .text import Style, terminal_columns, title_and_id, with_local_times
+from .text import Style, terminal_columns, title_and_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -120,7 +120,7 @@ def _ask(
     """
     conflict = left[0]
     columns, style = terminal_columns(), Style.choose(options.color)
-    about = wrap(with_local_times(_described(conflict, names)), columns, "  ")
+    about = [*version_lines(_described(conflict, names), columns, "  ")]
     about += difference_lines(differences(conflict), names.labels, columns, "    ")
     about += wrap(f"{_about(conflict, names)}; {_other_version(conflict, policy, names)}", columns, "  ")
     for line in ("", title_and_id(conflict.title, conflict.conversation, style), *about):
@@ -164,9 +164,11 @@ def _keys_of(conflicts: Sequence[Conflict], names: Names) -> list[str]:
     return [key for key, take in names.takes.items() if take in takes or take is Take.KEEP]
 
 
-def _described(conflict: Conflict, names: Names) -> str:
+def _described(conflict: Conflict, names: Names) -> tuple[str, ...]:
     """Return the unit and both versions with their times, as a plan does."""
-    return of_machines(described(conflict)) if names.labels is MACHINES else described(conflict)
+    unit, *versions = described_parts(conflict)
+    text = f": {'; '.join(versions)}"
+    return unit, *(of_machines(text) if names.labels is MACHINES else text).removeprefix(": ").split("; ")
 
 
 def _meanings(conflict: Conflict, names: Names) -> dict[str, str]:
@@ -195,8 +197,8 @@ def _about(conflict: Conflict, names: Names) -> str:
 def _other_version(conflict: Conflict, policy: Policy, names: Names) -> str:
     """Return what becomes of the version that isn't taken."""
     if conflict.forks:
-        only_saves = "" if names.labels is MACHINES else "; `reconcile resolve ID --take SIDE` only saves it"
-        return f"both are kept, whichever you take: the other one becomes a fork{only_saves}"
+        no_fork = "`reconcile resolve ID --take SIDE` makes no fork: it only saves that version"
+        return f"the version that you do not take becomes a fork{'' if names.labels is MACHINES else f' ({no_fork})'}"
     saved = "the version that is not taken is saved"
     if conflict.unit != STREAM:
         return f"{saved}, and can be restored"

@@ -8,7 +8,7 @@ from reconcile.model.options import Take
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import STREAM, Side
 from reconcile.model.units import unit_text
-from reconcile.planning.conflicts import commands, described, differences, restore_command, restore_of, taken
+from reconcile.planning.conflicts import commands, described_parts, differences, restore_command, restore_of, taken
 
 from .screen import command_lines, wrap
 from .text import MAX_COLUMNS, clean, shorten, shorten_value, visible, width, with_local_times
@@ -52,24 +52,33 @@ def conflict_lines(plan: Plan, heading: Heading, style: Style, sides: str, *, ru
             words = [_decided(conflict, _child_of(conflict.conversation, plan.actions))]
         else:
             suggested = commands(conflict)
-            words = [described(conflict), f"{taken(conflict)}; {_results(conflict)}:"]
+            yield from version_lines(described_parts(conflict), style.columns, "    ")
+            yield from value_lines(conflict, style.columns, "      ")
+            words = [f"{taken(conflict)}; {_results(conflict)}:"]
         for text in words:
             yield from wrap(clean(with_local_times(text)), style.columns, "    ")
-            if not run and text is words[0]:
-                yield from value_lines(conflict, style.columns, "      ")
         for command in suggested:
             yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))
     yield ""
+
+
+def version_lines(parts: Sequence[str], columns: int | None, indent: str) -> Iterator[str]:
+    """Yield the unit of a conflict and both versions: in one line, or in one for each side if that is too wide."""
+    unit, *versions = (clean(with_local_times(part)) for part in parts)
+    whole = f"{indent}{unit}: {'; '.join(versions)}"
+    if width(whole) <= (MAX_COLUMNS if columns is None else columns):
+        yield whole
+        return
+    yield from wrap(f"{unit}:", columns, indent)
+    for version in versions:
+        yield from wrap(version, columns, f"{indent}  ", f"{indent}    ")
 
 
 def _results(conflict: Conflict) -> str:
     """Return the beginning of the commands that decide a conflict, with what becomes of the other version."""
     if conflict.unit != STREAM:
         return "to decide now"
-    return (
-        "to decide now (store or workspace: the other version is only saved; both: the newer stays, the other becomes "
-        "a fork)"
-    )
+    return "to decide now; only `both` makes a fork of the other version"
 
 
 def decided_words(conflict: Conflict, plan: Plan, run: str, sides: str) -> str:

@@ -119,22 +119,28 @@ def differences(conflict: Conflict) -> list[tuple[str, str, str]]:
 
 def described(conflict: Conflict) -> str:
     """Return the unit, what differs, and both versions with their times."""
+    unit, *versions = described_parts(conflict)
+    return f"{unit}: {'; '.join(versions)}"
+
+
+def described_parts(conflict: Conflict) -> tuple[str, ...]:
+    """Return the unit with what differs, then the version of each side with its time."""
     keys = _keys(conflict)
-    return f"{unit_text(conflict.unit)}{f' ({keys})' if keys else ''}: {_versions(conflict)}"
+    return f"{unit_text(conflict.unit)}{f' ({keys})' if keys else ''}", *_versions(conflict)
 
 
 def blocked(conflict: Conflict) -> str:
     """Return the message of a unit that is held: what differs, and both versions with their times."""
-    return f"both sides changed {_keys(conflict) or 'it'}: {_versions(conflict)}"
+    return f"both sides changed {_keys(conflict) or 'it'}: {'; '.join(_versions(conflict))}"
 
 
 def _keys(conflict: Conflict) -> str:
     return ", ".join(conflict.keys[:_SHOWN]) + (", ..." if len(conflict.keys) > _SHOWN else "")
 
 
-def _versions(conflict: Conflict) -> str:
+def _versions(conflict: Conflict) -> tuple[str, ...]:
     digits = _digits(conflict.store.mtime_ns, conflict.workspace.mtime_ns)
-    return "; ".join(f"{side} {_version(conflict.rival(side), digits)}" for side in Side)
+    return tuple(f"{side} {_version(conflict.rival(side), digits)}" for side in Side)
 
 
 def _digits(first: int, second: int) -> int:

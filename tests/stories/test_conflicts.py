@@ -121,12 +121,14 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert (conflict["store"]["only"], conflict["workspace"]["only"]) == (2, 1)
     assert (conflict["store"]["events"], conflict["workspace"]["events"], conflict["forks"]) == (5, 4, True)
     text = said(world, "-n")
-    assert "store file changed 2020-09-13 12:26:42 (5 events, 2 only on this side, last 2026-01-01 11:41:00);" in text
+    assert (
+        "\n      store file changed 2020-09-13 12:26:42 (5 events, 2 only on this side, last 2026-01-01 11:41:00)\n"
+        in text
+    )
     assert "the store's is taken (its file is newer)" in text
     shown = said(world, "status")
     assert "the workspace's becomes a fork" in shown
-    results = "store or workspace: the other version is only saved; both: the newer stays, the other becomes a fork"
-    assert f"to decide now ({results}):" in text
+    assert "to decide now; only `both` makes a fork of the other version:" in text
     assert "1 conflict." in shown
     assert "syncs what changed (1)" in shown, "the child is a part of the conflict"
 
@@ -360,8 +362,10 @@ def test_a_question_says_what_becomes_of_the_other_version(world: World, monkeyp
     assert "is taken" not in shown, "nothing is decided yet"
     code, shown = at_terminal("-w", world.project, answers="k\nq\n")
     assert code == 4
-    becomes = "both are kept, whichever you take: the other one becomes a fork"
-    assert f"{becomes}; `reconcile resolve ID --take SIDE` only saves it" in " ".join(shown.split())
+    becomes = "the version that you do not take becomes a fork"
+    assert f"{becomes} (`reconcile resolve ID --take SIDE` makes no fork: it only saves that version)" in " ".join(
+        shown.split()
+    )
     assert "[b]oth" not in shown, "as the newest"
     monkeypatch.setenv("RECONCILE_DIVERGED", "newest")
     _, shown = at_terminal("-w", world.project, answers="k\nq\n")
