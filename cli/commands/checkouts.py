@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from ..arguments import Options
 
-_REPLACED = "replaced by a new directory"
-"""The state of a record whose path has another directory now, which may be a record of its own."""
+_WORDS = {"there": "exists", "replaced": "replaced by a new directory"}
+"""The words on the screen for states; the new directory may have a record of its own."""
 
 
 @click.command(
@@ -125,7 +125,7 @@ def _show(options: Options, session: Session, checkouts: tuple[Checkout, ...]) -
     cells = [
         (
             short_path(project, None),
-            _REPLACED if state == "replaced" else state,
+            _WORDS.get(state, state),
             format_time(seen)[:10],
             str(len(had)),
         )

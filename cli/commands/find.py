@@ -212,7 +212,7 @@ def _place_lines(lines: Lines, style: Style, most: int | None) -> Iterator[str]:
         yield f"    {', '.join(dict.fromkeys(_named(place) for place in here))}"
     for place in lines.places:
         if place.where is Where.CHECKOUT:
-            yield from wrap(f"{short_path(place.project)}{_partition(place)}", style.columns, "    ", "      ")
+            yield from wrap(f"checkout {short_path(place.project)}{_partition(place)}", style.columns, "    ", "      ")
     versions = [place for place in lines.places if place.where is Where.VERSION]
     versions.reverse()
     for place in versions[:most]:

@@ -108,7 +108,7 @@ class _Recover(Command):
     "--all",
     "everything",
     is_flag=True,
-    help="Restore all of this project that is not local, also what was never published.",
+    help="Restore every conversation of the store except local ones. This publishes those that were never public.",
 )
 @click.option(
     "--from",
@@ -121,9 +121,9 @@ class _Recover(Command):
 def recover(context: click.Context, ids: tuple[str, ...], everything: bool, source: str | None) -> None:
     """Restore conversations that the workspace has lost.
 
-    For a workspace that was deleted, by `rm -rf .jp`, git clean, or with its worktree. At a terminal, shows the plan
-    and asks. If conversations were lost at several times, it asks about each time. Without a terminal, --yes restores
-    those that were lost last.
+    Use it after `rm -rf .jp`, `git clean` or a deleted worktree. At a terminal, shows the plan and asks. If
+    conversations were lost at several times, it asks about each time. Without a terminal, --yes restores those that
+    were lost last.
     Local ones are not restored, except named sessions of Claude Code. Also restores .jp/.id. With ID, restores only
     these, and files that were deleted in their directories.
     """
@@ -370,7 +370,9 @@ def _print_lost(options: Options, session: Session, world: WorldState, records: 
     known = {record.id for record in records}
     times = [each.finished_ns or each.started_ns for each in session.state.journal.runs() if each.checkout in known]
     if times:
-        print_message(options, f"the last run there was at {format_time(max(times))}; later changes were not saved")
+        place = " and ".join(sorted({short_path(record.project) for record in records}))
+        message = f"changes made in {place} after its last run ({format_time(max(times))}), if any, are lost"
+        print_message(options, message)
 
 
 def _requested(plan: Plan) -> tuple[str, ...]:

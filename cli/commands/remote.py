@@ -76,12 +76,12 @@ def remote(
 
     ACTION is add, ls, check, accept, keep-here, share, key, forget or remove. A remote is a git repository of your own,
     through which your machines share the whole store, private conversations included. `add` checks that the host can
-    be relied on, and that neither the project nor the world reads the repository. It shows how much would be sent, and
+    be relied on, and that the repository is not the project's own, and not public. It shows how much would be sent, and
     sends no conversation: `reconcile sync` does that. `check` repeats these checks. Whoever can read the repository can
     read all of it, unless the remote was added with --encrypt: that sends the encrypted keys of the remote at once.
 
-    All clones of a project know a store of JP or Claude Code by one name. Any other store gets its name from you, with
-    --as, and the same one on each machine.
+    For JP and Claude Code, all clones use the same store name. Any other store gets its name from you, with --as, and
+    the same one on each machine.
 
     `accept` takes a remote that was emptied or replaced as it is now, once you have checked it. `keep-here ID`
     leaves conversations of this machine out of its syncs, and `share ID` ends that. `forget --history` drops the

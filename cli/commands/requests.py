@@ -190,8 +190,8 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
 def project(context: click.Context, ids: tuple[str, ...], everything: bool, behind: bool, with_ancestors: bool) -> None:
     """Publish conversations to the workspace.
 
-    The workspace is committed to git. Children that `local` removed with them are published too. A directory in
-    another place is moved to its own.
+    The workspace is committed to git. Children that `local` removed with them are published too. Misplaced
+    directories are moved to their place in the tree.
     """
     if bool(ids) + everything + behind != 1:
         raise Misuse(
@@ -365,9 +365,9 @@ def restore(context: click.Context, version: str) -> None:
 
     VERSION is ID@RUN, ID@RUN:metadata, ID@RUN:events, or the beginning of a hash. ID@RUN is the conversation as it was
     before RUN replaced or removed it. ID@REMOTE:COMMIT is the one that a remote had: `reconcile show ID@REMOTE` lists
-    the commits. ID alone is the saved version; if several differ, their commands are listed. The vault keeps the
-    versions that are replaced now.
-    Of a conversation that was removed, only the store gets it back; `reconcile project ID` publishes it.
+    the commits. With ID alone, restores its saved version. If there are several, lists the command for each. The vault
+    keeps the versions that are replaced now.
+    A removed conversation is restored to the store only; `reconcile project ID` publishes it.
     """
     from ..saved_versions import version_name
 
@@ -485,9 +485,9 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
 def undo(context: click.Context, run: str | None) -> None:
     """Undo a run.
 
-    RUN is an id that `reconcile log` lists; without RUN, the latest run that has changed something and is not undone
-    yet. Prints the run, and asks at a terminal. A second undo in a row goes back to an older run, and without a
-    terminal it needs RUN or --yes. Skips each conversation that has changed since the run.
+    RUN is an id that `reconcile log` lists; without RUN, the latest run that has changed files or reconcile's record,
+    and is not undone yet. Prints the run, and asks at a terminal. A second undo in a row goes back to an older run, and
+    without a terminal it needs RUN or --yes. Skips each conversation that has changed since the run.
 
     An undo is a run too, and can be undone. A later run does not repeat an undone change, until a side
     changes or you resolve it.
@@ -508,8 +508,9 @@ def undo(context: click.Context, run: str | None) -> None:
         if (last := to_undo.after) is not None:
             if not may_reach_back(options):
                 raise to_undo.older_run_error()
-            message = f"the last run, {last.id}, is an undo of {last.undoes} (`reconcile redo` repeats that one)"
-            print_message(options, f"{message}; this undo reaches further back, to an older run")
+            message = f"run {last.undoes} is already undone, by {last.id}; this undo reaches further back"
+            print_message(options, f"{message}, to run {to_undo.run.id}")
+            print_message(options, f"to redo {last.undoes}: reconcile redo")
         _print_past_run(options, "undo", session, to_undo.run)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
@@ -534,7 +535,7 @@ def undo(context: click.Context, run: str | None) -> None:
     _undo_sync(context, found, announce, question)
     code = run_command(options, partial(command_line, context), adjust, question if is_interactive(options) else None)
     if code == ExitCode.HELD and run is None and before and before[-1] is not None:
-        print_message(options, f"to undo the run before it all the same: reconcile undo {before[-1].id}")
+        print_message(options, f"to undo the earlier run instead: reconcile undo {before[-1].id}")
     if code == ExitCode.DONE and cut_short and not options.is_dry:
         print_message(options, f"undo that run, too: reconcile undo {cut_short[-1].id}")
     context.exit(code)

@@ -44,7 +44,7 @@ class _Lenient(io.FileIO):
         if self.fileno() == 1 and not isinstance(error, ConnectionError):
             print_error(
                 f"cannot write to standard output{_name(self.fileno())}: {error.strerror}",
-                "the rest of the output is lost; a command that changes something still does it (exit code 1)",
+                "only the output is lost; if the command changes something, that is done (exit code 1)",
                 as_json="--json" in sys.argv[1:],
             )
 

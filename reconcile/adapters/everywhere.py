@@ -114,7 +114,7 @@ def _of_live_directories(known: set[Target], request: Request) -> tuple[set[Targ
         try:
             target = project_of_directory(path, known)
             if target is None and live_directory(path) is not None:
-                left_out.append(LeftOut(path, "no session names the project of this directory"))
+                left_out.append(LeftOut(path, "no session has a `cwd`, so its project is unknown"))
         except OSError as error:
             target = None
             left_out.append(LeftOut(path, f"can't be read ({error.strerror})", is_failure=True))

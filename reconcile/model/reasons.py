@@ -102,7 +102,7 @@ class Reason(Enum):
     ARCHIVED = "archived", "archived in the store"
     UNARCHIVED = "unarchived", "not archived in the store"
     ARCHIVED_HERE = "archived-here", "only the store's archive counts; archive it there"
-    BEHIND = "behind", "an old version with a new time would win"
+    BEHIND = "behind", "an older version must not win by its newer time"
     LOCALIZED = "localized", "made local"
     WITH_ANCESTOR = "with-ancestor", "in a removed directory"
     ASKED = "asked", "published on request"

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.long
 FULL = Path("/dev/full")
 FIRST, SECOND = 17500000001, 17500000002
 CANNOT = "error: cannot write to standard output ({}): No space left on device\n"
-GOES_ON = "hint: the rest of the output is lost; a command that changes something still does it (exit code 1)\n"
+GOES_ON = "hint: only the output is lost; if the command changes something, that is done (exit code 1)\n"
 LISTINGS = (
     ("--help",),
     ("--version",),

@@ -309,7 +309,7 @@ def test_sessions_that_a_person_has_moved_by_hand_are_kept(tmp_path: Path, run: 
     new = Sides(tmp_path / "new", run)
     old.live.rename(new.live)
     result = run("--all")
-    assert f"{new.live.name}: no session names the project of this directory" in result.output
+    assert f"{new.live.name}: no session has a `cwd`, so its project is unknown" in result.output
     assert (result.exit_code, not new.store.exists()) == (4, True)
     (session,) = new.live.glob("*.jsonl")
     with session.open("a") as file:

@@ -100,7 +100,7 @@ def test_another_checkout_that_is_there_is_not_gone(tmp_path: Path, run: Run) ->
     second = ("--format", "plain", "-w", tmp_path / "w2", "-s", tmp_path / "s")
     (tmp_path / "w2" / "conversations").mkdir(parents=True)
     assert run(*second, "--yes").exit_code == 0
-    assert "there" in run("checkouts", *second).output
+    assert "exists" in run("checkouts", *second).output
     assert "gone" not in run("checkouts", *second).output
 
 

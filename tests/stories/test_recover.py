@@ -141,7 +141,7 @@ def test_a_part_that_went_and_was_noticed_comes_back_run_by_run(known: World) ->
 
 
 def test_the_time_of_the_last_run_is_named_only_if_the_workspace_was_lost(known: World) -> None:
-    age = re.compile(r"the last run there was at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; later changes were not saved")
+    age = re.compile(r"changes made in \S+ after its last run \(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\), if any, are lost")
     shutil.rmtree(known.workspace / f"{FIRST}-it")
     assert not age.search(recover(known, "--dry-run").stderr), "the workspace is the one of the last run"
     shutil.rmtree(known.project / ".jp")

@@ -485,16 +485,17 @@ def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -
 def test_a_second_undo_goes_further_back_only_after_a_yes(world: World) -> None:
     second, first = two_edits(world)
     world.reconcile("undo")
+    undone = runs(world)[0]["id"]
     before = listing(world.store)
     code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
     assert (code, listing(world.store)) == (4, before), shown
     shown = " ".join(shown.split())
     assert "the run before it" not in shown
-    assert "this undo reaches further back, to an older run" in shown
-    assert f"is an undo of {second} (`reconcile redo` repeats that one)" in shown
+    assert f"run {second} is already undone, by {undone}; this undo reaches further back, to run {first}" in shown
+    assert f"to redo {second}: reconcile redo" in shown
     assert f"undo of {first}" in shown
     said = world.reconcile("undo", "--yes").stderr
-    assert "this undo reaches further back, to an older run" in said
+    assert f"this undo reaches further back, to run {first}" in said
     assert f"undo of {first}" in said
     assert world.event_count(FIRST) == 3
 
@@ -504,7 +505,7 @@ def test_an_undo_that_is_blocked_names_the_run_before_it(world: World) -> None:
     append(world.store / f"{SECOND_ID}-it", 1, "z", LONG_AGO + 9 * SECOND)
     blocked = world.reconcile("undo", code=4, settled=False)
     assert f"undo of {second}" in blocked.stderr
-    assert f"to undo the run before it all the same: reconcile undo {first}" in blocked.stderr
+    assert f"to undo the earlier run instead: reconcile undo {first}" in blocked.stderr
     assert "the run before it" not in world.reconcile("undo", second, code=4, settled=False).stderr, "it is named"
 
 

@@ -131,7 +131,7 @@ class Documents:
             shutil.copytree(PROJECT / "fixtures" / "demo", top / "fixtures" / "demo")
             printed = _run([str(top / "fixtures" / "demo" / "day")], top, _environment(home))
             printed = re.sub(r"\b\d{8}-\d{6}-\d\d\b", "20260515-100000-00", printed)
-            printed = re.sub(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d;", "2026-05-15 10:00:00;", printed)
+            printed = re.sub(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?=[;)])", "2026-05-15 10:00:00", printed)
             printed = re.sub(r"(in git since) [0-9a-f]{12}", r"\1 86e812f4a1c0", printed)
             printed = printed.replace(str(home), "/home/me").replace("/reconcile/.demo-day", "")
         parts = re.split(r"^# (\w+)\n", printed, flags=re.MULTILINE)

@@ -533,7 +533,7 @@ def _named(policy: Policy, baseline: Baseline) -> set[str]:
 
 
 def _recorded_alone(conversation: str, reason: Reason) -> Note:
-    message = "no file changes; reconcile's record of it is as before that run"
+    message = "that run changed no file; its undo resets only reconcile's own record"
     return Note(conversation=conversation, reason=reason, message=message)
 
 
