@@ -646,8 +646,11 @@ def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> 
     from .log import step_counts
 
     is_sync = remote_of(session.state, run) is not None and run.undoes is None
-    steps = step_counts(session, session.state.journal.steps(run.id), is_sync=is_sync)
-    print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({steps})")
+    steps = session.state.journal.steps(run.id)
+    counts = step_counts(session, steps, is_sync=is_sync)
+    print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({counts})")
+    if not steps:  # the record is reset all the same
+        options.idle = "No file to change."
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

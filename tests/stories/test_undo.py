@@ -945,6 +945,26 @@ def test_undo_passes_over_a_run_that_only_noted_an_absence(world: World) -> None
     assert f"undo of {noted}" in world.reconcile("undo", noted, settled=False).stderr
 
 
+def test_the_undo_of_a_run_that_changed_only_a_record_says_so(world: World) -> None:
+    """Such a run is chosen: before its record is reset, no older run about the same conversation can be undone."""
+    three(world)
+    world.reconcile()
+    file = world.workspace / f"{FIRST}-it" / "events.json"
+    older = file.read_bytes()
+    append(file.parent, 2, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    newer = file.read_bytes()
+    for content in (older, newer):  # as git switches to an older commit, and back
+        file.write_bytes(content)
+        world.reconcile(settled=False)
+    assert "no file changes" in world.reconcile("log", settled=False).stdout.splitlines()[0]
+    undone = world.reconcile("undo", settled=False)
+    assert "that run changed no file; its undo resets only reconcile's own record" in undone.stdout
+    assert "\nNo file to change." in undone.stdout
+    assert "Nothing to do." not in undone.stdout
+    assert "1 file time reset" in world.reconcile("undo", "--yes", code=4, settled=False).stderr
+
+
 def test_a_decision_about_an_undone_child_and_its_parent_takes_one_command(world: World) -> None:
     """A second directory of the parent can go only after the undone child in it: the command names both."""
     three(world)
