@@ -224,7 +224,8 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     agreed = baseline.agreed
     known, places = known_of(session.state, place.name), session.format.places
     everything = by_conversation(copies)
-    stored = {key: found for key, found in everything.items() if key not in known.kept}
+    kept = {key for key in (*everything, *agreed) if counted_as(key, places) in known.kept}.union(known.kept)
+    stored = {key: found for key, found in everything.items() if key not in kept}
     undone = _left_by_undo(baseline, stored, session.rules)
     differing = [
         key
@@ -239,7 +240,7 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     waiting = {key for key in known.waiting if key in stored and (key not in agreed or key not in differing)}
     differing = [key for key in differing if key not in waiting]
     is_much, here = is_bulk(len(waiting), len(everything)), len(tops((), waiting, places)[1])
-    gone = agreed.keys() - stored.keys() - set(known.kept) - undone
+    gone = agreed.keys() - stored.keys() - kept - undone
     is_all_gone = bool(gone) and agreed.keys().isdisjoint(stored)
     lost = gone if is_all_gone else gone & session.state.lost().keys()  # a sync takes them again
     sent, removed = tops(differing, gone - lost, places)

@@ -21,7 +21,7 @@ from reconcile.engine.session import Session
 from reconcile.fs.locks import LockedError
 from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.model.options import Layout, Missing, Take
-from reconcile.model.plan import Kind
+from reconcile.model.plan import Kind, counted_as
 from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, joined
@@ -491,6 +491,7 @@ class Sync:
     def _plan_and_apply(self, sides: _Sides, start: str | None, known: Known, report: Report) -> _End:
         """Carry out what the store and the remote's tree need of each other."""
         tree, before, engine, changed = sides
+        known = replace(known, kept=tuple(self._with_beside(known.kept, engine)))
         report.ahead = self._ahead(tree, before, known, engine)
         buried = self._buried(tree, before, known, engine)
         now_ns = None if self.planned is None else self.planned.now_ns
@@ -571,6 +572,13 @@ class Sync:
         if self.ask is not None:
             choices |= self.ask(engine, pass_, policy, wrong).choices
         return choices, found
+
+    def _with_beside(self, kept: Collection[str], engine: Engine) -> Collection[str]:
+        """Return what is kept here, with the files that are beside a session by now."""
+        places = self.session.format.places
+        if not kept or places is None:
+            return kept
+        return {*kept, *(key for key in engine.known.conversations() if counted_as(key, places) in kept)}
 
     def _without(self, held: Collection[str], engine: Engine) -> Policy:
         """Return the policy without conversations whose removal waits: sent again, they would come back everywhere."""
@@ -743,7 +751,7 @@ class Sync:
         """Return the files of the new commit that differ from the one to build on, and the paths that go."""
         edits, removes, tree, before = dict[str, bytes](), list[str](), end.tree, end.before
         baseline = self.session.state.load(self.session.checkout, end.concerned)
-        present = set[str]()
+        present, kept = set[str](), self._with_beside(kept, end.engine)
         stored, there = (
             by_conversation(side.copies() if end.concerned is None else _some(side, end.concerned))
             for side in (end.engine.known.sides[Side.STORE], end.engine.known.sides[Side.WORKSPACE])

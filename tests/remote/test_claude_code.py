@@ -125,6 +125,22 @@ def test_a_session_counts_once_with_the_files_beside_it(machines: tuple[Coder, C
     assert one.run("sync").output.endswith("origin: 1 session sent.\n")
 
 
+def test_a_file_that_comes_beside_a_session_that_is_kept_here_stays_here_too(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    one.say(T, "private", 3)
+    one.run("remote", "keep-here", T)
+    one.sync()
+    one.say(T, "private, too", 4, "subagents/agent-2.jsonl")
+    assert "origin: 0 sessions to send" in " ".join(one.run("status").output.split())
+    assert not one.sync()["sent"]
+    other.sync()
+    assert not [path for path in other.contents if T in path]
+    one.run("remote", "share", T)
+    one.sync()
+    other.sync()
+    quiet(one, other)
+
+
 def test_both_go_on(machines: tuple[Coder, Coder]) -> None:
     one, other = machines
     other.run("recover", "--all", "--yes")
