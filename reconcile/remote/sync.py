@@ -651,14 +651,16 @@ class Sync:
     def _private(
         self, tree: Tree, before: Tree, known: Known, engine: Engine, baseline: Baseline
     ) -> list[tuple[str, Intent | None]]:
-        """Return the intents that follow from the remote: what another machine made private is private here."""
+        """Return the intents that follow from the remote: what another machine made private is private here.
+
+        So is what was removed while it was private: a worktree may bring it back.
+        """
         found: list[tuple[str, Intent | None]] = []
         stored = engine.known.sides[Side.STORE]
         for conversation in {**tree.records, **tree.tombstones}:
-            is_stored = bool(stored.of(conversation))
-            if conversation in known.kept or not (is_stored or conversation in tree.records):
+            if conversation in known.kept:
                 continue
-            here = _is_private(baseline, conversation)
+            here, is_stored = _is_private(baseline, conversation), bool(stored.of(conversation))
             now = _local_now(conversation, tree, before, here=here, is_stored=is_stored)
             if now != here:
                 found.append((conversation, Intent(IntentKind.LOCAL) if now else None))
@@ -879,7 +881,8 @@ def _local_now(conversation: str, tree: Tree, before: Tree, *, here: bool, is_st
     """Return whether a conversation counts as private from now on: the side that has changed since decides.
 
     Without a common state, it is private if it is so on either side. ``here`` says nothing then if the store does not
-    have it: another machine had removed it. A removal that no sync has seen says what the conversation was.
+    have it, and the removal was that of a private one: a person has published it since. A removal that no sync has seen
+    says what the conversation was.
     """
     now: Record | Tombstone | None = tree.records.get(conversation, tree.replaceable.get(conversation))
     if now is None:
@@ -889,7 +892,9 @@ def _local_now(conversation: str, tree: Tree, before: Tree, *, here: bool, is_st
         return here
     was = before.records.get(conversation)
     if was is None:
-        return (here and is_stored) or now.local
+        removed = before.tombstones.get(conversation)
+        is_old = not is_stored and removed is not None and removed.local
+        return (here and not is_old) or now.local
     return here if here != was.local else now.local
 
 

@@ -15,7 +15,7 @@ from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
 from tests.support.projects.damage import DAMAGES, lose_blob, lose_tree, overwrite_pack
 from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
-from tests.support.projects.world import LONG_AGO, SECOND, set_key, write_json
+from tests.support.projects.world import LONG_AGO, SECOND, append, set_key, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -849,6 +849,35 @@ def test_what_was_made_private_while_another_machine_removed_it_is_so_again(
     desktop.run("rm", str(A), "--yes")
     desktop.sync()
     assert [entry["id"] for entry in laptop.sync()["removed_here"]] == [f"jp-c{A}"]
+    third.append(A, 1, "b", LONG_AGO + SECOND)
+    third.sync()
+    quiet(laptop, desktop, third)
+    assert [machine.private for machine in (laptop, desktop, third)] == [{f"jp-c{A}"}] * 3
+
+
+def test_what_was_private_is_so_again_from_a_worktree(laptop: Machine, desktop: Machine) -> None:
+    desktop.run("project", str(A))
+    laptop.run("local", str(A))
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    assert [entry["id"] for entry in desktop.sync()["removed_here"]] == [f"jp-c{A}"]
+    (there,) = (desktop.project / ".jp" / "conversations").glob(f"{A}*")
+    append(there, 1, "b", LONG_AGO + SECOND)
+    desktop.run()
+    quiet(desktop, laptop)
+    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}"}] * 2
+    assert laptop.events(A) == 4
+
+
+def test_what_a_pull_has_removed_stays_private(
+    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    third = make_machine(tmp_path / "third", run)
+    third.sync(str(bare))
+    desktop.run("rm", str(A), "--yes")
+    desktop.sync()
+    laptop.run("local", str(A))
+    assert [entry["id"] for entry in laptop.half("pull")["removed_here"]] == [f"jp-c{A}"]
     third.append(A, 1, "b", LONG_AGO + SECOND)
     third.sync()
     quiet(laptop, desktop, third)
