@@ -735,7 +735,7 @@ class Sync:
         older = {
             (key, unit): tuple(digests)
             for key, record in tree.records.items()
-            if key not in before.records or before.records[key].seen != record.seen
+            if key not in known.kept and (key not in before.records or before.records[key].seen != record.seen)
             for unit, digests in record.seen.items()
         }
         removed = {

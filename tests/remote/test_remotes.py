@@ -914,6 +914,23 @@ def test_a_fork_that_comes_with_an_accepted_remote_is_not_made_again(
     assert len(list(desktop.store.iterdir())) == 4
 
 
+def test_what_stays_here_learns_nothing_of_other_machines(laptop: Machine, desktop: Machine, bare: Path) -> None:
+    """Else the remote, set back, would say that this machine has had the other one's lines."""
+    before = git(bare, "rev-parse", REF)
+    laptop.append(A, 1, "b", LONG_AGO + 2 * SECOND)
+    laptop.run("remote", "keep-here", str(A))
+    desktop.append(A, 2, "c", LONG_AGO + SECOND)
+    desktop.sync()
+    laptop.sync()
+    git(bare, "update-ref", REF, before)
+    laptop.run("remote", "share", str(A))
+    laptop.run("remote", "accept")
+    laptop.sync()
+    desktop.run("remote", "accept")
+    assert len(desktop.sync()["forked"]) == 1
+    quiet(laptop, desktop)
+
+
 def test_a_person_can_publish_what_was_removed_while_it_was_private(laptop: Machine, desktop: Machine) -> None:
     laptop.run("local", str(A))
     quiet(laptop, desktop)
