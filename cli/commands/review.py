@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from contextlib import suppress
 from functools import partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import click
 
 from reconcile.engine.engine import Engine
+from reconcile.errors import install_command
 from reconcile.fs.locks import LockedError
 
 from ..command import PLANS, Command, Several
@@ -160,7 +159,7 @@ def _is_plain(options: Options, *, plain: bool) -> bool:
         try:
             import textual  # noqa: F401 - is it there?
         except ImportError:
-            command = install_command(sys.prefix, sys.executable)
+            command = install_command(TEXTUAL, sys.prefix, sys.executable)
             print_message(options, f"no full screen, as Textual is not installed; install it: {command}")
         else:
             return False
@@ -170,17 +169,6 @@ def _is_plain(options: Options, *, plain: bool) -> bool:
             "`reconcile --dry-run` shows the plan, `reconcile resolve` decides",
         )
     return True
-
-
-def install_command(environment: str, python: str) -> str:
-    """Return the command that installs Textual into an environment: one of pipx, of uv, or another."""
-    parts = PurePath(environment).parts
-    if "pipx" in parts:
-        return f"pipx inject {PurePath(environment).name} {shlex.quote(TEXTUAL)}"
-    installer = (
-        f"uv pip install --python {shlex.quote(python)}" if "uv" in parts else f"{shlex.quote(python)} -m pip install"
-    )
-    return f"{installer} {shlex.quote(TEXTUAL)}"
 
 
 def _planned(engine: Engine, policy: Policy) -> Plan:

@@ -275,7 +275,7 @@ def _pending_parts(found: Pending, noun: str, remote: str) -> list[str]:
     parts = [f"{found.to_send} {noun}{'' if found.to_send == 1 else 's'} to send"]
     parts += [f"{found.to_remove} to remove there"] if found.to_remove else []
     parts += [] if found.to_take is None else [f"{found.to_take} to take"]
-    parts += [f"{found.on_both} changed here and there (a sync decides or asks)"] if found.on_both else []
+    parts += [f"{found.on_both} changed on both machines (a sync decides or asks)"] if found.on_both else []
     if found.waiting:
         way = " ".join(("reconcile sync", *([remote] if remote else []), "--allow-bulk-removal"))
         parts.append(f"{found.waiting} to remove here{f' (blocked: {way})' if found.is_bulk else ''}")

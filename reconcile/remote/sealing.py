@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import sys
 import zlib
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from reconcile.errors import install_command
 from reconcile.fs.private_files import make_private_directory, replace_private_file
 from reconcile.remote.engine import RemoteError
 
@@ -29,10 +31,8 @@ _BEGIN = "AGE-SECRET-KEY-"
 _MOST = 1 << 21
 """Bytes of a content, at most: more is none that a sync writes."""
 _PIECE = 1 << 16
-_INSTALL = (
-    "in a clone of reconcile: pipx install --force '.[encrypt]', or uv tool install '.[encrypt]', or "
-    "pip install '.[encrypt]'"
-)
+PYRAGE = "pyrage>=1.4,<2"
+"""The package that encrypts, as pip names it."""
 
 
 class Bundle(Struct, frozen=True):
@@ -220,4 +220,5 @@ def _require_age() -> None:
     try:
         import pyrage  # noqa: F401 - is it there?
     except ImportError:
-        raise RemoteError("encryption needs the package pyrage, which is not installed", _INSTALL) from None
+        way = f"install it: {install_command(PYRAGE, sys.prefix, sys.executable)}"
+        raise RemoteError("encryption needs the package pyrage, which is not installed", way) from None

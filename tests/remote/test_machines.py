@@ -715,7 +715,9 @@ def test_status_says_how_much_there_is_to_take(laptop: Machine, desktop: Machine
     bare.rename(bare.with_name("away"))
     assert "remote origin: 1 conversation to send, 3 to take, last contact 2 hours ago" in desktop.run("status").output
     desktop.append(A, 1, "c", LONG_AGO + SECOND)
-    told = "1 conversation to send, 2 to take, 1 changed here and there (a sync decides or asks), last contact 2 hours"
+    told = (
+        "1 conversation to send, 2 to take, 1 changed on both machines (a sync decides or asks), last contact 2 hours"
+    )
     assert told in desktop.run("status").output
     desktop.run("remote", "keep-here", str(A))
     assert "1 conversation to send, 2 to take, last" in desktop.run("status").output

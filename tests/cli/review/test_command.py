@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.errors import install_command
+from reconcile.remote.sealing import PYRAGE
 from tests.cli.modules import module
 from tests.support.projects.conflicts import conflicts, id_of
 from tests.support.projects.terminal import Session, at_terminal
@@ -213,9 +215,10 @@ def test_the_install_command_is_that_of_the_environment() -> None:
         "/home/ada/.local/share/uv/tools/reconcile-fs": f"uv pip install --python '/a b/python' '{TEXTUAL}'",
         "/home/ada/.local/share/reconcile-venv": f"'/a b/python' -m pip install '{TEXTUAL}'",
     }.items():
-        assert module("commands.review").install_command(environment, "/a b/python") == expected
+        assert install_command(TEXTUAL, environment, "/a b/python") == expected
     pyproject = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     assert pyproject["project"]["optional-dependencies"]["review"] == [TEXTUAL]
+    assert pyproject["project"]["optional-dependencies"]["encrypt"] == [PYRAGE]
 
 
 def test_in_the_plain_walk_q_also_ends_at_the_question_about_the_others(ten: World) -> None:
