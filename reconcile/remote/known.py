@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import BaselineEntry
+    from reconcile.model.baseline import BaselineEntry, Intent
     from reconcile.model.format import Format, Places
     from reconcile.model.plan import Conflict, Kind, Plan
     from reconcile.model.snapshot import Copy, Digest
@@ -56,6 +56,7 @@ class Known(Struct, frozen=True):
     does again since the last sync. ``undoing``: an undo of a sync has begun, and the baseline of the last swap doesn't
     have it yet. ``accepted``: no sync has been since a person accepted the remote as it is. ``removals`` is the run
     that has removed, of the last sync that has removed something here, and ``rest`` is the run that has done the rest.
+    ``marks`` are the private marks that attempts have taken from the remote since a swap was won last.
     """
 
     commit: str | None = None
@@ -70,6 +71,7 @@ class Known(Struct, frozen=True):
     accepted: bool = False
     removals: str | None = None
     rest: str | None = None
+    marks: dict[str, bool] = field(default_factory=dict)
 
 
 class Entry(NamedTuple):
@@ -112,8 +114,11 @@ class Planned(Struct, frozen=True):
     now_ns: int
 
 
-def steps_of(plan: Plan, removals: Iterable[str]) -> Digest:
-    """Return the digest of the steps of a plan, with the conversations that would be removed here first."""
+def steps_of(plan: Plan, removals: Iterable[str], marks: Mapping[str, Intent | None]) -> Digest:
+    """Return the digest of the steps of a plan, with the conversations that would be removed here first, and the marks.
+
+    ``marks``: the private marks that would be set or removed.
+    """
     steps = [
         (
             action.kind,
@@ -127,7 +132,8 @@ def steps_of(plan: Plan, removals: Iterable[str]) -> Digest:
         )
         for action in plan.actions
     ]
-    return digest(msgspec.json.encode((steps, sorted(removals))))
+    marked = sorted((key, intent is not None) for key, intent in marks.items())
+    return digest(msgspec.json.encode((steps, sorted(removals), marked)))
 
 
 class Report(Struct):
@@ -156,6 +162,19 @@ class Report(Struct):
     """The kinds of step by which conversations that were taken are archived, or no longer are."""
     planned: Planned | None = None
     """For a dry run."""
+
+    def continued(self) -> Report:
+        """Return the report of another attempt, to which all belongs that this one has changed here."""
+        return Report(
+            taken=self.taken,
+            forked=self.forked,
+            removed_here=self.removed_here,
+            private_here=self.private_here,
+            private_no_longer=self.private_no_longer,
+            conflicts=self.conflicts,
+            replaced=self.replaced,
+            placed=self.placed,
+        )
 
 
 class Lock(NamedTuple):

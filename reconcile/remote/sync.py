@@ -19,7 +19,7 @@ from reconcile.engine.engine import MOST, Engine
 from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
 from reconcile.fs.locks import LockedError
-from reconcile.model.baseline import Baseline, Intent, IntentKind
+from reconcile.model.baseline import Baseline
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.plan import Kind, counted_as
 from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
@@ -50,6 +50,7 @@ from reconcile.remote.known import (
     working,
 )
 from reconcile.remote.machines import of_machines
+from reconcile.remote.privacy import Marks, is_local, with_present_marks
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.sendable import is_known, unsendable
 from reconcile.remote.tree import (
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
-    from reconcile.model.baseline import WorldState
+    from reconcile.model.baseline import Intent, WorldState
     from reconcile.model.plan import Action, Conflict, Item, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
@@ -138,6 +139,7 @@ class _End(NamedTuple):
     engine: Engine
     last: Pass
     outcome: Outcome | None
+    known: Known
 
 
 class Sync:
@@ -199,6 +201,7 @@ class Sync:
                 self.session.state.copy_baseline(self._number(won(self.name)), self.session.site.number)
             engine = self._opened(tree, before, Report()).engine
             pass_ = engine.plan(replace(self.policy, request=UndoRequest(run)))
+            pass_ = replace(pass_, plan=with_present_marks(pass_.plan, pass_.world.baseline.intents))
             outcome = None
             if agrees(pass_.plan):
                 self._note(replace(known, undoing=True))
@@ -220,7 +223,7 @@ class Sync:
         if tip is not None and known.commit == tip and last is not None and last.is_unchanged:
             return done
         start = self._start(tip, known)
-        report = Report(taken=done.taken, forked=done.forked, removed_here=done.removed_here, conflicts=done.conflicts)
+        report = done.continued()
         report.interrupted_push = done.interrupted_push
         report.was_set_back = start != tip
         changed = None if last is None else self._changed_there(known, start)
@@ -237,7 +240,7 @@ class Sync:
                 self.session.state.copy_baseline(self._number(won(self.name)), self.session.site.number)
                 sides = self._opened(tree, before, report)
             end = self._plan_and_apply(sides, start, known, report)
-            tree, waiting = end.tree, end.waiting
+            tree, waiting, known = end.tree, end.waiting, end.known
             edits, removes = ({}, []) if self.half is Half.PULL else self._edits(end, known.kept, report)
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
@@ -246,7 +249,7 @@ class Sync:
         epoch = 0 if tree.format is None else tree.format.epoch
         known = self._with_runs(known, end.outcome)
         agreed = replace(
-            known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch, accepted=False, shared=()
+            known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch, accepted=False, shared=(), marks={}
         )
         *first, rest = _in_parts(edits)
         for part in first:
@@ -403,7 +406,7 @@ class Sync:
         if known.pending is None:
             return known
         if tip is not None and self.engine.contains(tip, known.pending):
-            known = replace(known, commit=known.pending, pending=None, accepted=False)
+            known = replace(known, commit=known.pending, pending=None, accepted=False, shared=(), marks={})
             done.interrupted_push = "arrived"
             if not self.session.readonly:
                 self._won(known)
@@ -447,7 +450,8 @@ class Sync:
         before = tree if is_same else self._tree_before(known.commit, tree, part)
         if known.shared:  # the last sync has agreed on none of them
             rest = {key: record for key, record in before.records.items() if key not in known.shared}
-            before = replace(before, records=rest)
+            stones = {key: stone for key, stone in before.tombstones.items() if key not in known.shared}
+            before = replace(before, records=rest, tombstones=stones)
         return tree, before
 
     def _with(self, tree: Tree, before: Tree, start: str | None, ids: Collection[str]) -> tuple[Tree, Tree]:
@@ -497,21 +501,29 @@ class Sync:
         now_ns = None if self.planned is None else self.planned.now_ns
         held = (*known.kept, *_refused(tree, engine))
         choices, open_ones = self._choices((*buried, *held), engine, changed, report.ahead, now_ns)
+        marks = self._marks(tree, before, known, engine)
+        changed_marks = marks.changes(self.session.state.intents(self.session.checkout))
         if self.planned is not None:
             pass_, _ = self._sendable((*buried, *held), engine, choices, (), now_ns)
-            if steps_of(pass_.plan, buried) != self.planned.steps:
+            if steps_of(pass_.plan, buried, changed_marks) != self.planned.steps:
                 raise _moved("the store")
-        waiting = self._remove(engine, buried, report)
+        if changed_marks and not self.session.readonly:  # if no swap is won, they are no change of this machine
+            taken = {key: intent is not None for key, intent in changed_marks.items()}
+            known = replace(known, marks={**known.marks, **taken})
+            self._note(known)
+        waiting = self._remove(engine, buried, report, changed_marks)
         left = (*(buried if self.session.readonly else waiting), *held)
         # The removals were a plan of their own: after a first look at all, the rest has no baseline yet.
         also = changed or (engine.known.conversations() if report.removed_here else ())
         pass_, unsent = self._sendable(left, engine, choices, also, now_ns)
         report.held += [f"{key}: {what}" for key, what in unsent.items()]
         if self.session.readonly:
-            report.planned = Planned(start, steps_of(pass_.plan, buried), pass_.plan.now_ns)
+            report.planned = Planned(start, steps_of(pass_.plan, buried, changed_marks), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
-        private = self._private(tree, before, known, engine, pass_.world.baseline)
-        plan = replace(chosen, intents=(*pass_.plan.intents, *private, *self._of_forks(chosen, private)))
+        removed = set(buried).difference(waiting)  # their run has their marks
+        private = {key: intent for key, intent in changed_marks.items() if key not in removed}
+        forks = marks.of_forks(chosen, changed_marks, self.session.format)
+        plan = replace(chosen, intents=(*pass_.plan.intents, *private.items(), *forks.items()))
         if plan.intents:
             plan = replace(plan, quiet=False)
         last = replace(pass_, plan=plan)
@@ -519,7 +531,7 @@ class Sync:
         if outcome is not None:
             self._learn(tree, before, known, engine)
         self._describe(plan, outcome, report, pass_.world)
-        for key, intent in private:
+        for key, intent in private.items():
             if key in before.records and engine.known.sides[Side.STORE].of(key):  # one that is new here needs no line
                 entry = Entry(key, _title(engine.known.sides[Side.WORKSPACE].of(key)))
                 (report.private_no_longer if intent is None else report.private_here).append(entry)
@@ -527,13 +539,13 @@ class Sync:
         found = _conflicts(plan, open_ones, pass_.world, outcome)
         report.conflicts += [each for each in found if (each.id, each.unit) not in told]
         if changed is None:
-            return _End(tree, before, None, tuple(waiting), engine, last, outcome)
+            return _End(tree, before, None, tuple(waiting), engine, last, outcome, known)
         if pass_.full:
             tree, before = self._trees(start, known)
-            return _End(tree, before, None, tuple(waiting), engine, last, outcome)
+            return _End(tree, before, None, tuple(waiting), engine, last, outcome, known)
         concerned = changed | pass_.concerned
         tree, before = self._with(tree, before, start, concerned)
-        return _End(tree, before, concerned, tuple(waiting), engine, last, outcome)
+        return _End(tree, before, concerned, tuple(waiting), engine, last, outcome, known)
 
     def _sendable(
         self,
@@ -648,37 +660,13 @@ class Sync:
                 found.append(Ahead(key, _title(engine.known.sides[Side.WORKSPACE].of(key)), ahead_ns))
         return found
 
-    def _private(
-        self, tree: Tree, before: Tree, known: Known, engine: Engine, baseline: Baseline
-    ) -> list[tuple[str, Intent | None]]:
-        """Return the intents that follow from the remote: what another machine made private is private here.
+    def _marks(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> Marks:
+        return Marks(tree, before, known.marks, known.kept, engine.known.sides[Side.STORE])
 
-        So is what was removed while it was private: a worktree may bring it back.
-        """
-        found: list[tuple[str, Intent | None]] = []
-        stored = engine.known.sides[Side.STORE]
-        for conversation in {**tree.records, **tree.tombstones}:
-            if conversation in known.kept:
-                continue
-            here, is_stored = _is_private(baseline, conversation), bool(stored.of(conversation))
-            now = _local_now(conversation, tree, before, here=here, is_stored=is_stored)
-            if now != here:
-                found.append((conversation, Intent(IntentKind.LOCAL) if now else None))
-        return found
-
-    def _of_forks(self, plan: Plan, private: Iterable[tuple[str, Intent | None]]) -> Iterator[tuple[str, Intent]]:
-        """Yield the intents of the forks of what this sync makes private: the plan doesn't know of that yet."""
-        sources = {key: intent for key, intent in private if intent is not None}
-        for action in plan.actions if sources else ():
-            if action.kind is not Kind.FORK:
-                continue
-            for write in action.writes:
-                described = None if write.content is None else self.session.format.read_metadata(write.content)
-                if isinstance(described, Metadata) and described.parent.id in sources:
-                    yield action.conversation, sources[described.parent.id]
-
-    def _remove(self, engine: Engine, buried: list[str], report: Report) -> list[str]:
-        """Remove from the store what another machine has removed; return those that wait."""
+    def _remove(
+        self, engine: Engine, buried: list[str], report: Report, marks: Mapping[str, Intent | None]
+    ) -> list[str]:
+        """Remove from the store what another machine has removed, with its private marks; return those that wait."""
         only = self.policy.only
         going = [key for key in buried if not only or key in only]
         if not going:
@@ -695,7 +683,9 @@ class Sync:
             report.held.append(str(error))
             return buried
         # The plan of the sync gives a child to the tree, if it may: what is written there counts as agreed on.
-        outcome = self._apply(engine, replace(removal, plan=without_workspace(removal.plan)))
+        plan = without_workspace(removal.plan)
+        plan = replace(plan, intents=(*plan.intents, *((key, marks[key]) for key in going if key in marks)))
+        outcome = self._apply(engine, replace(removal, plan=plan))
         self.removals = self.removals if outcome is None else outcome.run
         report.removed_here += [Entry(key, _title(stored[key])) for key in going]
         return [key for key in buried if key not in going]
@@ -712,8 +702,8 @@ class Sync:
             key
             for key, stone in tree.tombstones.items()
             if key not in tree.records
-            and key not in known.kept
-            and (key in known.waiting or before.tombstones.get(key) != stone)
+            and key not in (*known.kept, *known.shared)
+            and (key in known.waiting or _is_new(stone, before))
         ]
         side = engine.known.sides[Side.STORE]
         stored = by_conversation(copy for key in new for copy in side.of(key))
@@ -741,8 +731,7 @@ class Sync:
         removed = {
             key: (*unit_digests(stone.files, fmt), *stone.seen)
             for key, stone in tree.tombstones.items()
-            if key not in tree.records and key not in known.kept and before.tombstones.get(key) != stone
-            if not stored.of(key)
+            if key not in tree.records and key not in known.kept and _is_new(stone, before) and not stored.of(key)
         }
         if older or removed:
             self.session.state.add_older(older, removed)
@@ -754,6 +743,7 @@ class Sync:
         edits, removes, tree, before = dict[str, bytes](), list[str](), end.tree, end.before
         baseline = self.session.state.load(self.session.checkout, end.concerned)
         present, kept = set[str](), self._with_beside(kept, end.engine)
+        marks = self._marks(tree, before, end.known, end.engine)
         stored, there = (
             by_conversation(side.copies() if end.concerned is None else _some(side, end.concerned))
             for side in (end.engine.known.sides[Side.STORE], end.engine.known.sides[Side.WORKSPACE])
@@ -763,7 +753,7 @@ class Sync:
             present.add(key)
             old = tree.records.get(key, tree.replaceable.get(key))
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
-            local = _local_now(key, tree, before, here=_is_private(baseline, key), is_stored=key in stored)
+            local = marks.now(key, here=is_local(baseline.intents.get(key)))
             seen = _versions(baseline, key)
             new = record_of(copy, times, old, self.session.format, local=local, seen=seen)
             is_same = key not in tree.replaceable and new is not None and new.is_same(old)
@@ -779,13 +769,13 @@ class Sync:
                 removes.append(directory_of(key, tree.coding))
                 digests = {name: file.digest for name, file in old.files.items()}
                 known = [each for unit in seen_in(old, _versions(baseline, key)).values() for each in unit]
-                local = old.local or _is_private(baseline, key)
+                local = old.local or is_local(baseline.intents.get(key))
                 stone = Tombstone(key, digests, self.session.now_ns(), known, local)
                 edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(stone))
                 report.removed_there.append(Entry(key, old.name))
         for key, stone in tree.tombstones.items():  # removed there, while it was made private here
             is_new = stone != before.tombstones.get(key) and key not in tree.records and key not in present
-            if is_new and not stone.local and key not in kept and _is_private(baseline, key):
+            if is_new and not stone.local and key not in kept and is_local(baseline.intents.get(key)):
                 edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(replace(stone, local=True)))
         return edits, removes
 
@@ -877,25 +867,10 @@ def _title(copies: Iterable[Copy]) -> str | None:
     return next((getattr(copy.metadata, "title", None) for copy in copies), None)
 
 
-def _local_now(conversation: str, tree: Tree, before: Tree, *, here: bool, is_stored: bool) -> bool:
-    """Return whether a conversation counts as private from now on: the side that has changed since decides.
-
-    Without a common state, it is private if it is so on either side. ``here`` says nothing then if the store does not
-    have it, and the removal was that of a private one: a person has published it since. A removal that no sync has seen
-    says what the conversation was.
-    """
-    now: Record | Tombstone | None = tree.records.get(conversation, tree.replaceable.get(conversation))
-    if now is None:
-        stone = tree.tombstones.get(conversation)
-        now = None if stone == before.tombstones.get(conversation) else stone
-    if now is None:
-        return here
-    was = before.records.get(conversation)
-    if was is None:
-        removed = before.tombstones.get(conversation)
-        is_old = not is_stored and removed is not None and removed.local
-        return (here and not is_old) or now.local
-    return here if here != was.local else now.local
+def _is_new(stone: Tombstone, before: Tree) -> bool:
+    """Tell whether a removal came after a tree. A private mark that was added to the tombstone is none."""
+    known = before.tombstones.get(stone.id)
+    return known is None or replace(known, local=stone.local) != stone
 
 
 def _owner(path: str, conversations: Collection[str]) -> str | None:
@@ -909,11 +884,6 @@ def _owner(path: str, conversations: Collection[str]) -> str | None:
 
 def _some(side: SideIndex, conversations: Collection[str]) -> Iterator[Copy]:
     return (copy for key in conversations for copy in side.of(key))
-
-
-def _is_private(baseline: Baseline, conversation: str) -> bool:
-    intent = baseline.intents.get(conversation)
-    return intent is not None and intent.kind is IntentKind.LOCAL
 
 
 def _versions(baseline: Baseline, conversation: str) -> dict[str, tuple[str, ...]]:

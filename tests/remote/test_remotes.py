@@ -15,7 +15,7 @@ from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
 from tests.support.projects.damage import DAMAGES, lose_blob, lose_tree, overwrite_pack
 from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
-from tests.support.projects.world import LONG_AGO, SECOND, append, set_key, write_json
+from tests.support.projects.world import LONG_AGO, SECOND, set_key, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -809,91 +809,6 @@ def test_a_sync_says_which_title_of_this_machine_is_replaced(laptop: Machine, de
     quiet(laptop, desktop)
 
 
-def test_a_sync_lists_what_another_machine_has_made_private(laptop: Machine, desktop: Machine) -> None:
-    laptop.run("local", str(A))
-    entry = {"id": f"jp-c{A}", "title": "talk"}
-    sent = laptop.sync()
-    assert (sent["private_here"], sent["private_no_longer"]) == ([], [])
-    lines = desktop.run("sync", "--dry-run").stdout.splitlines()
-    assert f"to make private here, as on another machine  talk  jp-c{A}" in lines
-    assert lines[-1] == "origin: 1 conversation to make private here; a dry run changes nothing."
-    assert desktop.sync()["private_here"] == [entry]
-    desktop.run("project", str(A))
-    desktop.sync()
-    lines = laptop.run("sync").stdout.splitlines()
-    assert f"no longer private here, as on another machine  talk  jp-c{A}" in lines
-    assert lines[-1] == "origin: 1 conversation no longer private here."
-    quiet(laptop, desktop)
-
-
-@pytest.mark.parametrize("is_sent", [True, False], ids=["sent before", "removed at once"])
-def test_what_was_private_is_so_again_after_a_removal(laptop: Machine, desktop: Machine, *, is_sent: bool) -> None:
-    laptop.run("local", str(A))
-    if is_sent:
-        laptop.sync()
-    laptop.run("rm", str(A), "--yes")
-    laptop.sync()
-    desktop.append(A, 1, "b", LONG_AGO + SECOND)
-    said = desktop.sync()
-    assert [entry["id"] for entry in said["sent"]] == [f"jp-c{A}"]
-    quiet(laptop, desktop)
-    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}"}] * 2
-
-
-def test_what_was_made_private_while_another_machine_removed_it_is_so_again(
-    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
-) -> None:
-    third = make_machine(tmp_path / "third", run)
-    third.sync(str(bare))
-    laptop.run("local", str(A))
-    desktop.run("rm", str(A), "--yes")
-    desktop.sync()
-    assert [entry["id"] for entry in laptop.sync()["removed_here"]] == [f"jp-c{A}"]
-    third.append(A, 1, "b", LONG_AGO + SECOND)
-    third.sync()
-    quiet(laptop, desktop, third)
-    assert [machine.private for machine in (laptop, desktop, third)] == [{f"jp-c{A}"}] * 3
-
-
-def test_what_was_private_is_so_again_from_a_worktree(laptop: Machine, desktop: Machine) -> None:
-    desktop.run("project", str(A))
-    laptop.run("local", str(A))
-    laptop.run("rm", str(A), "--yes")
-    laptop.sync()
-    assert [entry["id"] for entry in desktop.sync()["removed_here"]] == [f"jp-c{A}"]
-    (there,) = (desktop.project / ".jp" / "conversations").glob(f"{A}*")
-    append(there, 1, "b", LONG_AGO + SECOND)
-    desktop.run()
-    quiet(desktop, laptop)
-    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}"}] * 2
-    assert laptop.events(A) == 4
-
-
-def test_what_a_pull_has_removed_stays_private(
-    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
-) -> None:
-    third = make_machine(tmp_path / "third", run)
-    third.sync(str(bare))
-    desktop.run("rm", str(A), "--yes")
-    desktop.sync()
-    laptop.run("local", str(A))
-    assert [entry["id"] for entry in laptop.half("pull")["removed_here"]] == [f"jp-c{A}"]
-    third.append(A, 1, "b", LONG_AGO + SECOND)
-    third.sync()
-    quiet(laptop, desktop, third)
-    assert [machine.private for machine in (laptop, desktop, third)] == [{f"jp-c{A}"}] * 3
-
-
-def test_a_fork_of_what_another_machine_has_made_private_is_private(laptop: Machine, desktop: Machine) -> None:
-    laptop.run("local", str(A))
-    laptop.append(A, 1, "b", LONG_AGO + 2 * SECOND)
-    laptop.sync()
-    desktop.append(A, 2, "c", LONG_AGO + SECOND)
-    (fork,) = desktop.sync()["forked"]
-    quiet(laptop, desktop)
-    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}", fork["id"]}] * 2
-
-
 def test_a_fork_that_comes_with_an_accepted_remote_is_not_made_again(
     laptop: Machine, desktop: Machine, bare: Path
 ) -> None:
@@ -929,17 +844,6 @@ def test_what_stays_here_learns_nothing_of_other_machines(laptop: Machine, deskt
     desktop.run("remote", "accept")
     assert len(desktop.sync()["forked"]) == 1
     quiet(laptop, desktop)
-
-
-def test_a_person_can_publish_what_was_removed_while_it_was_private(laptop: Machine, desktop: Machine) -> None:
-    laptop.run("local", str(A))
-    quiet(laptop, desktop)
-    laptop.run("rm", str(A), "--yes")
-    quiet(laptop, desktop)
-    laptop.run("undo", "--yes")
-    laptop.run("project", str(A))
-    quiet(laptop, desktop)
-    assert [machine.private for machine in (laptop, desktop)] == [set(), set()]
 
 
 def test_a_first_sync_that_was_killed_goes_on(new_laptop: Machine, bare: Path, tmp_path: Path, run: Run) -> None:

@@ -201,10 +201,12 @@ def _files_of(context: PlanningContext, unit: str) -> tuple[str, ...]:
 def is_forked(context: PlanningContext, view: View, stream: Digest | None) -> bool:
     """Tell whether a child has this stream already, or comes with it.
 
-    An interrupted run, another checkout or machine, or a merge has forked it.
+    An interrupted run, another checkout or machine, or a merge has forked it. A limited run may leave a child out.
     """
+    is_limited = bool(context.policy.only or context.policy.below)
     for child in map(context.views.__getitem__, context.tree.children_of(view.id)):
-        comes = context.presences[child.id].goal is Goal.IMPORT and child.workspace.raw(STREAM) == stream
+        is_imported = not is_limited and context.presences[child.id].goal is Goal.IMPORT
+        comes = is_imported and child.workspace.raw(STREAM) == stream
         if comes or child.store.raw(STREAM) == stream:
             return True
     return False

@@ -68,6 +68,8 @@ def test_a_continuation_that_comes_with_a_child_is_not_forked_again() -> None:
         str(unit.raw)
         for unit in view_of(stored(), here(child + "[1 2]"), conversation="jp-c2").workspace.units.values()
     }
+    limited = Policy(only=frozenset({"jp-c1"}))
+    assert of(plan_of(stored(OURS), here(THEIRS, child + "[1 2]"), known, limited), Kind.FORK), "the child is left out"
     removed = replace(known, tombstones={"jp-c2": frozenset(digests)})
     assert of(plan_of(stored(OURS), here(THEIRS, child + "[1 2]"), removed), Kind.FORK), "the child is left alone"
 

@@ -1,0 +1,272 @@
+"""Which conversations are private on several machines (docs/design/remotes.md#rule-61)."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from reconcile.remote.engine import RemoteError
+from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.sync import Sync
+from tests.support.projects.machines import Machine, make_machine, quiet
+from tests.support.projects.world import LONG_AGO, SECOND, append
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from reconcile.remote.engine import Swap
+    from tests.conftest import Run
+
+A, B, C = 17528832000, 17528832010, 17528832020
+REF = "refs/reconcile/jp-ab1cd"
+
+
+def private(*machines: Machine) -> list[list[int]]:
+    return [sorted(int(id_.removeprefix("jp-c")) for id_ in machine.private) for machine in machines]
+
+
+def at_the_first_swap(monkeypatch: pytest.MonkeyPatch, machine: Machine, do: Callable[[], object]) -> None:
+    """Have something happen before the first swap of a machine's next syncs."""
+    swap, times = GitEngine.swap, iter(range(1))
+
+    def late(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if str(machine.home) in self.mirror and next(times, None) is not None:
+            do()
+        return swap(self, expected, commit)
+
+    monkeypatch.setattr(GitEngine, "swap", late)
+
+
+def test_a_sync_lists_what_another_machine_has_made_private(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    entry = {"id": f"jp-c{A}", "title": "talk"}
+    sent = laptop.sync()
+    assert (sent["private_here"], sent["private_no_longer"]) == ([], [])
+    lines = desktop.run("sync", "--dry-run").stdout.splitlines()
+    assert f"to make private here, as on another machine  talk  jp-c{A}" in lines
+    assert lines[-1] == "origin: 1 conversation to make private here; a dry run changes nothing."
+    assert desktop.sync()["private_here"] == [entry]
+    desktop.run("project", str(A))
+    desktop.sync()
+    lines = laptop.run("sync").stdout.splitlines()
+    assert f"no longer private here, as on another machine  talk  jp-c{A}" in lines
+    assert lines[-1] == "origin: 1 conversation no longer private here."
+    quiet(laptop, desktop)
+
+
+@pytest.mark.parametrize("is_sent", [True, False], ids=["sent before", "removed at once"])
+def test_what_was_private_is_so_again_after_a_removal(laptop: Machine, desktop: Machine, *, is_sent: bool) -> None:
+    laptop.run("local", str(A))
+    if is_sent:
+        laptop.sync()
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    said = desktop.sync()
+    assert [entry["id"] for entry in said["sent"]] == [f"jp-c{A}"]
+    quiet(laptop, desktop)
+    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}"}] * 2
+
+
+def test_what_was_made_private_while_another_machine_removed_it_is_so_again(
+    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    third = make_machine(tmp_path / "third", run)
+    third.sync(str(bare))
+    laptop.run("local", str(A))
+    desktop.run("rm", str(A), "--yes")
+    desktop.sync()
+    assert [entry["id"] for entry in laptop.sync()["removed_here"]] == [f"jp-c{A}"]
+    third.append(A, 1, "b", LONG_AGO + SECOND)
+    third.sync()
+    quiet(laptop, desktop, third)
+    assert [machine.private for machine in (laptop, desktop, third)] == [{f"jp-c{A}"}] * 3
+
+
+def test_what_was_private_is_so_again_from_a_worktree(laptop: Machine, desktop: Machine) -> None:
+    desktop.run("project", str(A))
+    laptop.run("local", str(A))
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    assert [entry["id"] for entry in desktop.sync()["removed_here"]] == [f"jp-c{A}"]
+    (there,) = (desktop.project / ".jp" / "conversations").glob(f"{A}*")
+    append(there, 1, "b", LONG_AGO + SECOND)
+    desktop.run()
+    quiet(desktop, laptop)
+    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}"}] * 2
+    assert laptop.events(A) == 4
+
+
+def test_what_a_pull_has_removed_stays_private(
+    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    third = make_machine(tmp_path / "third", run)
+    third.sync(str(bare))
+    desktop.run("rm", str(A), "--yes")
+    desktop.sync()
+    laptop.run("local", str(A))
+    assert [entry["id"] for entry in laptop.half("pull")["removed_here"]] == [f"jp-c{A}"]
+    third.append(A, 1, "b", LONG_AGO + SECOND)
+    third.sync()
+    quiet(laptop, desktop, third)
+    assert [machine.private for machine in (laptop, desktop, third)] == [{f"jp-c{A}"}] * 3
+
+
+def test_a_fork_of_what_another_machine_has_made_private_is_private(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    laptop.append(A, 1, "b", LONG_AGO + 2 * SECOND)
+    laptop.sync()
+    desktop.append(A, 2, "c", LONG_AGO + SECOND)
+    (fork,) = desktop.sync()["forked"]
+    quiet(laptop, desktop)
+    assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}", fork["id"]}] * 2
+
+
+def test_a_person_can_publish_what_was_removed_while_it_was_private(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    quiet(laptop, desktop)
+    laptop.run("rm", str(A), "--yes")
+    quiet(laptop, desktop)
+    laptop.run("undo", "--yes")
+    laptop.run("project", str(A))
+    quiet(laptop, desktop)
+    assert [machine.private for machine in (laptop, desktop)] == [set(), set()]
+
+
+def test_an_undo_of_a_sync_changes_no_private_mark(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.sync()
+    desktop.run("undo", "--yes")
+    assert desktop.events(A) == 3
+    assert private(laptop, desktop) == [[A], [A]]
+    quiet(desktop, laptop, equal=False)
+    assert private(laptop, desktop) == [[A], [A]]
+
+
+def test_the_undo_of_a_removal_brings_back_a_private_conversation(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A))
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    desktop.sync()
+    desktop.run("undo", "--yes")
+    assert desktop.events(A) == 3
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    quiet(desktop, laptop)
+    assert private(laptop, desktop) == [[A], [A]]
+
+
+def test_what_is_shared_again_is_private_if_it_was_removed_so(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("remote", "keep-here", str(A))
+    desktop.run("local", str(A))
+    desktop.sync()
+    desktop.run("rm", str(A), "--yes")
+    desktop.sync()
+    laptop.sync()
+    laptop.run("remote", "share", str(A))
+    quiet(laptop, desktop)
+    assert private(laptop, desktop) == [[A], [A]]
+    assert laptop.events(A) == 3
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+@pytest.mark.parametrize("end", ["killed", "refused"])
+def test_a_mark_that_an_attempt_has_taken_is_no_change_of_this_machine(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    laptop.run("local", str(A))
+    quiet(laptop, desktop)
+    desktop.run("project", str(A))
+    desktop.sync()
+    laptop.append(B, 1, "b", LONG_AGO + SECOND)
+
+    def fails() -> None:
+        if end == "killed":
+            raise Killed
+        raise RemoteError("no access", "ask for it")
+
+    with monkeypatch.context() as patch, laptop.at_work():
+        at_the_first_swap(patch, laptop, fails)
+        with pytest.raises(Killed) if end == "killed" else nullcontext():
+            laptop.world.run("--workspace", laptop.project, "sync")
+    assert private(laptop) == [[]]
+    desktop.run("local", str(A))
+    desktop.sync()
+    quiet(laptop, desktop)
+    assert private(laptop, desktop) == [[A], [A]]
+
+
+def test_a_killed_attempt_before_its_run_takes_no_mark_away(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desktop.run("local", str(A))
+    desktop.sync()
+    with monkeypatch.context() as patch, laptop.at_work():
+        patch.setattr(Sync, "_apply", _die)
+        with pytest.raises(Killed):
+            laptop.world.run("--workspace", laptop.project, "sync")
+    assert private(laptop) == [[]]
+    quiet(laptop, desktop)
+    assert private(laptop, desktop) == [[A], [A]]
+
+
+def _die(*_: object) -> NoReturn:
+    raise Killed
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["lost race", "killed"])
+def test_a_fork_of_an_earlier_attempt_is_private(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
+) -> None:
+    laptop.append(A, 1, "b", LONG_AGO + 2 * SECOND)
+    laptop.sync()
+    desktop.append(A, 2, "c", LONG_AGO + SECOND)
+
+    def meanwhile() -> None:
+        laptop.run("local", str(A))
+        laptop.sync()
+        if is_killed:
+            raise Killed
+
+    with monkeypatch.context() as patch, desktop.at_work():
+        at_the_first_swap(patch, desktop, meanwhile)
+        with pytest.raises(Killed) if is_killed else nullcontext():
+            said = desktop.sync()
+            assert [entry["id"] for entry in said["private_here"]] == [f"jp-c{A}"]
+    quiet(desktop, laptop)
+    assert private(laptop) == private(desktop)
+    assert len(laptop.private) == 2
+
+
+def test_a_mark_that_comes_to_a_tombstone_removes_nothing_again(
+    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
+) -> None:
+    third = make_machine(tmp_path / "third", run)
+    third.sync(str(bare))
+    desktop.run("rm", str(A), "--yes")
+    desktop.sync()
+    third.sync()
+    third.run("restore", str(A))
+    laptop.run("local", str(A))
+    laptop.sync()
+    assert third.sync()["removed_here"] == []
+    quiet(third, laptop, desktop)
+    assert private(third, laptop, desktop) == [[A]] * 3
+    assert third.events(A) == 3
+
+
+def test_a_saved_plan_is_refused_if_a_mark_has_changed(laptop: Machine, desktop: Machine) -> None:
+    plan = desktop.home / "plan"
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.run("local", str(A), str(B))
+    laptop.sync()
+    desktop.run("sync", "--out", str(plan))
+    desktop.run("local", str(B))
+    assert "changed since" in desktop.run("apply", str(plan), code=4).output
