@@ -228,6 +228,7 @@ class Sync:
         report.was_set_back = start != tip
         changed = None if last is None else self._changed_there(known, start)
         tree, before = self._trees(start, known, changed)
+        known = self._with_key(known, tree)
         if self.half is Half.PUSH and start != known.commit:
             raise MovedError("the remote has something new, and a push takes nothing", "reconcile pull")
         if self.session.readonly:
@@ -245,9 +246,8 @@ class Sync:
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
             edits = {FORMAT: format_file(self.store, identity, tree.coding), **edits}
+        known, epoch = self._with_runs(known, end.outcome), 0 if tree.format is None else tree.format.epoch
         key = tree.coding.public if isinstance(tree.coding, Sealed) else None
-        epoch = 0 if tree.format is None else tree.format.epoch
-        known = self._with_runs(known, end.outcome)
         agreed = replace(
             known, pending=None, id=identity, waiting=waiting, key=key, epoch=epoch, accepted=False, shared=(), marks={}
         )
@@ -274,6 +274,16 @@ class Sync:
         report.commit = commit
         self._remember(end, report)
         return report
+
+    def _with_key(self, known: Known, tree: Tree) -> Known:
+        """Return what is known, with the remote's key: noted before all else, as this sync may end early."""
+        if self.session.readonly or tree.format is None or not isinstance(tree.coding, Sealed):
+            return known
+        if known.key == tree.coding.public:
+            return known
+        known = replace(known, key=tree.coding.public)
+        self._note(known)
+        return known
 
     def _with_runs(self, known: Known, outcome: Outcome | None) -> Known:
         """Return what is known, with the runs of this attempt, if it has removed something here."""
@@ -822,6 +832,8 @@ def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:
         RemoteError: it is not.
     """
     if tree.format is None:
+        if known.key is not None:
+            raise _replaced()
         return replace(tree, coding=keys.new()) if keys.is_wanted else tree
     if known.id not in (None, tree.format.id):
         raise _replaced()

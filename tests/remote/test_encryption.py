@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.errors import install_command
+from reconcile.fs.locks import run_lock
 from reconcile.remote.engine import Swap
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sealing import PYRAGE, Bundle, Keys, Sealed, identity_of
@@ -323,6 +324,46 @@ def test_a_remote_that_was_seen_encrypted_gets_nothing_plain_when_it_is_emptied(
         assert "bundle" in json.loads(git(bare, "show", f"{REF}:format"))
     else:
         assert not git(bare, "for-each-ref")
+
+
+class _KilledError(BaseException):
+    """The end of a process in the middle of a sync."""
+
+
+@pytest.mark.parametrize("end", ["killed", "locked", "key rotate"])
+def test_a_first_sync_that_ends_early_has_seen_that_the_remote_is_encrypted(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """It was added before another machine encrypted it."""
+    bare = make_bare(tmp_path / "remote.git")
+    laptop, desktop = (make_machine(tmp_path / name, run) for name in ("laptop", "desktop"))
+    desktop.write(A)
+    desktop.run("remote", "add", str(bare))
+    laptop.write(B)
+    laptop.run("remote", "add", "--encrypt", str(bare))
+    desktop.run("remote", "key", code=4)
+    laptop.run("remote", "key", "add", key_of(desktop))
+    if end == "killed":
+        with monkeypatch.context() as patch:
+            patch.setattr(GitEngine, "swap", _killed)
+            with pytest.raises(_KilledError):
+                desktop.sync()
+    elif end == "locked":
+        monkeypatch.setenv("RECONCILE_LOCK_TIMEOUT", "0")
+        with run_lock(str(desktop.state), command="other"):
+            desktop.run("sync", code=5)
+    else:
+        desktop.run("remote", *end.split())
+    git(bare, "update-ref", "-d", REF)
+    assert "reconcile remote accept" in desktop.run("sync", code=4).output
+    assert not git(bare, "for-each-ref")
+    desktop.run("remote", "accept")
+    desktop.sync()
+    assert "bundle" in json.loads(git(bare, "show", f"{REF}:format"))
+
+
+def _killed(*_: object) -> Swap:
+    raise _KilledError
 
 
 def test_a_key_is_shown_added_and_removed(laptop: Machine, desktop: Machine, bare: Path) -> None:
