@@ -25,7 +25,8 @@ class Marks(NamedTuple):
     """The private marks of the remote's tree and of the last sync's, for the store of this machine.
 
     ``taken``: by conversation, the marks that attempts have set or removed here since a swap was won last. ``kept``:
-    the conversations that this machine doesn't sync.
+    the conversations that this machine doesn't sync. The trees may be parts; ``stored`` and ``there`` have all that is
+    in the store, and in the remote.
     """
 
     tree: Tree
@@ -33,6 +34,7 @@ class Marks(NamedTuple):
     taken: Mapping[str, bool]
     kept: Collection[str]
     stored: SideIndex
+    there: SideIndex
 
     def now(self, conversation: str, *, here: bool) -> bool:
         """Return whether a conversation counts as private from now on: the side that has changed since decides.
@@ -85,8 +87,11 @@ class Marks(NamedTuple):
         """Yield the forks that an earlier attempt has made, each with its source."""
         for copy in self.stored.copies():
             described, key = copy.metadata, copy.conversation
-            is_sent = key in self.tree.records or key in self.before.records
-            if isinstance(described, Metadata) and (described.title or "").startswith(DIVERGED) and not is_sent:
+            if (
+                isinstance(described, Metadata)
+                and (described.title or "").startswith(DIVERGED)
+                and not self.there.of(key)
+            ):
                 yield key, described.parent.id
 
 

@@ -671,7 +671,8 @@ class Sync:
         return found
 
     def _marks(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> Marks:
-        return Marks(tree, before, known.marks, known.kept, engine.known.sides[Side.STORE])
+        sides = engine.known.sides
+        return Marks(tree, before, known.marks, known.kept, sides[Side.STORE], sides[Side.WORKSPACE])
 
     def _remove(
         self, engine: Engine, buried: list[str], report: Report, marks: Mapping[str, Intent | None]
