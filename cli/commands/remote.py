@@ -103,16 +103,16 @@ def remote(
             document = {"format": "reconcile.remote/1", "name": place.name, "url": place.shown}
             print_document(options, {**document, **amount._asdict()})
     elif action == "remove":
-        remove(options, shared.state, shared.remote(word, command), command)
+        remove(options, shared, shared.remote(word, command), command)
     elif action == "check":
-        check(options, shared, shared.remote(word, command))
+        check(options, shared, shared.remote(word, command), command)
     elif action in ("keep-here", "share"):
         place = shared.remote(name, f"{command} --name")
         (keep_here if action == "keep-here" else share)(options, shared, place, words, command)
     elif action in ("accept", "forget"):
         place = shared.remote(word, command)
         if action == "accept":
-            accept(options, shared.state, place, command)
+            accept(options, shared, place, command)
         else:
             forget_past(options, shared, place, command)
     elif action == "key":

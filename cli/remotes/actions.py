@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -31,9 +31,9 @@ from reconcile.state.database import State
 from reconcile.state.directory import REMOTES, state_directory
 from reconcile.state.schema import REMOTE
 
-from ..context import find_roots, refuse_missing_home
+from ..context import find_roots, refuse_missing_home, settings_of
 from ..output.documents import print_document
-from ..output.interaction import confirm_or_exit, print_message
+from ..output.interaction import confirm_or_exit, print_message, waiting_callback
 from ..output.tables import Column, table
 from ..output.text import Style, format_time, message_text, short_path, show, size
 from .first import confirm_first, counts, encrypting
@@ -222,16 +222,17 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def check(options: Options, shared: Shared, place: RemotePlace) -> None:
+def check(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:
     """Check again what `add` has checked, and tell who can read the remote.
 
     Raises:
         RemoteError: conversations may not be sent there, or no key of this machine opens what is there.
     """
     checked_url(place.url, shared.roots.project)
-    refuse_projects_own(shared, place)
-    place.engine.probe()
-    found = read_format(place.engine, place.engine.tip(), place.store)
+    with no_sync(options, shared, place, command):
+        refuse_projects_own(shared, place)
+        place.engine.probe()
+        found = read_format(place.engine, place.engine.tip(), place.store)
     is_encrypted = place.encrypt if found is None else found.bundle is not None
     if place.encrypt and not is_encrypted:
         raise not_encrypted()
@@ -282,30 +283,58 @@ def note_encryption(place: RemotePlace) -> None:
             record(place._replace(encrypt=found.bundle is not None))
 
 
-def remove(options: Options, state: str, place: RemotePlace, command: str) -> None:
+@contextmanager
+def no_sync(options: Options, shared: Shared, place: RemotePlace, command: str) -> Iterator[None]:
+    """Wait for the end of a sync with a remote, and let none begin: it reads the state first, and writes it last.
+
+    Raises:
+        LockedError: the sync takes too long.
+        RemoteError: the remote was changed or removed meanwhile.
+    """
+    timeout, waiting = settings_of(shared.roots).lock_timeout, waiting_callback(options)
+    changed = RemoteError(f"{place.name} was changed or removed meanwhile", "look at it: reconcile remote")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(run_lock(place.directory, command=command, timeout=timeout, waiting=waiting))
+        except FileNotFoundError:
+            raise changed from None
+        if place not in shared.remotes:
+            raise changed
+        yield
+
+
+def remove(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:
     """Forget a remote on this machine."""
-    with run_lock(state, command=command), State.open(state) as known:
+    with (
+        no_sync(options, shared, place, command),
+        run_lock(shared.state, command=command),
+        State.open(shared.state) as known,
+    ):
         _forget_agreement(known, place)
         forget(place)
     print_message(options, f"{place.name} is forgotten on this machine; {place.shown} keeps what it has")
 
 
-def accept(options: Options, state: str, place: RemotePlace, command: str) -> None:
+def accept(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:
     """Take a remote as it is now, whatever this machine has seen there before."""
-    with run_lock(state, command=command), State.open(state) as known:
+    with (
+        no_sync(options, shared, place, command),
+        run_lock(shared.state, command=command),
+        State.open(shared.state) as known,
+    ):
         before = known_of(known, place.name)
         if before.key is not None:
             record(place._replace(encrypt=True))  # it is never taken for one without encryption
         _forget_agreement(known, place)
         note(known, place.name, Known(accepted=True, kept=before.kept))
-    place.note_refusal("")
+        place.note_refusal("")
     print_message(options, f"{place.name} is taken as it is now: the next sync compares all, and removes nothing")
 
 
 def forget_past(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:
     """Drop the history of a remote, after a question."""
     confirm_or_exit(options, f"Drop all earlier versions that {place.shown} has?", has_dry_run=False)
-    with run_lock(place.directory, command=command), State.open(shared.state) as state:
+    with no_sync(options, shared, place, command), State.open(shared.state) as state:
         known, fmt = known_of(state, place.name), get_format(shared.roots.format)
         known = forget_history(place.engine, fmt, place.store, place.keys, known)
         note(state, place.name, known)

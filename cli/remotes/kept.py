@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,14 +12,15 @@ from reconcile.model.snapshot import Metadata, Side
 from reconcile.remote.known import known_of, note, synced_with
 from reconcile.state.database import State
 
-from ..context import find_ids, settings_of, with_owned
+from ..context import find_ids, with_owned
 from ..output.documents import print_document
-from ..output.interaction import print_message, waiting_callback
+from ..output.interaction import print_message
 from ..output.text import clean, visible
 from ..run import opened
+from .actions import no_sync
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
     from reconcile.engine.engine import Engine
     from reconcile.remote.place import RemotePlace
@@ -33,7 +33,11 @@ def keep_here(options: Options, shared: Shared, place: RemotePlace, words: Itera
     """Leave conversations out of the syncs with a remote, or list those that are."""
     with opened(options) as engine:
         ids, names = _chosen(engine, words)
-        with _no_sync(options, shared, place, command), State.open(shared.state) as state:
+        with (
+            no_sync(options, shared, place, command),
+            run_lock(shared.state, command=command),
+            State.open(shared.state) as state,
+        ):
             known, synced = known_of(state, place.name), synced_with(state, place)
             if ids:
                 known = replace(known, kept=tuple(dict.fromkeys((*known.kept, *ids))))
@@ -55,7 +59,11 @@ def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[
     """Have syncs send conversations again that `keep_here` has left out."""
     with opened(options) as engine:
         ids, names = _chosen(engine, words)
-        with _no_sync(options, shared, place, command), State.open(shared.state) as state:
+        with (
+            no_sync(options, shared, place, command),
+            run_lock(shared.state, command=command),
+            State.open(shared.state) as state,
+        ):
             known = known_of(state, place.name)
             kept, again = known.kept, [key for key in known.kept if key in ids]
             left = tuple(key for key in kept if key not in ids)
@@ -68,17 +76,6 @@ def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[
             was = f"is sent by the next sync with {place.name}"
             was = was if conversation in kept else f"was not kept here: syncs with {place.name} send it anyway"
             print_message(options, f"{names[conversation]} {was}")
-
-
-@contextmanager
-def _no_sync(options: Options, shared: Shared, place: RemotePlace, command: str) -> Iterator[None]:
-    """Wait for the end of a sync with a remote, and let none begin: it reads the list first, and writes it last."""
-    timeout, waiting = settings_of(shared.roots).lock_timeout, waiting_callback(options)
-    with (
-        run_lock(place.directory, command=command, timeout=timeout, waiting=waiting),
-        run_lock(shared.state, command=command),
-    ):
-        yield
 
 
 def _kept_there(conversation: str, place: RemotePlace) -> str:

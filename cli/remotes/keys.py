@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.formats import get_format
-from reconcile.fs.locks import run_lock
 from reconcile.remote.known import known_of, note
 from reconcile.remote.rekey import EncryptedRemote
 from reconcile.remote.sealing import checked_recipient
@@ -17,6 +16,7 @@ from ..misuse import Misuse
 from ..output.documents import print_document
 from ..output.interaction import print_message
 from ..output.text import short_path
+from .actions import no_sync
 
 if TYPE_CHECKING:
     from reconcile.remote.place import RemotePlace
@@ -33,7 +33,7 @@ def keys(options: Options, shared: Shared, place: RemotePlace, words: tuple[str,
         raise Misuse(f"reconcile remote key {' '.join(words)}: unexpected words", _USE)
     place.keys.make()
     key = checked_recipient(words[1]) if len(words) > 1 else ""
-    with run_lock(place.directory, command=command), State.open(shared.state, readonly=not words) as state:
+    with no_sync(options, shared, place, command), State.open(shared.state, readonly=not words) as state:
         known = known_of(state, place.name)
         form = get_format(shared.roots.format)
         remote = EncryptedRemote(place.engine, form, place.store, place.keys, known, place.rotation)

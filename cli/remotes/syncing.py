@@ -13,7 +13,6 @@ from msgspec.structs import asdict
 from reconcile.adapters.roots import LocateError
 from reconcile.engine.versions import saved_titles
 from reconcile.formats import get_format
-from reconcile.fs.locks import run_lock
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind, counted_as
@@ -36,7 +35,7 @@ from ..output.interaction import is_interactive, print_message, print_warning, w
 from ..output.screen import wrap
 from ..output.text import Style, show, span_text, title_and_id, visible, width, with_local_times
 from ..run import opened, write_plan
-from .actions import add, note_encryption, refuse_projects_own, shared_store
+from .actions import add, no_sync, note_encryption, refuse_projects_own, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -151,7 +150,7 @@ def opened_sync(
             tree = stack.enter_context(tempfile.TemporaryDirectory(prefix="reconcile-"))
         else:
             refuse_missing_home(shared.roots)
-            stack.enter_context(run_lock(place.directory, command=command, timeout=settings.lock_timeout))
+            stack.enter_context(no_sync(options, shared, place, command))
         os.makedirs(os.path.join(tree, CHILDREN if shared.roots.inner else ""), mode=0o700, exist_ok=True)
         session = open_session(shared.roots, place, shared.state, tree, ignore=settings.ignore, dry=options.is_dry)
         stack.callback(session.close)

@@ -157,7 +157,7 @@ class GitEngine:
         removes: Collection[str],
         placed: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
-        head = b"commit %b\ncommitter reconcile <reconcile@localhost> now\ndata 4\nsync\n" % _OUT.encode()
+        head = b"commit %b\nmark :1\ncommitter reconcile <reconcile@localhost> now\ndata 4\nsync\n" % _OUT.encode()
         stream = [head, *begin]
         stream += [b"D %b\n" % _quoted(path) for path in removes]
         stream += [b"M %b %b %b\n" % (_FILE.encode(), name.encode(), _quoted(path)) for path, name in placed.items()]
@@ -166,8 +166,8 @@ class GitEngine:
         self._make()
         self._git("update-ref", "-d", _OUT)
         how = ("fast-import", "--quiet", "--depth=0", "--date-format=now", "--force", "--done")
-        self._required(*how, stdin=b"".join((*stream, b"done\n")))
-        return self._required("rev-parse", "--verify", f"{_OUT}^{{commit}}").decode().strip()
+        # Not by the ref: another process may have written to it meanwhile.
+        return self._required(*how, stdin=b"".join((*stream, b"get-mark :1\ndone\n"))).decode().strip()
 
     def swap(self, expected: str | None, commit: str) -> Swap:
         """Push the commit, if the ref still has the expected one. A push that failed is judged by what is there."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.fs import locks
 from reconcile.remote.git_engine import GitEngine
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.world import LONG_AGO, SECOND, set_key
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reconcile.remote.engine import Swap
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
@@ -136,6 +136,46 @@ def test_a_sync_does_not_forget_what_is_kept_here_meanwhile(laptop: Machine, mon
     assert "origin has it from an earlier sync" in laptop.run("remote", "keep-here", str(A + 5)).output
     laptop.sync()
     assert json.loads(laptop.run("remote", "keep-here", "--json").stdout)["kept"] == [f"jp-c{A + 5}"]
+
+
+@pytest.mark.parametrize("command", ["check", "accept", "remove origin", "forget --history --yes"])
+def test_no_action_on_a_remote_meets_a_sync(laptop: Machine, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    told, swap = list[str](), GitEngine.swap
+
+    def late(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        told.append(laptop.run("remote", *command.split(), code=5).output)
+        return swap(self, expected, commit)
+
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    with monkeypatch.context() as patch:
+        patch.setenv("RECONCILE_LOCK_TIMEOUT", "0.1")
+        patch.setattr(GitEngine, "swap", late)
+        assert laptop.sync()["sent"]
+    assert "another reconcile" in told[0]
+    laptop.run("remote", *command.split())
+
+
+@pytest.mark.parametrize("call", ["make_private_directory", "acquire"])
+@pytest.mark.parametrize("command", ["sync", "remote check", "remote accept", "remote keep-here 17528832000"])
+def test_a_remote_that_is_removed_before_an_action_begins_is_not_used(
+    laptop: Machine, bare: Path, monkeypatch: pytest.MonkeyPatch, command: str, call: str
+) -> None:
+    """Either before it looks for the lock, or while it waits for that."""
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    tip, real, lock = git(bare, "rev-parse", REF), getattr(locks, call), laptop.state / "remotes" / "origin"
+
+    def late(path: str, *args: float) -> object:
+        if lock in (Path(path), Path(path).parent) and (lock / "remote.json").exists():
+            monkeypatch.setattr(locks, call, real)
+            laptop.run("remote", "remove", "origin")
+        return real(path, *args)
+
+    monkeypatch.setattr(locks, call, late)
+    assert "origin was changed or removed meanwhile" in laptop.run(*command.split(), code=4).output
+    assert git(bare, "rev-parse", REF) == tip
+    assert json.loads(laptop.run("remote", "--json").stdout)["remotes"] == []
+    laptop.run("remote", "add", str(bare))
+    laptop.sync()
 
 
 def test_a_conversation_that_was_sent_and_is_kept_here_stays_as_it_is_there(

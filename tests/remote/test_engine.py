@@ -34,6 +34,22 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> RemoteEngine:
     return GitEngine(str(make_bare(tmp_path / "r.git")), "refs/reconcile/x", str(tmp_path / "mirror"))
 
 
+def test_two_processes_that_write_at_once_get_a_commit_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (
+        GitEngine(str(tmp_path / "r.git"), f"refs/reconcile/{name}", str(tmp_path / "mirror")) for name in "ab"
+    )
+    required = GitEngine._required
+
+    def late(self: GitEngine, *args: str, stdin: bytes = b"") -> bytes:
+        printed = required(self, *args, stdin=stdin)
+        if self is one and args[0] == "fast-import":
+            other.write(None, {"b": b"2"}, ())
+        return printed
+
+    monkeypatch.setattr(GitEngine, "_required", late)
+    assert set(one.tree(one.write(None, {"a": b"1"}, ()))) == {"a"}
+
+
 def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
     engine.probe()
     assert engine.tip() is None
