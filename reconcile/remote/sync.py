@@ -316,7 +316,10 @@ class Sync:
             return None
         if known.commit is None or start is None:
             return None
-        paths = set[str]() if start == known.commit else self.engine.changes(known.commit, start)
+        try:
+            paths = set[str]() if start == known.commit else self.engine.changes(known.commit, start)
+        except RemoteError:  # the mirror was deleted, and the remote has another history
+            return None
         keys = {key for path in paths if (key := key_of(path)) is not None}
         return keys if len(keys) <= MOST and all(map(key_of, paths)) else None
 
@@ -858,15 +861,22 @@ def not_encrypted() -> RemoteError:
 
 
 def _in_parts(edits: Mapping[str, bytes]) -> list[dict[str, bytes]]:
-    """Return files in parts of about `BATCH` bytes, at least one; the files of a conversation stay together."""
+    """Return files in parts of about `BATCH` bytes, at least one; the files of a conversation stay together.
+
+    Tombstones are in the last part, with the removal of the records: beside its record, a tombstone says nothing.
+    """
     parts, size, is_whole = [dict[str, bytes]()], 0, True
+    stones = {path: content for path, content in edits.items() if path.startswith("t/")}
     for path, content in edits.items():
+        if path in stones:
+            continue
         if size >= BATCH and is_whole:
             parts.append({})
             size = 0
         parts[-1][path] = content
         size += len(content)
-        is_whole = path.startswith("t/") or is_record(path)
+        is_whole = is_record(path)
+    parts[-1] |= stones
     return parts
 
 

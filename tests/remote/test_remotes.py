@@ -888,6 +888,28 @@ def test_a_race_between_the_parts_of_a_sync(new_laptop: Machine, bare: Path, tmp
     assert not new_laptop.sync()["taken"]
 
 
+def test_a_machine_that_syncs_between_the_parts_of_removals_takes_them_all(laptop: Machine, desktop: Machine) -> None:
+    """It sees no tombstone beside the record of what was removed: it would know that one as an old one later."""
+    quiet(laptop, desktop)
+    laptop.append(B, 1, "b", LONG_AGO + SECOND)
+    laptop.write(C + 5)
+    laptop.run("rm", str(A), str(C), "--yes")
+    swap, found = GitEngine.swap, list[int]()
+
+    def late(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if str(laptop.home) in self.mirror:
+            found.append(len(desktop.sync("--allow-bulk-removal")["taken"]))
+        return swap(self, expected, commit)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reconcile.remote.sync.BATCH", 1)
+        patch.setattr(GitEngine, "swap", late)
+        laptop.sync("--allow-bulk-removal")
+    assert found == [0, 1]
+    assert len(desktop.sync("--allow-bulk-removal")["removed_here"]) == 2
+    quiet(laptop, desktop)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"url": 5}'])
 def test_a_damaged_record_of_a_remote_is_named_and_made_again(
     laptop: Machine, desktop: Machine, bare: Path, content: str
