@@ -56,17 +56,18 @@ def keep_here(options: Options, shared: Shared, place: RemotePlace, words: Itera
 
 
 def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[str], command: str) -> None:
-    """Have syncs send conversations again that `keep_here` has left out."""
+    """Have syncs send conversations again that `keep_here` has left out, also if the store has them no more."""
     with opened(options) as engine:
-        ids, names = _chosen(engine, words)
         with (
             no_sync(options, shared, place, command),
             run_lock(shared.state, command=command),
             State.open(shared.state) as state,
         ):
-            known = known_of(state, place.name)
-            kept, again = known.kept, [key for key in known.kept if key in ids]
-            left = tuple(key for key in kept if key not in ids)
+            known, places = known_of(state, place.name), engine.session.format.places
+            kept = known.kept
+            ids, names = _chosen(engine, words, kept)
+            again = [key for key in kept if key in ids or counted_as(key, places) in ids]
+            left = tuple(key for key in kept if key not in again)
             known = replace(known, kept=left, shared=(*known.shared, *again))
             note(state, place.name, known)
         if options.json:
@@ -74,7 +75,10 @@ def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[
             return
         for conversation in _shown(engine, ids):
             was = f"is sent by the next sync with {place.name}"
-            was = was if conversation in kept else f"was not kept here: syncs with {place.name} send it anyway"
+            if conversation not in kept:
+                was = f"was not kept here: syncs with {place.name} send it anyway"
+            elif conversation not in engine.known:
+                was = "is no longer kept here, but the store doesn't have it"
             print_message(options, f"{names[conversation]} {was}")
 
 
@@ -86,15 +90,21 @@ def _kept_there(conversation: str, place: RemotePlace) -> str:
     )
 
 
-def _chosen(engine: Engine, words: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the named conversations with what belongs to them, and the titles with the ids of all in the store."""
-    names = {}
+def _chosen(engine: Engine, words: Iterable[str], kept: Collection[str] = ()) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the named conversations with what belongs to them, and the titles with the ids of all in the store.
+
+    An id among the ``kept`` ones need not be in the store.
+    """
+    names, named = {}, list[str]()
+    for text in words:
+        id_ = next((each for each in (text, engine.session.format.parse_id(text)) if each in kept), None)
+        named += find_ids(engine, [text]) if id_ is None else [id_]
     for copy in engine.known.sides[Side.STORE].copies():
         title = copy.metadata.title if isinstance(copy.metadata, Metadata) else None
         names[copy.conversation] = (
             f"{visible(title)} ({clean(copy.conversation)})" if title else clean(copy.conversation)
         )
-    ids = with_owned(engine, find_ids(engine, words))
+    ids = with_owned(engine, named)
     return ids, {conversation: clean(conversation) for conversation in ids} | names
 
 

@@ -54,6 +54,17 @@ def test_the_history_is_dropped_and_all_machines_go_on(laptop: Machine, desktop:
     quiet(desktop, laptop)
 
 
+def test_a_machine_without_its_mirror_goes_on_after_the_history_was_dropped(laptop: Machine, desktop: Machine) -> None:
+    for _ in range(2):
+        quiet(laptop, desktop)
+    laptop.run("remote", "forget", "--history", "--yes")
+    shutil.rmtree(desktop.state / "remotes" / "origin" / "mirror")
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    laptop.sync()
+    assert [each["id"] for each in desktop.sync()["taken"]] == [f"jp-c{A}"]
+    quiet(laptop, desktop)
+
+
 def test_the_history_is_not_dropped_without_a_yes(laptop: Machine) -> None:
     """The command has no dry run."""
     said = laptop.run("remote", "forget", "--history", code=4).stderr
@@ -136,6 +147,17 @@ def test_a_sync_does_not_forget_what_is_kept_here_meanwhile(laptop: Machine, mon
     assert "origin has it from an earlier sync" in laptop.run("remote", "keep-here", str(A + 5)).output
     laptop.sync()
     assert json.loads(laptop.run("remote", "keep-here", "--json").stdout)["kept"] == [f"jp-c{A + 5}"]
+
+
+def test_a_conversation_that_is_kept_here_is_shared_again_after_its_removal(laptop: Machine, desktop: Machine) -> None:
+    quiet(laptop, desktop)
+    laptop.run("remote", "keep-here", str(A), str(B))
+    laptop.run("rm", str(A), "--yes")
+    said = " ".join(laptop.run("remote", "share", f"jp-c{A}", str(B)).stderr.split())
+    assert f"jp-c{A} is no longer kept here, but the store doesn't have it" in said
+    assert f"talk (jp-c{B}) is sent by the next sync with origin" in said
+    assert json.loads(laptop.run("remote", "keep-here", "--json").stdout)["kept"] == []
+    assert "no conversation has the id" in laptop.run("remote", "share", f"jp-c{A}", code=2).output
 
 
 @pytest.mark.parametrize("command", ["check", "accept", "remove origin", "forget --history --yes"])

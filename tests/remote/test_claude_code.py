@@ -225,3 +225,17 @@ def test_the_removal_of_the_only_session_travels(machines: tuple[Coder, Coder]) 
     assert other.sync()["removed_here"]
     assert not one.contents
     assert not other.contents
+
+
+def test_a_file_beside_a_session_that_is_gone_meanwhile_does_not_stay_kept(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    one.sync()
+    other.sync()
+    one.run("remote", "keep-here", S)
+    for side in (one.live, one.store):
+        for path in side.rglob("agent-1*"):
+            path.unlink()
+    one.run()
+    one.run("remote", "share", S)
+    assert json.loads(one.run("remote", "keep-here", "--json").stdout)["kept"] == []
+    quiet(one, other)
