@@ -76,6 +76,8 @@ class Story(Struct):
     """By machine, those that others may have sent since its last sync."""
     gone: dict[str, set[str]] = field(default_factory=dict)
     """Those that were removed while no other machine had edited them, and were not edited since, with their lines."""
+    unsent_forks: set[str] = field(default_factory=set)
+    """Those that a pull has made. If one is removed before it is sent, the next sync makes it again."""
     private: set[str] = field(default_factory=set)
     """Those that were made private, and not published since by anyone."""
     log: list[str] = field(default_factory=list)
@@ -85,6 +87,8 @@ class Story(Struct):
         error_ns = self.clocks.get(self.machines.index(machine), 0)
         report = sync_with(machine, engine, half, is_encrypted=self.is_encrypted, clock_error_ns=error_ns)
         check_forks(machine, report)
+        if half is Half.PULL:
+            self.unsent_forks.update(entry.id for entry in report.forked)
         self.sent(machine, {entry.id for entry in report.sent})
         if half is Half.BOTH and not report.held:
             at = self.machines.index(machine)
@@ -92,6 +96,7 @@ class Story(Struct):
         return report
 
     def sent(self, machine: Machine, conversations: set[str]) -> None:
+        self.unsent_forks -= conversations
         for at, other in enumerate(self.machines):
             if other is not machine:
                 self.unseen.setdefault(at, set()).update(conversations)
@@ -193,7 +198,7 @@ class Story(Struct):
         edited = self.unseen.get(at, set()).union(
             *(ids for other, ids in self.edited.items() if other != at), elsewhere
         )
-        if not result.exit_code and conversation not in edited:
+        if not result.exit_code and conversation not in edited | self.unsent_forks:
             self.gone[conversation] = lines
 
     def check_out(self, machine: Machine, other: Machine) -> None:
