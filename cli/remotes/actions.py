@@ -6,9 +6,11 @@ import os
 import shutil
 import sys
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from reconcile.adapters.claude_code.places import FORMAT, start_of
 from reconcile.adapters.claude_code.stores import name_elsewhere, store_place
@@ -19,6 +21,7 @@ from reconcile.fs.git_state import checkout_top
 from reconcile.fs.locks import run_lock
 from reconcile.fs.paths import quoted_path
 from reconcile.fs.private_files import make_private_directory
+from reconcile.model.plan import counted_as
 from reconcile.remote.address import checked_url, refuse_commits_of_project
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
@@ -33,7 +36,7 @@ from reconcile.state.schema import REMOTE
 
 from ..context import find_roots, refuse_missing_home, settings_of
 from ..output.documents import print_document
-from ..output.interaction import confirm_or_exit, print_message, waiting_callback
+from ..output.interaction import confirm_or_exit, print_message, print_warning, waiting_callback
 from ..output.tables import Column, table
 from ..output.text import Style, format_time, message_text, short_path, show, size
 from .first import confirm_first, counts, encrypting
@@ -310,9 +313,16 @@ def remove(options: Options, shared: Shared, place: RemotePlace, command: str) -
         run_lock(shared.state, command=command),
         State.open(shared.state) as known,
     ):
+        kept, places = known_of(known, place.name).kept, get_format(shared.roots.format).places
         _forget_agreement(known, place)
         forget(place)
     print_message(options, f"{place.name} is forgotten on this machine; {place.shown} keeps what it has")
+    if ids := [key for key in kept if counted_as(key, places) == key]:
+        were = (
+            f"{_counted(len(ids), shared.roots.noun)} {'was' if len(ids) == 1 else 'were'} kept here: {' '.join(ids)}"
+        )
+        it, way = "it" if len(ids) == 1 else "them", "unless you first run: reconcile remote keep-here ID"
+        print_warning(options, f"{were}; if the remote is added again, a sync sends {it}, {way}")
 
 
 def accept(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:
@@ -326,7 +336,7 @@ def accept(options: Options, shared: Shared, place: RemotePlace, command: str) -
         if before.key is not None:
             record(place._replace(encrypt=True))  # it is never taken for one without encryption
         _forget_agreement(known, place)
-        note(known, place.name, Known(accepted=True, kept=before.kept))
+        note(known, place.name, Known(accepted=True, kept=before.kept, forgets=before.forgets))
         place.note_refusal("")
     print_message(options, f"{place.name} is taken as it is now: the next sync compares all, and removes nothing")
 
@@ -335,10 +345,13 @@ def forget_past(options: Options, shared: Shared, place: RemotePlace, command: s
     """Drop the history of a remote, after a question."""
     confirm_or_exit(options, f"Drop all earlier versions that {place.shown} has?", has_dry_run=False)
     with no_sync(options, shared, place, command), State.open(shared.state) as state:
-        known, fmt = known_of(state, place.name), get_format(shared.roots.format)
-        known = forget_history(place.engine, fmt, place.store, place.keys, known)
+        known, fmt = replace(known_of(state, place.name), forgets=True), get_format(shared.roots.format)
+        # After an interruption, the next sync removes the mirror.
+        begins = partial(note, state, place.name, known)
+        known = forget_history(place.engine, fmt, place.store, place.keys, known, begins)
         note(state, place.name, known)
         shutil.rmtree(place.mirror)
+        note(state, place.name, replace(known, forgets=False))
     print_message(options, f"{place.shown} has no earlier versions now")
     print_message(options, "its host may keep the old objects for some time, and each machine what it has fetched")
 

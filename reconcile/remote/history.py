@@ -11,14 +11,20 @@ from reconcile.remote.sync import checked_tree
 from reconcile.remote.tree import FORMAT, format_file, read_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reconcile.model.format import Format
     from reconcile.remote.engine import RemoteEngine
     from reconcile.remote.known import Known
     from reconcile.remote.sealing import Keys
 
 
-def forget_history(engine: RemoteEngine, fmt: Format, store: str, keys: Keys, known: Known) -> Known:
+def forget_history(
+    engine: RemoteEngine, fmt: Format, store: str, keys: Keys, known: Known, begins: Callable[[], None]
+) -> Known:
     """Replace the history of a remote by one commit with its present files; return what is known of it then.
+
+    ``begins`` is called right before: from then on, the remote may have it, whatever ends this call.
 
     Raises:
         RemoteError: this machine has not taken all that the remote has, or another one was faster.
@@ -31,6 +37,7 @@ def forget_history(engine: RemoteEngine, fmt: Format, store: str, keys: Keys, kn
     epoch = tree.format.epoch + 1
     edits = {FORMAT: format_file(store, tree.format.id, tree.coding, epoch)}
     commit = engine.without_history(tip, edits)
+    begins()
     swap = engine.swap(tip, commit)
     if swap is Swap.UNKNOWN:
         raise UnreachableError("the remote gave no answer: its history may be gone, or not", "reconcile sync")

@@ -56,7 +56,8 @@ class Known(Struct, frozen=True):
     does again since the last sync. ``undoing``: an undo of a sync has begun, and the baseline of the last swap doesn't
     have it yet. ``accepted``: no sync has been since a person accepted the remote as it is. ``removals`` is the run
     that has removed, of the last sync that has removed something here, and ``rest`` is the run that has done the rest.
-    ``marks`` are the private marks that attempts have taken from the remote since a swap was won last.
+    ``marks`` are the private marks that attempts have taken from the remote since a swap was won last. ``forgets``: a
+    drop of its history has begun here, and the mirror may have the old one yet.
     """
 
     commit: str | None = None
@@ -72,6 +73,7 @@ class Known(Struct, frozen=True):
     removals: str | None = None
     rest: str | None = None
     marks: dict[str, bool] = field(default_factory=dict)
+    forgets: bool = False
 
 
 class Entry(NamedTuple):

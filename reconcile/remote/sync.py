@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import time
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -179,6 +180,7 @@ class Sync:
         for attempt in range(ATTEMPTS):
             report = self._attempt(done)
             if report is not None:
+                self._forget()
                 return report
             time.sleep(_PAUSE_S * 2**attempt * random.random())  # noqa: S311 - no secret
         raise MovedError("other machines were faster each time", "run it again")
@@ -274,6 +276,14 @@ class Sync:
         report.commit = commit
         self._remember(end, report)
         return report
+
+    def _forget(self) -> None:
+        """Remove the mirror after a drop of the history that was interrupted: it may have the old one."""
+        known = known_of(self.session.state, self.name)
+        if known.forgets and not self.session.readonly:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self.place.mirror)
+            self._note(replace(known, forgets=False))
 
     def _with_key(self, known: Known, tree: Tree) -> Known:
         """Return what is known, with the remote's key: noted before all else, as this sync may end early."""

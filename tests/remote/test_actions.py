@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile.fs import locks
+from reconcile.remote.engine import Swap
 from reconcile.remote.git_engine import GitEngine
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.world import LONG_AGO, SECOND, set_key
 
 if TYPE_CHECKING:
-    from reconcile.remote.engine import Swap
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
 
@@ -29,6 +29,11 @@ A, B, C = 17528832000, 17528832010, 17528832020
 def has(bare: Path, text: bytes) -> bool:
     """Tell whether a repository has this text in any object, after its garbage was collected."""
     git(bare, "gc", "--quiet", "--prune=now")
+    return still_has(bare, text)
+
+
+def still_has(bare: Path, text: bytes) -> bool:
+    """Tell whether a repository has this text in any object."""
     done = subprocess.run(
         ["git", "-C", str(bare), "cat-file", "--batch-all-objects", "--batch"], capture_output=True, check=True
     )
@@ -63,6 +68,42 @@ def test_a_machine_without_its_mirror_goes_on_after_the_history_was_dropped(lapt
     laptop.sync()
     assert [each["id"] for each in desktop.sync()["taken"]] == [f"jp-c{A}"]
     quiet(laptop, desktop)
+
+
+@pytest.mark.parametrize("end", ["no answer", "killed"])
+def test_a_sync_completes_a_drop_of_the_history_that_was_interrupted(
+    laptop: Machine, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """The mirror of this machine has no earlier versions then, either."""
+    mirror = laptop.state / "remotes" / "origin" / "mirror"
+    set_key(laptop.directory(A), "title", "the secret", LONG_AGO + SECOND)
+    laptop.sync()
+    set_key(laptop.directory(A), "title", "another title", LONG_AGO + 2 * SECOND)
+    laptop.sync()
+    assert still_has(mirror, b"the secret")
+    swap = GitEngine.swap
+    with monkeypatch.context() as patch:
+        if end == "killed":
+            patch.setattr("shutil.rmtree", _killed)
+            with pytest.raises(_KilledError):
+                laptop.run("remote", "forget", "--history", "--yes")
+        else:
+            patch.setattr(GitEngine, "swap", lambda *args: (swap(*args), Swap.UNKNOWN)[1])
+            laptop.run("remote", "forget", "--history", "--yes", code=1)
+    laptop.sync()
+    laptop.sync()
+    assert not still_has(mirror, b"the secret")
+    seen = git(mirror, "rev-parse", "refs/reconcile/seen")
+    quiet(laptop)
+    assert git(mirror, "rev-parse", "refs/reconcile/seen") == seen  # the mirror is not made each time
+
+
+class _KilledError(BaseException):
+    """The end of a process."""
+
+
+def _killed(*_: object) -> None:
+    raise _KilledError
 
 
 def test_the_history_is_not_dropped_without_a_yes(laptop: Machine) -> None:
@@ -117,6 +158,17 @@ def test_a_conversation_that_is_kept_here_is_not_sent(
     assert f"(jp-c{B}) was not kept here" in new_laptop.run("remote", "share", str(B)).output
     assert len(new_laptop.sync()["sent"]) == 1
     quiet(desktop, new_laptop)
+
+
+def test_the_end_of_a_remote_names_what_was_kept_here(laptop: Machine, bare: Path) -> None:
+    laptop.run("remote", "keep-here", str(A), str(B))
+    said = " ".join(laptop.run("--quiet", "remote", "remove", "origin").stderr.split())
+    assert f"warning: 2 conversations were kept here: jp-c{A} jp-c{B}" in said
+    assert (
+        "if the remote is added again, a sync sends them, unless you first run: reconcile remote keep-here ID" in said
+    )
+    laptop.run("remote", "add", str(bare))
+    assert "kept here" not in laptop.run("remote", "remove", "origin").output
 
 
 def test_an_accepted_remote_does_not_get_what_is_kept_here(new_laptop: Machine, bare: Path) -> None:
