@@ -58,9 +58,16 @@ def replace_private_file(path: str, *parts: bytes | bytearray | memoryview, flus
 
 
 def replace_through(
-    temporary: str, path: str, parts: Iterable[bytes | bytearray | memoryview], *, flushed: bool
+    temporary: str,
+    path: str,
+    parts: Iterable[bytes | bytearray | memoryview],
+    *,
+    flushed: bool,
+    mode: int = FILE_MODE,
 ) -> int:
     """Do as `replace_private_file` by a new file of this name beside it; return the number of bytes.
+
+    With another ``mode``, the new file has exactly that one.
 
     Raises `FileExistsError` if the name is in use, `OSError`.
     """
@@ -71,6 +78,8 @@ def replace_through(
             for part in parts:
                 write_all(fd, part)
                 size += len(part)
+            if mode != FILE_MODE:
+                os.chmod(fd if os.chmod in os.supports_fd else temporary, mode)
             if flushed:
                 sync_file(fd)
         finally:

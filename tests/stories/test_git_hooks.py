@@ -151,6 +151,28 @@ def test_hooks_in_the_checkout_name_no_directory_of_this_machine(story: World) -
     assert not files(story.project / ".githooks")
 
 
+def test_a_link_with_the_name_of_a_temporary_file_is_not_followed(story: World, tmp_path: Path) -> None:
+    """Others can commit such a link, to a file of the user's."""
+    victim = tmp_path / "victim"
+    victim.write_text("of the user")
+    directory = story.project / "shared"
+    directory.mkdir()
+    attributes, hook = story.project / ".gitattributes", directory / "pre-commit"
+    attributes.write_text("*.png binary\n")
+    hook.write_text("#!/bin/sh\necho mine\n")
+    hook.chmod(0o750)
+    git(story.project, "config", "core.hooksPath", "shared")
+    for path in (attributes, hook):
+        path.with_name(f"{path.name}.reconcile.tmp").symlink_to(victim)
+    before = tree(story.project)
+    for words in (("install", "--merge-driver"), ("remove",)):
+        hooks(story, *words)
+        assert (victim.read_text(), victim.stat().st_mode & 0o111) == ("of the user", 0)
+        assert [path.is_symlink() for path in (attributes, hook)] == [False, False]
+        assert (attributes.stat().st_mode & 0o777, hook.stat().st_mode & 0o777) == (0o644, 0o750)
+    assert tree(story.project) == before
+
+
 def test_without_reconcile_every_hook_is_quiet(story: World, monkeypatch: pytest.MonkeyPatch) -> None:
     git(story.project, "config", "core.hooksPath", ".githooks")
     hooks(story, "install", "--merge-driver")
