@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import itertools
 import os
 import tempfile
 from enum import StrEnum
@@ -60,7 +59,6 @@ _MOST_AT_THE_END = 32
 _COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind, mode"
 _MOST_DURABLE = 32
 """A program that appends to one conversation stores the same version of both sides, one after the other."""
-_numbers = itertools.count()
 
 
 class VaultError(ReconcileError):
@@ -123,7 +121,7 @@ class Vault:
     def directories(self) -> tuple[str, ...]:
         """Return the directories in which new objects are created: that of the objects, and those in it."""
         try:
-            names = names_in(self._objects)
+            names = [name for name in names_in(self._objects) if not name.startswith(".")]
         except OSError:
             names = []
         return (self._objects, *(os.path.join(self._objects, name) for name in names))
@@ -354,8 +352,12 @@ class Vault:
         os.lseek(file.fileno(), 0, os.SEEK_SET)
         return cast("BinaryIO", file)
 
+    def _temporary(self) -> str:
+        """Return a new name. In a container each process may have the same number, also after a killed one."""
+        return os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{os.urandom(8).hex()}")
+
     def _replace_part(self, path: str, text: str) -> None:
-        temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
+        temporary = self._temporary()
         fd = create_private_file(temporary)
         try:
             try:
@@ -381,7 +383,7 @@ class Vault:
         if not os.path.isdir(self._objects):
             make_private_directory(self._objects)
             self._shards.clear()
-        temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
+        temporary = self._temporary()
         strong, fast = hashlib.blake2b(digest_size=_DIGEST_BYTES), Hasher()
         fd = create_private_file(temporary)
         try:

@@ -155,6 +155,32 @@ def test_leftovers_of_killed_processes_go(tmp_path: Path, vault: Vault) -> None:
     assert vault.read(digest) == CONTENT
 
 
+def test_a_leftover_of_a_killed_process_with_the_same_number_is_not_in_the_way(tmp_path: Path) -> None:
+    """In a container each run is process number 1, which lives."""
+    state, kept = str(tmp_path / "state"), str(tmp_path / "file")
+    program = f"""if True:
+        import os, sys
+        from reconcile.state import vault
+        os.getpid = lambda: 1
+        if len(sys.argv) > 1:
+            vault.os.replace = lambda *_: os._exit(9)
+        it = vault.Vault({state!r})
+        it.put_bytes(sys.stdin.buffer.read())
+        it.flush()
+        open({kept!r}, "a").close()
+        link = lambda path: os.link({kept!r}, path)
+        it.keep_growing(link, os.stat({kept!r}), "0" * 32)
+        it.clean()
+    """
+    for words, code in ((["killed"], 9), ([], 0)):
+        done = subprocess.run([sys.executable, "-c", program, *words], input=CONTENT, check=False)
+        assert done.returncode == code
+    vault = Vault(state)
+    assert vault.read(blake2b(CONTENT)) == CONTENT
+    (left,) = (tmp_path / "state" / "vault" / "objects").glob(".tmp-*")
+    assert str(left) not in vault.directories()
+
+
 class Recording(Durability, frozen=True):
     """Does what it says and remembers what it was asked."""
 
