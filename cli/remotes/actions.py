@@ -318,11 +318,10 @@ def remove(options: Options, shared: Shared, place: RemotePlace, command: str) -
         forget(place)
     print_message(options, f"{place.name} is forgotten on this machine; {place.shown} keeps what it has")
     if ids := [key for key in kept if counted_as(key, places) == key]:
-        were = (
-            f"{_counted(len(ids), shared.roots.noun)} {'was' if len(ids) == 1 else 'were'} kept here: {' '.join(ids)}"
-        )
-        it, way = "it" if len(ids) == 1 else "them", "unless you first run: reconcile remote keep-here ID"
-        print_warning(options, f"{were}; if the remote is added again, a sync sends {it}, {way}")
+        were, them = ("was", "it") if len(ids) == 1 else ("were", "them")
+        listed = f"{_counted(len(ids), shared.roots.noun)} {were} kept here: {' '.join(ids)}"
+        way = "unless you first run: reconcile remote keep-here ID"
+        print_warning(options, f"{listed}; if the remote is added again, a sync sends {them}, {way}")
 
 
 def accept(options: Options, shared: Shared, place: RemotePlace, command: str) -> None:

@@ -33,19 +33,22 @@ def keys(options: Options, shared: Shared, place: RemotePlace, words: tuple[str,
         raise Misuse(f"reconcile remote key {' '.join(words)}: unexpected words", _USE)
     place.keys.make()
     key = checked_recipient(words[1]) if len(words) > 1 else ""
-    with no_sync(options, shared, place, command), State.open(shared.state, readonly=not words) as state:
-        known = known_of(state, place.name)
-        form = get_format(shared.roots.format)
-        remote = EncryptedRemote(place.engine, form, place.store, place.keys, known, place.rotation)
+    with no_sync(options, shared, place, command), State.open(shared.state) as state:
+
+        def notes(**new: str | None) -> None:
+            known = known_of(state, place.name)
+            if (then := replace(known, **new)) != known:
+                note(state, place.name, then)
+
+        known, form = known_of(state, place.name), get_format(shared.roots.format)
+        remote = EncryptedRemote(place.engine, form, place.store, place.keys, known, place.rotation, notes)
         if not words:
             _show(options, place, remote)
         elif words[0] == "add":
             remote.add(key)
             print_message(options, f"{key} can read {place.name}: sync on that machine")
         else:
-            public = remote.rotate(key or None)
-            # Not only after the next sync: if the remote was set back by then, the keys before must not serve again.
-            note(state, place.name, replace(known_of(state, place.name), key=public))
+            remote.rotate(key or None)
             print_message(options, f"everything that {place.name} has now is encrypted with new keys")
             print_message(options, "its history is not: whoever had a key can read what was sent before")
 

@@ -57,7 +57,8 @@ class Known(Struct, frozen=True):
     have it yet. ``accepted``: no sync has been since a person accepted the remote as it is. ``removals`` is the run
     that has removed, of the last sync that has removed something here, and ``rest`` is the run that has done the rest.
     ``marks`` are the private marks that attempts have taken from the remote since a swap was won last. ``forgets``: a
-    drop of its history has begun here, and the mirror may have the old one yet.
+    drop of its history has begun here, and the mirror may have the old one yet. ``rotated`` is the public key of a
+    change of keys whose last push has begun here, and whose end is unknown.
     """
 
     commit: str | None = None
@@ -74,6 +75,7 @@ class Known(Struct, frozen=True):
     rest: str | None = None
     marks: dict[str, bool] = field(default_factory=dict)
     forgets: bool = False
+    rotated: str | None = None
 
 
 class Entry(NamedTuple):

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from reconcile.fs.private_files import replace_private_file
 from reconcile.remote import sync
@@ -51,7 +52,8 @@ def begin(engine: RemoteEngine, store: str, keys: Keys) -> bool:
 class EncryptedRemote(NamedTuple):
     """A remote whose keys are shown or changed, and the knowledge of this machine about it.
 
-    ``pending`` is the path of a file for the keys of a rotation that has begun.
+    ``pending`` is the path of a file for the keys of a rotation that has begun. ``notes`` records what is new of the
+    `Known`: the key that the remote was seen with, and that of a push whose end is unknown.
     """
 
     engine: RemoteEngine
@@ -60,6 +62,7 @@ class EncryptedRemote(NamedTuple):
     keys: Keys
     known: Known
     pending: str
+    notes: Callable[..., None]
 
     def recipients(self) -> tuple[str, ...]:
         """Return the public keys that can read the remote, none if it is empty. Raises `RemoteError`."""
@@ -114,21 +117,33 @@ class EncryptedRemote(NamedTuple):
                 placed = {moves[path]: name for path, name in staged.items()}
                 removes = sorted({path.split("/")[0] for path in tree.names} - {FORMAT})
             edits[FORMAT] = format_file(self.store, tree.format.id, after, tree.format.epoch)
-            if self._is_swapped(tip, self.engine.write(tip, edits, removes, placed)):
-                if after.public != before.public:
-                    os.unlink(self.pending)
+            commit = self.engine.write(tip, edits, removes, placed)
+            if after.public == before.public:
+                if self._is_swapped(tip, commit):
+                    return after.public
+            elif self._is_rotated(tip, commit, after.public):
+                os.unlink(self.pending)
                 return after.public
             lost += 1
         raise RemoteError("other machines were faster each time", "run it again")
 
+    def _is_rotated(self, tip: str, commit: str, public: str) -> bool:
+        """Send the last commit of a rotation. Its key is noted before: without an answer, no sync uses older ones."""
+        self.notes(rotated=public)
+        try:
+            swap = self.engine.swap(tip, commit)
+        except RemoteError:
+            self.notes(rotated=None)
+            raise
+        if swap is Swap.WON:
+            self.notes(key=public, rotated=None)
+        elif swap is Swap.LOST:
+            self.notes(rotated=None)
+        return _is_won(swap)
+
     def _is_swapped(self, tip: str, commit: str) -> bool:
         """Send a commit; return False if another machine has moved the remote meanwhile."""
-        swap = self.engine.swap(tip, commit)
-        if swap is Swap.UNKNOWN:
-            raise UnreachableError(
-                "the remote gave no answer: it may have the change, or not", "look: reconcile remote key"
-            )
-        return swap is Swap.WON
+        return _is_won(self.engine.swap(tip, commit))
 
     def _resumed(self, wanted: Sealed, before: Sealed) -> Sealed:
         """Return the new keys of a rotation that was interrupted, for the wanted machines, or note those that are new.
@@ -203,7 +218,8 @@ class EncryptedRemote(NamedTuple):
         return self.engine.write(tip, {f"{directory}/{name}": content for name, content in names.items()}, ())
 
     def _tree(self, tip: str | None) -> Tree:
-        return checked_tree(read_tree(self.engine, tip, self.fmt, self.store, self.keys), self.known, self.keys)
+        known = replace(self.known, rotated=None)  # this completes it
+        return checked_tree(read_tree(self.engine, tip, self.fmt, self.store, self.keys), known, self.keys)
 
     def _coding(self, tree: Tree) -> Sealed:
         if tree.format is None:
@@ -212,7 +228,16 @@ class EncryptedRemote(NamedTuple):
             raise RemoteError(
                 "the remote is not encrypted", "that is decided at its first: reconcile remote add --encrypt"
             )
+        self.notes(key=tree.coding.public)
         return tree.coding
+
+
+def _is_won(swap: Swap) -> bool:
+    if swap is Swap.UNKNOWN:
+        raise UnreachableError(
+            "the remote gave no answer: it may have the change, or not", "look: reconcile remote key"
+        )
+    return swap is Swap.WON
 
 
 def _in_staged(names: Mapping[str, str]) -> dict[str, str]:

@@ -289,9 +289,9 @@ class Sync:
         """Return what is known, with the remote's key: noted before all else, as this sync may end early."""
         if self.session.readonly or tree.format is None or not isinstance(tree.coding, Sealed):
             return known
-        if known.key == tree.coding.public:
+        if known.key == tree.coding.public and known.rotated is None:
             return known
-        known = replace(known, key=tree.coding.public)
+        known = replace(known, key=tree.coding.public, rotated=None)
         self._note(known)
         return known
 
@@ -856,6 +856,11 @@ def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:
             raise RemoteError(
                 "the remote has another key than the one that this machine has seen, and no holder of that has made it",
                 "if you have made the remote again: reconcile remote accept",
+            )
+        if known.rotated is not None and not tree.coding.continues(known.rotated):
+            raise RemoteError(
+                "a change of its keys was interrupted here, and the remote doesn't have the new ones",
+                "run it again: reconcile remote key rotate, or reconcile remote key remove KEY",
             )
     elif keys.is_wanted or known.key is not None:
         raise not_encrypted()

@@ -11,14 +11,14 @@ import shutil
 import subprocess
 import sys
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from reconcile.errors import install_command
 from reconcile.fs.locks import run_lock
-from reconcile.remote.engine import Swap
+from reconcile.remote.engine import RemoteError, Swap
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sealing import PYRAGE, Bundle, Keys, Sealed, identity_of
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
@@ -326,11 +326,7 @@ def test_a_remote_that_was_seen_encrypted_gets_nothing_plain_when_it_is_emptied(
         assert not git(bare, "for-each-ref")
 
 
-class _KilledError(BaseException):
-    """The end of a process in the middle of a sync."""
-
-
-@pytest.mark.parametrize("end", ["killed", "locked", "key rotate"])
+@pytest.mark.parametrize("end", ["killed", "locked", "key", "key add", "key rotate"])
 def test_a_first_sync_that_ends_early_has_seen_that_the_remote_is_encrypted(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
@@ -346,14 +342,14 @@ def test_a_first_sync_that_ends_early_has_seen_that_the_remote_is_encrypted(
     if end == "killed":
         with monkeypatch.context() as patch:
             patch.setattr(GitEngine, "swap", _killed)
-            with pytest.raises(_KilledError):
+            with pytest.raises(Killed):
                 desktop.sync()
     elif end == "locked":
         monkeypatch.setenv("RECONCILE_LOCK_TIMEOUT", "0")
         with run_lock(str(desktop.state), command="other"):
             desktop.run("sync", code=5)
     else:
-        desktop.run("remote", *end.split())
+        desktop.run("remote", *end.split(), *([key_of(laptop)] if end == "key add" else []))
     git(bare, "update-ref", "-d", REF)
     assert "reconcile remote accept" in desktop.run("sync", code=4).output
     assert not git(bare, "for-each-ref")
@@ -363,7 +359,7 @@ def test_a_first_sync_that_ends_early_has_seen_that_the_remote_is_encrypted(
 
 
 def _killed(*_: object) -> Swap:
-    raise _KilledError
+    raise Killed
 
 
 def test_a_key_is_shown_added_and_removed(laptop: Machine, desktop: Machine, bare: Path) -> None:
@@ -399,6 +395,53 @@ def test_a_removed_key_opens_nothing_that_is_sent_after_the_remote_was_set_back(
     laptop.run("remote", "key", "remove", key_of(desktop))
     laptop.sync()
     assert "no key of this machine opens it" in desktop.run("sync", code=4).output
+
+
+@pytest.mark.parametrize("end", ["killed before", "killed after", "no answer"])
+def test_nothing_is_sent_by_the_keys_before_a_rotation_whose_end_is_unknown(
+    laptop: Machine, desktop: Machine, bare: Path, end: str
+) -> None:
+    """The remote has the keys before: the new ones have not arrived, or the host has restored an older copy."""
+    tip, swap, remove = git(bare, "rev-parse", REF), GitEngine.swap, ("remote", "key", "remove", key_of(desktop))
+
+    def ends(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if end != "killed before":
+            swap(self, expected, commit)
+        if end != "no answer":
+            raise Killed
+        return Swap.UNKNOWN
+
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(GitEngine, "swap", ends)
+        laptop.run(*remove, code=1)
+    git(bare, "update-ref", REF, tip)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    for command in ("sync", "push", "sync -n"):
+        said = " ".join(laptop.run(*command.split(), code=4).output.split())
+        assert "a change of its keys was interrupted here" in said
+    assert git(bare, "rev-parse", REF) == tip
+    laptop.run("remote", "key")
+    laptop.run(*remove)
+    assert laptop.sync()["sent"]
+    assert "no key of this machine opens it" in desktop.run("sync", code=4).output
+
+
+@pytest.mark.parametrize("end", ["lost", "refused", "arrived"])
+def test_a_sync_goes_on_after_a_rotation_whose_end_is_known(laptop: Machine, desktop: Machine, end: str) -> None:
+    swap = GitEngine.swap
+
+    def ends(self: GitEngine, expected: str | None, commit: str) -> Swap:
+        if end == "refused":
+            raise RemoteError("the host refused the push", None)
+        return Swap.LOST if end == "lost" else (swap(self, expected, commit), Swap.UNKNOWN)[1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GitEngine, "swap", ends)
+        laptop.run("remote", "key", "rotate", code=1 if end == "arrived" else 4)
+    laptop.append(A, 1, "b", LONG_AGO + SECOND)
+    quiet(laptop, desktop)
+    laptop.run("remote", "key", "rotate")
+    quiet(laptop, desktop)
 
 
 def test_a_rotation_travels(laptop: Machine, desktop: Machine) -> None:
