@@ -111,7 +111,8 @@ class Vault:
     def __init__(self, state_directory: str, durability: Durability | None = None) -> None:
         self._objects = os.path.join(state_directory, "vault", "objects")
         self._durability = durability or Durability()
-        self._pending: dict[str, None] = {}
+        self._pending: dict[str, tuple[int, int] | None] = {}
+        """The files since the last flush; an object that this process has put there with its inode and change time."""
         self._shards: set[str] = set()
         """The directories whose names were flushed."""
         self._verified: set[str] = set()
@@ -148,7 +149,8 @@ class Vault:
     def flush(self) -> None:
         """Make all objects since the last flush durable; this comes before any file is overwritten or removed.
 
-        Raises `OSError`: the next call then flushes all of them again.
+        Raises `OSError`: then none of them may be relied on. Those that this process has put there are removed: the
+        system reports a failed write once, and a later flush of the same file would succeed.
         """
         if not self._pending:
             return
@@ -157,12 +159,25 @@ class Vault:
         # If a directory was flushed before, its own name and those of its parents are on the disk.
         new = [self._objects] if shards - self._shards else []
         new += [] if self._shards else [vault, os.path.dirname(vault)]
-        self._durability.flush_all(list(self._pending), [*sorted(shards), *new])
+        try:
+            self._durability.flush_all(list(self._pending), [*sorted(shards), *new])
+        except OSError:
+            self._discard_pending()
+            raise
         self._shards |= shards
         few = self._pending if len(self._pending) <= _MOST_DURABLE else ()
         self._durable = {path: known for path in few if (known := _identity(path)) is not None}
         self._pending.clear()
         self._verified.clear()  # otherwise it would grow as long as a watcher runs
+
+    def _discard_pending(self) -> None:
+        """Remove the new objects since the last flush. One that another process has kept meanwhile stays."""
+        for path, own in self._pending.items():
+            if own is not None and own == _identity(path):
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+        self._pending.clear()
+        self._verified.clear()
 
     def path(self, digest: str) -> str:
         """Return the path of the object with this digest, which need not exist."""
@@ -406,15 +421,22 @@ class Vault:
         return kept
 
     def _rename(self, temporary: str, kept: VaultObject) -> None:
-        """Rename new content to its digest. An existing object stays if its content has that digest."""
-        path = self.path(kept.digest)
-        if path in self._durable and self._durable[path] == _identity(path):
+        """Rename new content to its digest. An existing object stays if its content has that digest, as a new one."""
+        path, own = self.path(kept.digest), self._pending.get(self.path(kept.digest))
+        is_durable = path in self._durable and self._durable[path] == _identity(path)
+        if path in self._verified:
+            is_there = os.path.exists(path)
+        else:
+            is_there = (is_durable or self._is_intact(path, kept)) and _touch(path)
+        if is_there and is_durable and (known := _identity(path)) is not None:
+            self._durable[path] = known
             return
-        # An existing object is flushed, too: the process that stored it may not have flushed it yet.
-        self._pending[path] = None
-        if not (os.path.exists(path) if path in self._verified else self._is_intact(path, kept)):
+        if not is_there:
             make_private_directory(os.path.dirname(path))
             os.replace(temporary, path)
+            own = _identity(path)
+        # An existing object is flushed, too: the process that stored it may not have flushed it yet.
+        self._pending[path] = own
         self._verified.add(path)
 
     def _is_intact(self, path: str, kept: VaultObject) -> bool:
@@ -439,6 +461,15 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_ctime_ns
+
+
+def _touch(path: str) -> bool:
+    """Set the time of a file to now, and return True; False if that is impossible, as when the file is missing."""
+    try:
+        os.utime(path)
+    except OSError:
+        return False
+    return True
 
 
 def _blake2b(fd: int, size: int | None = None, end: bytes = b"") -> str:

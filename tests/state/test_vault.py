@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import tracemalloc
 from functools import partial
 from pathlib import Path
@@ -91,8 +92,10 @@ def test_an_object_that_is_there_stays(tmp_path: Path, vault: Vault) -> None:
     digest = vault.put_bytes(CONTENT).digest
     inode = Path(vault.path(digest)).stat().st_ino
     vault.put_bytes(CONTENT)
+    os.utime(vault.path(digest), (0, 0))
     Vault(str(tmp_path / "state"), Durability(enabled=False)).put_bytes(CONTENT)
     assert Path(vault.path(digest)).stat().st_ino == inode
+    assert vault.objects()[digest][1] > 0, "`vault --prune` removes what is old"
     assert len(files(tmp_path)) == 1
 
 
@@ -192,6 +195,17 @@ class Recording(Durability, frozen=True):
         Durability.flush_all(self, files, directories, within)
 
 
+class Failing(Durability, frozen=True):
+    """Fails as often as there are errors."""
+
+    errors: list[OSError] = field(default_factory=list)
+
+    def flush_all(self, files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
+        if self.errors:
+            raise self.errors.pop()
+        Durability.flush_all(self, files, directories, within)
+
+
 def test_a_flush_takes_every_object_put_since_the_last_and_the_way_to_it(tmp_path: Path) -> None:
     recording = Recording()
     vault = Vault(str(tmp_path), recording)
@@ -216,9 +230,13 @@ def test_an_object_of_the_last_flush_is_not_flushed_again_unless_it_is_another_f
     vault = Vault(str(tmp_path), recording)
     path = Path(vault.path(vault.put_bytes(CONTENT).digest))
     vault.flush()
-    vault.put_bytes(CONTENT)
-    vault.flush()
-    assert len(recording.asked) == 1
+    for _ in range(2):
+        before = path.stat().st_mtime_ns
+        time.sleep(0.02)
+        vault.put_bytes(CONTENT)
+        vault.flush()
+        assert len(recording.asked) == 1
+        assert path.stat().st_mtime_ns > before, "`vault --prune` removes what is old"
     path.unlink()
     Vault(str(tmp_path)).put_bytes(CONTENT)
     vault.put_bytes(CONTENT)
@@ -244,6 +262,38 @@ def test_the_directories_above_are_flushed_again_if_they_are_made_again(tmp_path
     vault.put_bytes(b"1")
     vault.flush()
     assert above <= set(recording.asked.pop()[1])
+
+
+def test_an_object_that_vanishes_makes_no_later_flush_fail(tmp_path: Path) -> None:
+    """Another process may have pruned it."""
+    vault = Vault(str(tmp_path / "state"))
+    os.unlink(vault.path(vault.put_bytes(CONTENT).digest))
+    with pytest.raises(FileNotFoundError):
+        vault.flush()
+    vault.put_bytes(b"other")
+    vault.flush()
+
+
+def test_after_a_failed_flush_an_object_is_written_again(tmp_path: Path) -> None:
+    """The system reports a failed write once, and has the bytes in memory: the next flush would succeed."""
+    before, other = Vault(str(tmp_path)), Vault(str(tmp_path))
+    old = before.put_bytes(b"old").digest
+    vault = Vault(str(tmp_path), failing := Failing())
+    first = vault.put_bytes(b"first").digest
+    vault.flush()
+    failing.errors.append(OSError(errno.EIO, "Input/output error"))
+    new, theirs = vault.put_bytes(CONTENT).digest, vault.put_bytes(b"theirs").digest
+    for content in (b"old", b"first", CONTENT):
+        vault.put_bytes(content)
+    time.sleep(0.02)  # until the system's clock for files has moved on
+    other.put_bytes(b"theirs")
+    with pytest.raises(OSError, match="Input/output"):
+        vault.flush()
+    assert [other.read(digest) for digest in (old, first, theirs)] == [b"old", b"first", b"theirs"]
+    assert not os.path.lexists(vault.path(new)), "it is not durable, and was not there before"
+    assert vault.put_bytes(CONTENT).digest == new
+    vault.flush()
+    assert other.read(new) == CONTENT
 
 
 def test_memory_is_bounded(tmp_path: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
