@@ -294,6 +294,7 @@ class Vault:
                     self.put_file(file.fileno())
                 self.flush()
                 os.unlink(self.path(folded) + _PART)
+        self._cut_growing(digest)  # first: after a kill the version can be removed again
         is_there = False
         for path in (self.path(digest), self.path(digest) + _PART):
             with contextlib.suppress(FileNotFoundError):
@@ -302,16 +303,19 @@ class Vault:
             self._pending.pop(path, None)
         if is_there:
             self._durability.fsync_directory(os.path.dirname(self.path(digest)))
-            self._cut_growing()
         return is_there
 
-    def _cut_growing(self) -> None:
-        """Remove what no version needs any more of the files that the store has no longer. Raises `OSError`."""
-        needed, growing = dict[str, int](), list[str]()
+    def _cut_growing(self, digest: str) -> None:
+        """Remove what only this version needs of a file that the store has no longer. Raises `OSError`.
+
+        The file may have more than its longest version. No version needs such an end, but it exists nowhere else: only
+        the removal of one of that file's versions cuts it.
+        """
+        whole, needed, growing = self._part(digest), dict[str, int](), list[str]()
         for name, path in self._files():
             if name.endswith(_GROWS):
                 growing.append(path)
-            elif name.endswith(_PART):
+            elif name.endswith(_PART) and name != digest + _PART:
                 if (part := self._part(name.removesuffix(_PART))) is None:
                     return  # one that can't be read may need any of them
                 needed[self.path(part.into)] = max(part.size, needed.get(self.path(part.into), 0))
@@ -320,7 +324,7 @@ class Vault:
             if size is None:
                 os.unlink(path)
                 self._durability.fsync_directory(os.path.dirname(path))
-            elif status.st_nlink == 1 and status.st_size > size:
+            elif whole is not None and path == self.path(whole.into) and status.st_nlink == 1 and status.st_size > size:
                 os.truncate(path, size)
                 self._durability.fsync_file(path)
 

@@ -546,6 +546,32 @@ def test_a_removed_version_leaves_the_file_in_its_place_alone(vault: Vault, grow
     assert (grown.path.read_bytes(), grown.second_names()) == (b"a\nmore\n", [])
 
 
+def test_a_removed_object_cuts_no_file_that_it_was_not_in(vault: Vault, grown: Grown, tmp_path: Path) -> None:
+    names, other = grown.grow(b"a\n", b"b\n"), Grown(vault, tmp_path / "another")
+    (another,) = other.grow(b"c\n")
+    with grown.path.open("ab") as file:
+        file.write(b"in no version\n")
+    (second,) = [path for path in grown.second_names() if path.samefile(grown.path)]
+    for path in (grown.path, other.path):
+        path.unlink()
+    for digest in (vault.put_bytes(CONTENT).digest, another):
+        assert vault.remove(digest)
+        assert second.read_bytes() == b"a\nb\nin no version\n"
+    assert vault.remove(names[0])
+    assert second.read_bytes() == b"a\nb\n"
+
+
+def test_killed_before_a_removed_version_is_cut(vault: Vault, grown: Grown, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = grown.grow(b"a\n", b"secret\n")
+    grown.path.unlink()
+    with monkeypatch.context() as killed:
+        killed.setattr(os, "truncate", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            vault.remove(names[1])
+    assert vault.remove(names[1]), "the second time"
+    assert [path.read_bytes() for path in grown.second_names()] == [b"a\n"]
+
+
 def test_nothing_is_cut_while_a_part_cannot_be_read(vault: Vault, grown: Grown) -> None:
     names = grown.grow(b"a\n", b"b\n")
     grown.path.unlink()
