@@ -308,8 +308,9 @@ class Swap(Struct):
     def finish(self) -> None:
         """Remove the old files, which the vault has. One that was written since stays; the run's end saves it."""
         for old, known in self.saved.items():
-            if fingerprint_of(self.root.status(old)) == known:
-                self.root.unlink(old)
+            with contextlib.suppress(OSError):  # the change is done; the end of the run cleans up the rest
+                if fingerprint_of(self.root.status(old)) == known:
+                    self.root.unlink(old)
         self.changed.clear()
 
     def _verify(self, name: str, old: str, content: Digest) -> None:
@@ -319,8 +320,8 @@ class Swap(Struct):
         except NotAFileError:
             raise DriftError(f"{name}: replaced by another process during this run; left alone") from None
         try:
+            self.saved[old] = fingerprint_of(os.fstat(fd))  # before it is read: `finish` finds a write that came since
             actual = digest_file(fd)
-            self.saved[old] = fingerprint_of(os.fstat(fd))
         finally:
             os.close(fd)
         if actual != content:
@@ -457,6 +458,18 @@ class DirectoryRemoval(Struct):
         except FileNotFoundError:
             raise DriftError(f"{target}: deleted since the plan was made") from None
         self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
+        try:
+            entries = self._checked(aside)
+        except (DriftError, OSError) as error:
+            self._put_back(aside, str(error))
+        self.stage.remove_empty_parents(target, self.stage.folders_of(self.action.conversation))
+        with contextlib.suppress(OSError):  # it has left its place; the end of the run cleans up the rest
+            self.root.remove_entries(entries)
+
+    def _checked(self, aside: str) -> list[tuple[str, os.stat_result]]:
+        """Return the entries that were moved aside. Raises `DriftError` if one has changed, or what has to stay is not
+        there, and `OSError`.
+        """
         entries = self._entries(aside)
         present = {
             path[len(aside) + 1 :]: fingerprint_of(status)
@@ -466,15 +479,10 @@ class DirectoryRemoval(Struct):
         if present.keys() == self.kept.keys() == {""}:  # a single file: the rename has changed its ctime
             present[""] = (*present[""][:-1], self.kept[""][-1])
         if present != self.kept:
-            self._put_back(aside, "changed during its removal")
-        try:
-            for expect in self.action.beside:
-                self.stage.check(expect)
-        except DriftError as drift:
-            self._put_back(aside, str(drift))
-        self.stage.remove_empty_parents(target, self.stage.folders_of(self.action.conversation))
-        with contextlib.suppress(OSError):  # it has left its place; the end of the run cleans up the rest
-            self.root.remove_entries(entries)
+            raise DriftError("changed during its removal")
+        for expect in self.action.beside:
+            self.stage.check(expect)
+        return entries
 
     def _put_back(self, aside: str, why: str) -> NoReturn:
         target = self.action.target

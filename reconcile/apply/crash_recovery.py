@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack, suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.apply.actions import Swap
 from reconcile.apply.recorder import forget_untouched, restore_untouched
 from reconcile.apply.staging import (
+    DriftError,
     clean_staging,
     is_staged,
     remove_empty_parents,
@@ -224,8 +227,8 @@ def roll_back_partial_units(
 
     The next plan would take such a mixture of old and new files for an edit. The old versions are in the vault, and the
     new ones are saved there now. If a file is neither the old nor the new one, another program has written it, and all
-    files stay. ``staging`` is the name of the run's staging directory, which must not exist. Raises `OSError`,
-    `VaultError`.
+    files stay, also if it does that meanwhile. ``staging`` is the name of the run's staging directory, which must not
+    exist. Raises `OSError`, `VaultError`.
     """
     before = {(version.side, version.path): version for version in versions}
     for step in steps:
@@ -242,8 +245,10 @@ def roll_back_partial_units(
             if actual[place] is not None:
                 vault.put_file(roots[place.side].absolute(place.path))
         vault.flush()
-        for place in new:
-            _put_back(roots[place.side], place.path, before.get((place.side, place.path)), vault, durability, staging)
+        there = {place: actual[place] for place in new}
+        for side in {place.side for place in new}:
+            mine = {place.path: digest for place, digest in there.items() if place.side is side}
+            _put_back(roots[side], mine, {path: before.get((side, path)) for path in mine}, vault, durability, staging)
 
 
 def _digest_at(root: Root, path: str) -> Digest | None:
@@ -254,17 +259,42 @@ def _digest_at(root: Root, path: str) -> Digest | None:
 
 
 def _put_back(
-    root: Root, path: str, version: Version | None, vault: Vault, durability: Durability, staging: str
+    root: Root,
+    present: Mapping[str, Digest | None],
+    before: Mapping[str, Version | None],
+    vault: Vault,
+    durability: Durability,
+    staging: str,
 ) -> None:
-    """Restore the old content and time of a file, or remove it if it did not exist."""
-    above = os.path.dirname(root.absolute(path))
-    if version is None:
-        root.unlink(path)
-    else:
-        root.make_directories(staging)
-        with vault.open(version.digest) as kept:
-            root.create_file(f"{staging}/back", chunks_of(kept.fileno()), version.mtime_ns, version.mode)
-        durability.fsync_file(root.absolute(f"{staging}/back"))
-        root.rename(f"{staging}/back", path)
-        root.remove_directory(staging)
-    durability.fsync_directory(above)
+    """Restore the old content and times of files, and remove those that did not exist; all of them, or none.
+
+    ``present`` are their digests: a file that another program writes meanwhile stays, and so do the others.
+    """
+    root.make_directories(staging)
+    names = (f"{staging}/{number}" for number in count())
+    swap, made = Swap(root, names.__next__), dict[str, str]()
+    for path, version in before.items():
+        if version is not None:
+            made[path] = next(names)
+            with vault.open(version.digest) as kept:
+                root.create_file(made[path], chunks_of(kept.fileno()), version.mtime_ns, version.mode)
+            durability.fsync_file(root.absolute(made[path]))
+    inodes = {name: root.status(name).st_ino for name in made.values()}
+    try:
+        for path, digest in present.items():
+            if path not in made:
+                swap.remove(path, digest or "")
+            elif digest is None:
+                swap.add(made[path], path)
+            else:
+                swap.replace(made[path], path, digest)
+    except (DriftError, FileExistsError):
+        swap.undo()
+        for name, inode in inodes.items():
+            with suppress(FileNotFoundError):
+                if root.status(name).st_ino == inode:
+                    root.unlink(name)
+    swap.finish()
+    for above in {os.path.dirname(root.absolute(path)) for path in present}:
+        durability.fsync_directory(above)
+    root.remove_directory(staging)  # if it has a file that was written since, the next run saves that first

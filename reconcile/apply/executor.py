@@ -75,6 +75,8 @@ class Outcome(Struct):
     """The reason why files of the run could not be cleaned up."""
     unrecorded: list[Action] = field(default_factory=list)
     """The actions whose results the journal does not have yet."""
+    unsettled: set[str] = field(default_factory=set)
+    """The ids of the actions that were carried out, but may not be on the disk: the run stays open for them."""
     known_clean: Collection[str] = ()
     """The conversations that the new baseline shows to be clean, so that they need not be classified again."""
 
@@ -215,9 +217,11 @@ class Executor(Struct, frozen=True):
         try:
             self.stage.flush_directories()
         except OSError as error:
-            for prepared in ready:
-                outcome.results.pop(prepared.action.id, None)
-                self._fail_to_flush(prepared.action, error, outcome)
+            for action in [prepared.action for prepared in ready]:
+                if outcome.results[action.id].result is Result.DONE:
+                    del outcome.results[action.id]
+                    self._fail_to_flush(action, error, outcome)
+                    outcome.unsettled.add(action.id)
 
     def _prepare(self, level: list[Action], outcome: Outcome) -> list[Prepared]:
         """Check, save and stage a level; an action that fails gets its result and is left out."""

@@ -57,11 +57,13 @@ class Recorder(Struct, frozen=True):
             self.journal.step_begun(self.run, [action.id for action in actions], self.clock())
 
     def ended(self, outcome: Outcome) -> None:
-        """Record the results so far."""
+        """Record the results so far. Steps that may not be on the disk stay begun: the next run looks."""
         if not outcome.unrecorded:
             return
         by: dict[Result, dict[str, str]] = {result: {} for result in Result}
         for action in outcome.unrecorded:
+            if action.id in outcome.unsettled:
+                continue
             entry = outcome.results[action.id]
             by[entry.result][action.id] = entry.message
         now = self.clock()

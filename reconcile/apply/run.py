@@ -238,6 +238,8 @@ def _preserve(site: Site, kept: Sequence[Preserve], stage: Stage) -> None:
             continue
         try:
             stored, mode = site.vault.put_file(fd), stat.S_IMODE(os.fstat(fd).st_mode)
+        except OSError:
+            continue
         finally:
             os.close(fd)
         if stored.xxh3 == version.digest:
@@ -254,7 +256,7 @@ def _end(site: Site, stage: Stage, outcome: Outcome) -> None:
         site.state.versions.add(clean_staging(stage.directory, stage.run, ours, steps, site.vault))
         for left, folders in stage.unremoved:
             stage.roots[left.side].remove_empty_parents(left.path, folders)
-        outcome.left_open = any(is_staged(root, stage.directory) for root in ours.values())
+        outcome.left_open = bool(outcome.unsettled) or any(is_staged(root, stage.directory) for root in ours.values())
     except OSError as error:
         outcome.left_open = True
         outcome.message = f"the temporary files of run {stage.run} can't be cleaned up yet: {error}"
@@ -293,6 +295,7 @@ def finish(
             site.state.save_update(site.number, changes.without(others))
             outcome.known_clean = updated.known_clean - others
         if outcome.run is not None:
-            forget_untouched(site.state, outcome.run, site.number)
+            if not outcome.unsettled:  # the next run does this
+                forget_untouched(site.state, outcome.run, site.number)
             if not outcome.left_open:
                 site.state.journal.finish_run(outcome.run, 1 if outcome.count(Result.FAILED) else 0, site.clock())

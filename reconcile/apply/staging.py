@@ -276,13 +276,15 @@ class Stage(Struct, kw_only=True):
 
         Return the new versions, which must be recorded before the files are replaced.
         """
+        versions, staged = self.versions, self.staged
+        # Nothing of a level whose flush fails is renamed: it must not fail the next level, too.
+        self.staged, self.sources, self.versions = [], {}, []
         self.vault.flush()
         # A staged file is renamed from the run's own directory: the flush of its new directory is that of its name.
         own = {root.absolute(self.directory) for root in self.roots.values()}
-        directories = sorted({os.path.dirname(path) for path in self.staged} - own)
+        directories = sorted({os.path.dirname(path) for path in staged} - own)
         within = [self.roots[side].absolute(self.directory) for side in sorted(self.used)]
-        self.durability.flush_all(self.staged, directories, within)
-        versions, self.staged, self.sources, self.versions = self.versions, [], {}, []
+        self.durability.flush_all(staged, directories, within)
         return versions
 
     def flush_directories(self) -> None:
@@ -346,8 +348,8 @@ class Stage(Struct, kw_only=True):
         """
         fd = self.roots[place.side].open_file(place.path)
         try:
+            status = os.fstat(fd)  # before it is read: later checks then find a write that came meanwhile
             kept = self.vault.put_file(fd)
-            status = os.fstat(fd)
         finally:
             os.close(fd)
         if expected is not None and kept.xxh3 != expected:

@@ -36,6 +36,28 @@ WRITTEN_SINCE = {"base_config.json": NEW["base_config.json"], "events.json": LAT
     ],
 )
 def test_a_unit_is_old_or_new_or_somebodys(tmp_path: Path, found: dict[str, bytes], left: dict[str, bytes]) -> None:
+    half_replaced(tmp_path, found, left)
+
+
+@pytest.mark.parametrize("has_exchange", [True, False])
+def test_what_somebody_writes_while_it_is_put_back_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_exchange: bool
+) -> None:
+    """The last look was before the vault was flushed."""
+    flush, there = Vault.flush, tmp_path / "store" / "1-a" / "base_config.json"
+
+    def slow(vault: Vault) -> None:
+        flush(vault)
+        there.write_bytes(LATER)
+
+    monkeypatch.setattr(Vault, "flush", slow)
+    if not has_exchange:
+        monkeypatch.setattr(Root, "exchange", lambda *_: False)
+    half_replaced(tmp_path, HALF, HALF | {"base_config.json": LATER})
+
+
+def half_replaced(tmp_path: Path, found: dict[str, bytes], left: dict[str, bytes]) -> None:
+    """Settle a stream that a killed run has left as ``found``, and expect ``left``."""
     copy = tmp_path / "store" / "1-a"
     copy.mkdir(parents=True)
     off = Durability(enabled=False)
@@ -58,3 +80,4 @@ def test_a_unit_is_old_or_new_or_somebodys(tmp_path: Path, found: dict[str, byte
     assert sorted(path.name for path in copy.iterdir()) == sorted(found)
     vaulted = {path.read_bytes() for path in (tmp_path / "state").rglob("objects/*/*")}
     assert (NEW["base_config.json"] in vaulted) == (found == HALF)
+    assert not (tmp_path / "store" / ".staged").exists()

@@ -17,6 +17,8 @@ from unittest import mock
 
 import pytest
 
+from reconcile.apply.actions import DirectoryRemoval
+from reconcile.apply.staging import Stage
 from reconcile.fs import files as reading
 from reconcile.fs.durability import Durability
 from reconcile.fs.files import Directory
@@ -37,7 +39,7 @@ from tests.support.projects.world import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from tests.conftest import Run
     from tests.support.projects.world import World
@@ -338,3 +340,58 @@ def test_a_vault_object_with_flipped_bits(world: World) -> None:
     append(world.workspace / BAD, 1, "x", LONG_AGO + 50 * SECOND)
     world.run("--workspace", world.project)
     assert thing.read_bytes() == old, "what was replaced once more is whole in the vault"
+
+
+def test_a_directory_that_cannot_be_checked_after_its_rename_is_put_back(world: World) -> None:
+    before = world.kept()
+    call, met = DirectoryRemoval._entries, []
+
+    def entries(removal: DirectoryRemoval, path: str) -> Any:
+        if path.partition("/")[0] == removal.stage.directory:
+            met.append(path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return call(removal, path)
+
+    with mock.patch.object(DirectoryRemoval, "_entries", entries):
+        result = world.run("--workspace", world.project, "rm", str(NUMBER), "--yes")
+    assert met
+    assert world.event_count(NUMBER) == 3
+    check(world, result, before, errno.EIO)
+
+
+def test_what_may_not_be_on_the_disk_is_settled_by_the_next_run_and_can_be_undone(world: World) -> None:
+    change(world, "copy")
+    before = world.kept()
+    error = OSError(errno.EIO, os.strerror(errno.EIO))
+    with mock.patch.object(Stage, "flush_directories", side_effect=error):
+        result = world.run("--workspace", world.project)
+    assert result.exit_code == 1, result.output
+    assert "can't be flushed to disk" in result.output
+    run = json.loads(world.run("--workspace", world.project, "log", "--json").stdout)["runs"][0]["id"]
+    result = world.run("--workspace", world.project)
+    assert f"run {run} was interrupted; 2 of its 2 steps were done" in result.output
+    assert before <= world.kept()
+    assert world.event_count(NUMBER) == 5
+    result = world.run("--workspace", world.project, "undo", run, "--yes")
+    assert result.exit_code == 0, result.output
+    assert world.event_count(NUMBER) == 3
+
+
+def test_a_flush_that_fails_stops_no_other_level(world: World) -> None:
+    change(world, "copy")
+    bad, call = set[str](), Durability.flush_all
+
+    def fails_for_the_first(this: Durability, files: Collection[str], *args: Any) -> None:
+        bad.update(() if bad else (file for file in files if file.startswith(str(world.store))))
+        if bad.intersection(files):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        call(this, files, *args)
+
+    with (
+        mock.patch("reconcile.apply.executor.LOCKS_AT_ONCE", 1),
+        mock.patch.object(Durability, "flush_all", fails_for_the_first),
+    ):
+        result = world.run("--workspace", world.project)
+    assert sorted(world.event_count(NUMBER + at) for at in range(2)) == [3, 5], result.output
+    world.reconcile()
+    assert sorted(world.event_count(NUMBER + at) for at in range(2)) == [5, 5]

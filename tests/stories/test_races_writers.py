@@ -13,6 +13,7 @@ import pytest
 from reconcile.apply.executor import Executor
 from reconcile.engine.session import Session
 from reconcile.fs.mutations import Root
+from reconcile.state.vault import Vault
 from tests.support.projects.world import (
     LONG_AGO,
     SECOND,
@@ -173,6 +174,25 @@ def before_the_rename(renamed: Path, then: Callable[[], None]) -> Iterator[None]
     assert not due, f"{renamed} was never renamed"
 
 
+@contextlib.contextmanager
+def while_it_is_saved(renamed: Path, then: Callable[[], None]) -> Iterator[None]:
+    """Have something happen when the vault has read the file, and has not answered yet."""
+    due, put_file = True, Vault.put_file
+
+    def called(vault: Vault, source: int | str) -> Any:
+        nonlocal due
+        kept = put_file(vault, source)
+        there = renamed / "events.json" if renamed.is_dir() else renamed
+        if due and isinstance(source, int) and os.path.samestat(os.fstat(source), there.stat()):
+            due = False
+            then()
+        return kept
+
+    with mock.patch.object(Vault, "put_file", called):
+        yield
+    assert not due, f"{renamed} was never saved"
+
+
 @pytest.fixture
 def world(world: World) -> World:
     write_conversation(world.workspace / NAME, "It", events(3))
@@ -208,6 +228,12 @@ def check(world: World, step: Any, writer: Any, moment: Any) -> None:
 @pytest.mark.parametrize("moment", [after_the_scan, before_the_rename])
 def test_what_somebody_writes_meanwhile_is_kept(world: World, step: Any, writer: Any, moment: Any) -> None:
     check(world, step, writer, moment)
+
+
+@pytest.mark.parametrize("step", [copying, projecting, removing, joining])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_somebody_writes_while_the_vault_reads_is_kept(world: World, step: Any, writer: Any) -> None:
+    check(world, step, writer, while_it_is_saved)
 
 
 @pytest.mark.parametrize("step", STEPS)
