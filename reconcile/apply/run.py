@@ -195,7 +195,11 @@ def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str 
     run = journal.begin_run(site.number, command, now, summary=json.dumps(plan.summary()), undoes=undoes)
     journal.plan_steps(run, planned_steps(plan), now)
     journal.add_records(run, records_of(world.baseline, sorted(plan.concerned), plan.voided))
-    ahead = planned_update(plan, world, run).without(site.written_meanwhile())
+    planned = planned_update(plan, world, run)
+    ahead = planned.without(site.written_meanwhile())
+    # A person's decision holds for what is written meanwhile, too.
+    decided = {key: intent for key, intent in planned.intents.items() if intent is None or not intent.is_noticed}
+    ahead = replace(ahead, intents={**ahead.intents, **decided}, waiting=planned.waiting)
     journal.record_intents(run, site.number, ahead, dict(plan.remembered))
     taken = {(conflict.conversation, conflict.unit): conflict.takes for conflict in plan.conflicts}
     conflicts = [

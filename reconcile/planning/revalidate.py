@@ -43,7 +43,17 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
         fresh,
         actions=kept,
         quiet=False,
-        intents=tuple(entry for entry in fresh.intents if entry[0] not in unmade.union(decided)),
+        intents=tuple(
+            (key, intent)
+            for key, intent in fresh.intents
+            if key not in unmade.union(decided)
+            # Nothing is to be published later that `apply` was not to publish, or has refused.
+            and (
+                intent is None or not intent.is_wish or ((key, intent) in saved.intents and key not in drifted | partly)
+            )
+        ),
+        tombstones=tuple(entry for entry in fresh.tombstones if entry[0] not in drifted | partly),
+        rooted=tuple(key for key in fresh.rooted if key not in drifted | partly),
         asides=without_unsaved(asides, left),
         put_off=fresh.put_off | partly,
         remembered=tuple(entry for entry in fresh.remembered if entry[0] not in drifted | partly),

@@ -165,9 +165,11 @@ class Journal:
 
     def decided_since(self, now_ns: int) -> frozenset[str]:
         """Return the conversations whose intents were changed by a run that began after this time."""
-        sql = "SELECT conversation FROM intent_change JOIN run ON run.id = run WHERE started_ns > ?"
+        sql = """SELECT conversation FROM intent_change JOIN run ON run.id = run WHERE started_ns > ?
+            UNION SELECT conversation FROM remembered JOIN run ON run.id = run
+            WHERE started_ns > ? AND undoes IS NOT NULL"""
         with state_errors(self._path):
-            return frozenset(row[0] for row in select(self._connection, sql, (now_ns,)))
+            return frozenset(row[0] for row in select(self._connection, sql, (now_ns, now_ns)))
 
     def record_intents(
         self,

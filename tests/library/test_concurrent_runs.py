@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from reconcile.adapters.locate import locate
+from reconcile.engine import session as session_module
 from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
 from tests.support.library.conversations import check, directory, mutable, say
 from tests.support.projects.changing_sides import planned
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
-from tests.support.projects.world import LONG_AGO, SECOND, append
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, write_conversation
 
 if TYPE_CHECKING:
-    import pytest
-
     from reconcile import Workspace
     from reconcile.model.baseline import WorldState
     from tests.support.projects.world import World
@@ -88,3 +89,31 @@ def test_a_run_that_goes_on_is_not_called_interrupted(world: World, workspace: W
     assert world.run("--workspace", world.project).exit_code == 0
     with opened(world) as session:
         assert not session.state.journal.is_open(run)
+
+
+@pytest.mark.parametrize("is_public", [True, False], ids=["on both sides", "in the store alone"])
+def test_a_private_mark_holds_for_what_is_written_meanwhile(
+    world: World, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, *, is_public: bool
+) -> None:
+    number = FIRST
+    if not is_public:
+        number = 17500000009
+        write_conversation(world.store / f"{number}-it", "Nine", events(3))
+        world.reconcile()
+    carry_out, due = session_module.carry_out, [True]
+
+    def late(site: Any, plan: Any, *args: Any) -> Any:
+        if due:
+            due.clear()
+            with mutable(workspace, number) as mut:
+                say(mut, "hello")
+        return carry_out(site, plan, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session_module, "carry_out", late)
+        world.run("--workspace", world.project, "local", str(number))
+    assert not due
+    assert world.remembered()["intent_local"]
+    world.run("--workspace", world.project)
+    assert not list(world.workspace.glob(f"{number}*"))
+    assert world.event_count(number) == 4

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from reconcile import Workspace
+from reconcile.engine import session as session_module
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
+from tests.support.library.conversations import mutable, say
 from tests.support.projects.machines import Machine, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND, append
 
@@ -270,3 +273,25 @@ def test_a_saved_plan_is_refused_if_a_mark_has_changed(laptop: Machine, desktop:
     desktop.run("sync", "--out", str(plan))
     desktop.run("local", str(B))
     assert "changed since" in desktop.run("apply", str(plan), code=4).output
+
+
+def test_a_mark_holds_for_what_a_program_writes_meanwhile(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop.run("local", str(A))
+    laptop.sync()
+    carry_out, due = session_module.carry_out, [True]
+
+    def late(site: Any, *args: Any) -> Any:
+        if due and site.where.is_of_remote:
+            due.clear()
+            with Workspace.open(desktop.project) as workspace, mutable(workspace, A) as mut:
+                say(mut, "meanwhile")
+        return carry_out(site, *args)
+
+    monkeypatch.setattr(session_module, "carry_out", late)
+    desktop.run("sync")
+    assert not due
+    quiet(desktop, laptop)
+    assert private(laptop, desktop) == [[A], [A]]
+    assert laptop.events(A) == 4

@@ -19,6 +19,7 @@ from tests.support.projects.world import (
     listing,
     set_key,
     write_conversation,
+    write_json,
 )
 
 if TYPE_CHECKING:
@@ -268,3 +269,85 @@ def test_what_a_saved_plan_could_not_save_of_a_local_one_is_saved_by_the_next_ru
     world.reconcile("apply", saved, code=4, settled=False)
     world.reconcile(settled=False)
     assert (here / "events.json").read_bytes() in [path.read_bytes() for path in world.store.glob("*/events.json")]
+
+
+NINE = 17500000009
+
+
+def stored_alone(world: World) -> None:
+    """Write a conversation that was never published."""
+    three(world)
+    world.reconcile()
+    write_conversation(world.store / f"{NINE}-it", "Nine", events(3))
+    world.reconcile()
+
+
+def ask(world: World, *args: str | Path, code: int = 0) -> None:
+    result = world.run("--workspace", world.project, *args)
+    assert result.exit_code == code, result.output
+
+
+def published(world: World) -> set[str]:
+    return {path.parent.name.partition("-")[0] for path in world.workspace.rglob("events.json")}
+
+
+def test_a_saved_plan_publishes_nothing_that_it_does_not_have(world: World, tmp_path: Path) -> None:
+    stored_alone(world)
+    plan = tmp_path / "plan.json"
+    ask(world, "project", "--all", "--out", plan)
+    write_conversation(world.store / f"{NINE + 1}-it", "Secret plans", events(3))
+    ask(world, "apply", plan)
+    world.reconcile()
+    assert str(NINE) in published(world)
+    assert str(NINE + 1) not in published(world)
+
+
+def test_a_refused_saved_publication_is_no_request(world: World, tmp_path: Path) -> None:
+    stored_alone(world)
+    plan = tmp_path / "plan.json"
+    ask(world, "project", str(NINE), "--out", plan)
+    append(world.store / f"{NINE}-it", 1, "b", LONG_AGO + SECOND)
+    ask(world, "apply", plan, code=4)
+    world.reconcile()
+    assert str(NINE) not in published(world)
+
+
+@pytest.mark.parametrize("command", [["project", str(NINE)], ["recover", "--all"]], ids=["project", "recover"])
+def test_a_saved_publication_is_refused_if_a_redo_has_made_it_local_since(
+    world: World, tmp_path: Path, command: list[str]
+) -> None:
+    stored_alone(world)
+    plan = tmp_path / "plan.json"
+    ask(world, "local", str(NINE))
+    ask(world, "undo")
+    ask(world, *command, "--out", plan)
+    ask(world, "redo")
+    ask(world, "apply", plan, code=4)
+    world.reconcile()
+    assert str(NINE) not in published(world)
+    assert world.remembered()["intent_local"]
+
+
+def test_a_refused_saved_removal_leaves_no_tombstone(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    directory = write_conversation(world.workspace / f"{NINE}-it", "Nine", events(3))
+    plan = tmp_path / "plan.json"
+    ask(world, "rm", str(NINE), "--out", plan)
+    append(directory, 1, "b", LONG_AGO + SECOND)
+    ask(world, "apply", plan, code=4)
+    world.reconcile()
+    assert world.event_count(NINE) == 4
+
+
+def test_a_refused_saved_parent_is_no_decision(world: World, tmp_path: Path) -> None:
+    three(world, parent=FIRST)
+    world.reconcile()
+    before, plan = world.remembered()["parent"], tmp_path / "plan.json"
+    ask(world, "set-parent", str(SECOND_ID), "--none", "--out", plan)
+    (directory,) = world.store.rglob(f"{SECOND_ID}-*")
+    metadata = json.loads((directory / "metadata.json").read_bytes())
+    del metadata["parent_id"]
+    write_json(directory / "metadata.json", metadata | {"title": "New"}, LONG_AGO + 3 * SECOND)
+    ask(world, "apply", plan, code=4)
+    assert world.remembered()["parent"] == before
