@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile.adapters.locate import locate
-from reconcile.engine import session as session_module
+from reconcile.apply.run import carry_out
 from reconcile.engine.engine import Engine
 from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
@@ -100,7 +100,7 @@ def test_a_private_mark_holds_for_what_is_written_meanwhile(
         number = 17500000009
         write_conversation(world.store / f"{number}-it", "Nine", events(3))
         world.reconcile()
-    carry_out, due = session_module.carry_out, [True]
+    due = [True]
 
     def late(site: Any, plan: Any, *args: Any) -> Any:
         if due:
@@ -110,7 +110,7 @@ def test_a_private_mark_holds_for_what_is_written_meanwhile(
         return carry_out(site, plan, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(session_module, "carry_out", late)
+        patch.setattr("reconcile.engine.session.carry_out", late)
         world.run("--workspace", world.project, "local", str(number))
     assert not due
     assert world.remembered()["intent_local"]

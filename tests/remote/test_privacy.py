@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from reconcile import Workspace
-from reconcile.engine import session as session_module
+from reconcile.apply.run import carry_out
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
@@ -280,7 +280,7 @@ def test_a_mark_holds_for_what_a_program_writes_meanwhile(
 ) -> None:
     laptop.run("local", str(A))
     laptop.sync()
-    carry_out, due = session_module.carry_out, [True]
+    due = [True]
 
     def late(site: Any, *args: Any) -> Any:
         if due and site.where.is_of_remote:
@@ -289,7 +289,7 @@ def test_a_mark_holds_for_what_a_program_writes_meanwhile(
                 say(mut, "meanwhile")
         return carry_out(site, *args)
 
-    monkeypatch.setattr(session_module, "carry_out", late)
+    monkeypatch.setattr("reconcile.engine.session.carry_out", late)
     desktop.run("sync")
     assert not due
     quiet(desktop, laptop)
