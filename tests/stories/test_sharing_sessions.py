@@ -681,6 +681,22 @@ def test_while_git_is_busy_no_fork_is_written_into_the_folder(ann: Person, ben: 
     assert ben.shared() == before
 
 
+def test_a_fork_of_a_session_that_the_folder_lacks_is_not_written_into_it(ann: Person) -> None:
+    never, private = ann.play("plain"), ann.play("subagent")
+    ann.run()
+    ann.run("project", private.stem)
+    ann.run("local", private.stem, "--format", "claude-shared")
+    for source in (never, private):
+        before = set(ann.store.glob("*.jsonl"))
+        ann.run("fork", source.stem, "--format", "claude-shared")
+        assert len(set(ann.store.glob("*.jsonl")) - before) == 1
+        ann.run("--format", "claude-shared")
+        assert ann.shared() == {}
+    ann.run("project", never.stem)
+    ann.run("fork", never.stem, "--format", "claude-shared")
+    assert len(ann.shared()) == 2
+
+
 def test_the_checkout_is_moved(ann: Person) -> None:
     session = ann.play("plain")
     ann.run("project", session.stem)

@@ -36,7 +36,9 @@ def records_of(context: PlanningContext, conversation: str, places: Places) -> l
 def plan_record_fork(
     context: PlanningContext, request: ForkRequest, places: Places, contents: Mapping[str, Content]
 ) -> Plan:
-    """Return the plan that creates the fork on both sides, or in the store if it is to be local.
+    """Return the plan that creates the fork on both sides, or in the store if it is to be local or its source is.
+
+    A folder for colleagues gets it only if it has the source: a fork shares nothing that was not shared before.
 
     ``contents`` are those of `records_of`, in this order: the record itself is copied when all others are there.
 
@@ -47,20 +49,22 @@ def plan_record_fork(
     title = request.title if request.title is not None else view.title
     intents: list[tuple[str, Intent | None]] = []
     outline, steps = [Heading(view.id, view.title, 0)], list[int]()
-    intent = Intent(IntentKind.LOCAL if request.local else IntentKind.PROJECTED)
+    local = request.local or view.local
+    is_public = not local and (view.workspace.main is not None or not places.is_for_others)
     for record, content in contents.items():
         is_main = record == view.id
         new, copied = _forked(context, request, places, record, content)
         file = File("", len(copied), context.now_ns, context.rules.digest(copied))
         home, own = Node(Side.STORE, None, "", new), title if is_main else context.views[record].title
         builder.create(_step(Kind.FORK, new, own), home, [Put(file, content=copied)])
-        if not request.local:
+        if is_public:
             node = Node(Side.WORKSPACE, None, "", new)
             steps.append(
                 builder.create(_step(Kind.PROJECT, new, own), node, [Put(file, home)], steps if is_main else ())
             )
-        # After an interruption the next run copies it to the workspace.
-        intents.append((new, intent))
+        if local or is_public:
+            # After an interruption the next run copies it to the workspace.
+            intents.append((new, Intent(IntentKind.LOCAL if local else IntentKind.PROJECTED)))
         outline.append(Heading(new, own, 1 if is_main else 2))
     return Plan(
         layout=context.policy.layout.value,
