@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.apply import run as apply_run
+from tests.cli.modules import module
 from tests.support.faults.fault_points import dies_before
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
@@ -26,6 +27,7 @@ from tests.support.projects.world import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from click.testing import Result
@@ -587,3 +589,26 @@ def test_no_command_removes_what_waits_for_permission(
     world.run(*command)
     left = {path.name for path in world.workspace.iterdir()}
     assert {f"{number}-talk" for number in ids[:4]} <= left
+
+
+def test_a_conversation_that_becomes_local_while_recover_asks_is_not_published(
+    known: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private, other = (
+        write_conversation(known.store / f"{number}-it", "It", events(1)).name for number in (17500000008, 17500000009)
+    )
+    saved = tmp_path / "plan.json"
+    recover(known, "--all", "--out", saved)
+    command = module("commands.recover")
+    confirm: Callable[..., bool] = command._confirm
+
+    def meanwhile(*args: object, **options: object) -> bool:
+        known.reconcile("local", private.partition("-")[0])
+        return confirm(*args, **options)
+
+    monkeypatch.setattr(command, "_confirm", meanwhile)
+    recover(known, "--all", "--yes")
+    assert not (known.workspace / private).exists()
+    assert (known.workspace / other).exists()
+    known.run("apply", saved)
+    assert not (known.workspace / private).exists()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def project(context: PlanningContext, request: ProjectRequest) -> Edits:
     """Return the edits that put the targets into the workspace, with the conversations that return with them."""
     views = context.views
-    targets = context.existing(request.ids)
+    targets = [each for each in context.existing(request.ids) if not _is_private_since(context, request, each)]
     choices: dict[tuple[str, str], Take] = {}
     if request.everything:
         targets += [
@@ -67,6 +67,17 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
         scope=frozenset(scope | _with_relatives(context, intents) | former.keys()) or NO_CONVERSATION,
         held=tuple(held),
     )
+
+
+def _is_private_since(context: PlanningContext, request: ProjectRequest, target: str) -> bool:
+    """Tell whether a target of `recover` was made local while it asked, or since its plan was saved.
+
+    `recover` restores no local conversation, except a named session of Claude Code, which it does not publish.
+    `project` has records for the shared sessions only, and none of a checkout.
+    """
+    places = context.rules.format.places
+    is_named = places is not None and not places.is_shared and not (places.is_for_others and request.records)
+    return request.records is not None and not is_named and context.views[target].local
 
 
 def _former(context: PlanningContext, public: Collection[str]) -> dict[str, Intent | None]:

@@ -215,3 +215,11 @@ def test_what_goes_on_to_hold_is_of_what_stays_away() -> None:
     edits = edits_of(ProjectRequest(("jp-c1",), records=(1,)), context_of(stored(A, B, C, LOCAL), here(B), baseline))
     assert edits.intents == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c3": removed}
     assert edits.scope == {"jp-c1", "jp-c3"}
+
+
+def test_a_conversation_that_became_local_while_recover_asked_stays_local() -> None:
+    context = context_of(stored(A, LOCAL), here(), agreed_on(A, LOCAL))
+    for records in ((1,), ()):
+        edits = edits_of(ProjectRequest(("jp-c1", "jp-c5"), records=records), context)
+        assert edits.intents == {"jp-c1": Intent(IntentKind.PROJECTED)}
+    assert edits_of(ProjectRequest(("jp-c5",)), context).intents == {"jp-c5": Intent(IntentKind.PROJECTED)}
