@@ -15,9 +15,12 @@ DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
 
 
-def make_private_directory(path: str) -> None:
-    """Make a directory and its missing parents, each 0700. An existing one keeps its mode. Raises `OSError`."""
-    missing = []
+def make_private_directory(path: str) -> list[str]:
+    """Make a directory and its missing parents, each 0700; return those that were made, the outermost first.
+
+    An existing one keeps its mode. The names of new ones are not flushed. Raises `OSError`.
+    """
+    missing, made = [], []
     while not os.path.isdir(path):
         missing.append(path)
         above = os.path.dirname(path)
@@ -30,6 +33,9 @@ def make_private_directory(path: str) -> None:
         except FileExistsError:
             if not os.path.isdir(directory):
                 raise
+        else:
+            made.append(directory)
+    return made
 
 
 def create_private_file(path: str) -> int:

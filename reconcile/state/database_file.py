@@ -8,7 +8,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING
 
-from reconcile.fs.durability import fsync_file
+from reconcile.fs.durability import fsync_directory, fsync_file
 from reconcile.fs.paths import is_not_regular, open_regular
 from reconcile.fs.posix import process_lives
 from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
@@ -58,7 +58,9 @@ def open_for_writing(
     """
     path = os.path.join(directory, NAME)
     try:
-        make_private_directory(directory)
+        for made in make_private_directory(directory):  # SQLite flushes the names in the last one
+            with contextlib.suppress(PermissionError):  # a directory that can't be read can't be flushed
+                fsync_directory(os.path.dirname(made))
         check_file_kinds(directory)
         names = set(os.listdir(directory))
         _remove_unfinished(directory, names)

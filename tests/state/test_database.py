@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -114,6 +115,25 @@ def test_only_the_owner_reads_it(place: Path, state: State, here: int) -> None:
     assert {path.name: mode(path) for path in place.iterdir()} == dict.fromkeys(
         ["generation", "state.sqlite", "state.sqlite-shm", "state.sqlite-wal"], 0o600
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows orders the names of directories itself")
+def test_the_names_of_new_directories_are_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a power cut takes the whole state, with what a run has saved in it."""
+    flushed: list[str] = []
+    monkeypatch.setattr(database_file, "fsync_directory", flushed.append)
+    place = tmp_path / "share" / "reconcile" / "jp-abc"
+    for _ in range(2):
+        State.open(str(place)).close()
+        assert flushed == [str(tmp_path), str(tmp_path / "share"), str(tmp_path / "share" / "reconcile")]
+
+
+def test_a_state_below_a_directory_that_cannot_be_listed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(database_file, "fsync_directory", refused)
+    State.open(str(place)).close()
 
 
 @pytest.mark.flushes
