@@ -326,10 +326,9 @@ class Sync:
             return None
         if known.commit is None or start is None:
             return None
-        try:
-            paths = set[str]() if start == known.commit else self.engine.changes(known.commit, start)
-        except RemoteError:  # the mirror was deleted, and the remote has another history
-            return None
+        if start != known.commit and not self.engine.contains(start, known.commit):
+            return None  # its history was dropped, and the mirror, which had the earlier one, was deleted
+        paths = set[str]() if start == known.commit else self.engine.changes(known.commit, start)
         keys = {key for path in paths if (key := key_of(path)) is not None}
         return keys if len(keys) <= MOST and all(map(key_of, paths)) else None
 
