@@ -29,7 +29,7 @@ from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import Version, VersionKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.fs.durability import Durability
     from reconcile.fs.files import Fingerprint
@@ -226,6 +226,12 @@ class Prefetched(Protocol):
         """Return the directory that was staged for an action, once; None if there is none."""
 
 
+def _above(path: str, bases: Collection[str]) -> Iterator[str]:
+    """Yield the directories above a path that are below one of the bases."""
+    while (path := os.path.dirname(path)) not in bases and path != os.path.dirname(path):
+        yield path
+
+
 class Stage(Struct, kw_only=True):
     """The two sides, the vault, and the files that are staged for the present level."""
 
@@ -282,7 +288,7 @@ class Stage(Struct, kw_only=True):
         self.vault.flush()
         # A staged file is renamed from the run's own directory: the flush of its new directory is that of its name.
         own = {root.absolute(self.directory) for root in self.roots.values()}
-        directories = sorted({os.path.dirname(path) for path in staged} - own)
+        directories = sorted({above for path in staged for above in _above(path, own)})
         within = [self.roots[side].absolute(self.directory) for side in sorted(self.used)]
         self.durability.flush_all(staged, directories, within)
         return versions

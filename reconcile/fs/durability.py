@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.fs.paths import regular_descriptor
-from reconcile.fs.posix import O_CLOEXEC, O_NOFOLLOW, find_syncfs, sync_file
+from reconcile.fs.posix import O_CLOEXEC, O_NOFOLLOW, file_system_type, find_syncfs, sync_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -24,6 +24,7 @@ MAX_SINGLE_FLUSHES = 32
 """Up to this number, each file is flushed by itself. Beyond it, one syncfs is several times faster, although it also
 waits for the writes of other programs to that file system."""
 
+_FUSE = "fuse"
 _UNSUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 _find_syncfs = functools.cache(find_syncfs)
 
@@ -76,16 +77,20 @@ def sync_filesystem(path: str) -> None:
 def flush_all(files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
     """Make the content of ``files`` and the names in ``directories`` durable.
 
-    Up to `MAX_SINGLE_FLUSHES` are flushed one by one; for more, each file system is flushed once. ``within`` are paths
-    on all these file systems, if the caller knows them. Raises `OSError`: the caller must not overwrite or remove
-    anything then.
+    Up to `MAX_SINGLE_FLUSHES` are flushed one by one; for more, each file system is flushed once, unless it is one in
+    user space (FUSE), whose program learns nothing of a syncfs. ``within`` are paths on all these file systems, if the
+    caller knows them. Raises `OSError`: the caller must not overwrite or remove anything then.
     """
-    directories = dict.fromkeys(directories)
+    directories = list(dict.fromkeys(directories))
     if max(len(files), len(directories)) > MAX_SINGLE_FLUSHES and (syncfs := _find_syncfs()) is not None:
         by_device = {os.lstat(path).st_dev: path for path in within or [*directories, *files]}
-        for path in by_device.values():
-            _sync_with(syncfs, path)
-        return
+        left = {device for device, path in by_device.items() if file_system_type(path).startswith(_FUSE)}
+        for device, path in by_device.items():
+            if device not in left:
+                _sync_with(syncfs, path)
+        if not left:
+            return
+        files, directories = ([path for path in each if os.lstat(path).st_dev in left] for each in (files, directories))
     for path in files:
         fsync_file(path)
     for path in directories:

@@ -44,9 +44,13 @@ def sync_file(fd: int) -> None:
     os.fsync(fd)
 
 
+_REPORTING = (5, 8)
+"""The first Linux whose ``syncfs`` reports that a write has failed."""
+
+
 def find_syncfs() -> Callable[[int], None] | None:
-    """Return Linux's ``syncfs(2)``, None on a system without it."""
-    if sys.platform != "linux":
+    """Return Linux's ``syncfs(2)``, None on a system without one that reports what failed."""
+    if sys.platform != "linux" or _kernel(os.uname().release) < _REPORTING:
         return None
     import ctypes  # here: most runs write too little for a syncfs
 
@@ -60,6 +64,13 @@ def find_syncfs() -> Callable[[int], None] | None:
             raise OSError(number, os.strerror(number))
 
     return syncfs
+
+
+def _kernel(release: str) -> tuple[int, ...]:
+    """Return the first two numbers of a release such as ``6.1.0-13-amd64``; none that can be read count as old."""
+    first, _, rest = release.partition(".")
+    second = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    return (int(first), int(second)) if first.isdigit() and second else ()
 
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
@@ -161,16 +172,22 @@ def network_type(path: str) -> str | None:
 
     Other machines write to a network file system without an event on this one. Only Linux tells the type.
     """
+    mounted = file_system_type(path)
+    return mounted if mounted.startswith(_NETWORK) else None
+
+
+def file_system_type(path: str) -> str:
+    """Return the type of the file system that holds a path, as Linux names it; empty if the system can't tell."""
     try:
         with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
-            return network_type_of(file.read(), os.path.realpath(path))
+            return type_in(file.read(), os.path.realpath(path))
     except OSError:
-        return None
+        return ""
 
 
-def network_type_of(table: str, path: str) -> str | None:
+def type_in(table: str, path: str) -> str:
     """Return the same from the text of ``mountinfo`` (proc(5)). The longest mount point above the path counts."""
-    import re  # here: only a watcher needs it
+    import re  # here: only a watcher and a flush of many files need it
 
     mounted, longest = "", -1
     for line in table.splitlines():
@@ -180,7 +197,7 @@ def network_type_of(table: str, path: str) -> str | None:
         above = f"{path}/".startswith(f"{point.rstrip('/')}/")
         if above and len(point) >= longest:
             mounted, longest = kind, len(point)
-    return mounted if mounted.startswith(_NETWORK) else None
+    return mounted
 
 
 def is_alive(pid: int) -> bool:

@@ -56,6 +56,17 @@ def test_few_files_one_by_one_and_many_at_once(tmp_path: Path, count: int, each:
 
 
 @needs_strace
+def test_in_a_file_system_in_user_space_each_file_is_flushed(tmp_path: Path) -> None:
+    make(tmp_path, 40)
+    found = calls(
+        tmp_path,
+        "from reconcile.fs import durability\ndurability.file_system_type = lambda path: 'fuse.sshfs'\n"
+        "Durability().flush_all([f'{base}/f{n}' for n in range(40)], [base], [base])",
+    )
+    assert found == Counter([f"fsync f{n}" for n in range(40)] + [f"fsync {tmp_path.name}"])
+
+
+@needs_strace
 @pytest.mark.parametrize("call", ["fsync", "syncfs"])
 def test_a_disk_that_fails_is_an_error(tmp_path: Path, call: str) -> None:
     make(tmp_path, 40)

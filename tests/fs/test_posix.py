@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.fs.posix import network_type, network_type_of
+from reconcile.fs import posix
+from reconcile.fs.posix import find_syncfs, network_type, type_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,18 +27,38 @@ TABLE = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("/srv/x", None),
+        ("/srv/x", "ext4"),
         ("/home/me/x", "nfs4"),
         ("/home", "nfs4"),
-        ("/homestead", None),
-        ("/home/me/local/x", None),
+        ("/homestead", "ext4"),
+        ("/home/me/local/x", "ext4"),
         ("/mnt/my disk/x", "cifs"),
         ("/mnt/over/x", "fuse.sshfs"),
     ],
 )
-def test_the_innermost_mount_counts(path: str, kind: str | None) -> None:
-    assert network_type_of(TABLE, path) == kind
+def test_the_innermost_mount_counts(path: str, kind: str) -> None:
+    assert type_in(TABLE, path) == kind
 
 
 def test_a_disk_of_this_machine(tmp_path: Path) -> None:
     assert network_type(str(tmp_path)) is None
+
+
+def test_a_network_file_system_is_told_by_its_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "mountinfo"
+    table.write_text(TABLE.replace("/home", str(tmp_path)))
+    monkeypatch.setattr(posix, "_MOUNTS", str(table))
+    assert network_type(str(tmp_path / "x")) == "nfs4"
+    assert network_type("/") is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="syncfs is Linux's")
+@pytest.mark.parametrize(
+    ("release", "reports"),
+    [("5.7.19", False), ("5.8.0", True), ("6.1.0-13-amd64", True), ("4.19-x", False), ("5.4", False), ("?", False)],
+)
+def test_a_syncfs_that_reports_no_failed_write_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, release: str, reports: bool
+) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release=release))
+    assert (find_syncfs() is not None) == reports
