@@ -469,7 +469,8 @@ def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, st
 def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mapping[str, Intent | None]) -> None:
     """Save a local intent for the store, every other one for this checkout; it replaces the intent that held here.
 
-    The intents of other checkouts stay in their rows. They hold again when the conversation stops to be local.
+    The intents of other checkouts stay in their rows. They hold again when the conversation stops to be local. A local
+    intent ends only the pending requests to publish it: they are older, also where no run has carried them out.
     """
     local = {key: intent for key, intent in intents.items() if intent is not None and intent.kind is IntentKind.LOCAL}
     here = {key: intent for key, intent in intents.items() if intent is not None and key not in local}
@@ -480,6 +481,10 @@ def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mappin
     connection.executemany(
         "DELETE FROM intent WHERE checkout = ? AND conversation = ?",
         encoded_rows((checkout, key) for key in intents.keys() - here.keys()),
+    )
+    connection.executemany(
+        """DELETE FROM intent WHERE conversation = ? AND kind = 'projected' AND waits_for IS NULL AND place IS NULL""",
+        encoded_rows((key,) for key in local),
     )
     connection.executemany(
         """INSERT INTO intent_local VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET

@@ -14,7 +14,16 @@ from tests.support.faults.disturbances import hold
 from tests.support.library.conversations import mutable, say
 from tests.support.projects.git_world import OTHER, PARENT, check_private, commit, git, place
 from tests.support.projects.three_conversations import FIRST, THIRD, three
-from tests.support.projects.world import ID_FILE, LONG_AGO, SECOND, append, contents, make_project
+from tests.support.projects.world import (
+    ID_FILE,
+    LONG_AGO,
+    SECOND,
+    append,
+    contents,
+    events,
+    make_project,
+    write_conversation,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from tests.conftest import Run
     from tests.support.projects.world import World
 
+NINTH = 17500000009
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
 
@@ -231,6 +241,37 @@ def test_a_run_in_another_checkout_leaves_a_decision_as_it_is(world: World, tmp_
     assert {each["conversation"]: each["word"] for each in found}[f"jp-c{FIRST}"] == "local-present"
     world.reconcile()
     assert not list(world.workspace.glob(f"{FIRST}-*"))
+
+
+def second(world: World, tmp_path: Path, run: Run) -> World:
+    """Make a second checkout with a conversation of its own, and the same store."""
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    write_conversation(other.workspace / f"{NINTH + 1}-it", "Ten", events(1))
+    other.reconcile()
+    return other
+
+
+def stored_alone(world: World) -> None:
+    """Add a conversation to the store that no workspace has."""
+    three(world)
+    world.reconcile()
+    write_conversation(world.store / f"{NINTH}-nine", "Nine", events(1))
+    world.reconcile()
+
+
+@needs_git
+def test_a_local_ends_a_project_that_waits_in_another_checkout(world: World, tmp_path: Path, run: Run) -> None:
+    stored_alone(world)
+    other = second(world, tmp_path, run)
+    sign = merging(other)
+    other.reconcile("project", str(NINTH), code=4, settled=False)
+    world.reconcile("local", str(NINTH))
+    sign.unlink()
+    world.reconcile("project", str(NINTH))
+    other.reconcile()
+    assert list(world.workspace.glob(f"{NINTH}-*"))
+    assert not list(other.workspace.glob(f"{NINTH}-*"))
 
 
 @needs_git
