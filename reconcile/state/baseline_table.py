@@ -292,6 +292,7 @@ def save(connection: sqlite3.Connection, checkout: int, update: BaselineUpdate) 
         update.parents.items(),
     )
     _save_intents(connection, checkout, update.intents)
+    _end_removals(connection, update.intents)
     _save_asides(connection, checkout, update.asides)
     _save_tombstones(connection, update)
     _save_waiting(connection, checkout, update.waiting)
@@ -502,6 +503,13 @@ def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mappin
             for key, intent in here.items()
         ),
     )
+
+
+def _end_removals(connection: sqlite3.Connection, intents: Mapping[str, Intent | None]) -> None:
+    """End the pending removals, in every checkout, of what a person has made local or published since."""
+    kept = [key for key, intent in intents.items() if intent and (intent.is_wish or intent.kind is IntentKind.LOCAL)]
+    sql = "DELETE FROM waiting WHERE conversation = ? AND verb = ?"
+    connection.executemany(sql, encoded_rows((key, Verb.REMOVE.value) for key in kept))
 
 
 def _save_asides(

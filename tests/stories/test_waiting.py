@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile import Workspace
+from reconcile.apply.actions import DirectoryRemoval
+from reconcile.model.snapshot import Side
 from tests.support.faults.disturbances import hold
 from tests.support.library.conversations import mutable, say
 from tests.support.projects.git_world import OTHER, PARENT, check_private, commit, git, place
@@ -272,6 +275,64 @@ def test_a_local_ends_a_project_that_waits_in_another_checkout(world: World, tmp
     other.reconcile()
     assert list(world.workspace.glob(f"{NINTH}-*"))
     assert not list(other.workspace.glob(f"{NINTH}-*"))
+
+
+@needs_git
+@pytest.mark.parametrize("command", ["local", "project"])
+def test_a_removal_that_waits_ends_with_a_later_decision_in_another_checkout(
+    world: World, tmp_path: Path, run: Run, command: str
+) -> None:
+    stored_alone(world)
+    world.reconcile("project", str(NINTH))
+    other = second(world, tmp_path, run)
+    sign = merging(world)
+    world.reconcile("rm", str(NINTH), "--yes", code=4, settled=False)
+    other.reconcile(command, str(NINTH))
+    sign.unlink()
+    world.reconcile()
+    other.reconcile()
+    assert list(world.store.glob(f"{NINTH}-*"))
+    assert bool(list(other.workspace.glob(f"{NINTH}-*"))) == (command == "project")
+
+
+def test_a_restored_conversation_is_not_removed_by_the_rest_of_an_earlier_removal(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three(world)
+    world.reconcile()
+    carry_out = DirectoryRemoval.carry_out
+
+    def fails_here(self: DirectoryRemoval, *args: object) -> object:
+        if self.action.target.side is Side.WORKSPACE:
+            raise PermissionError(errno.EACCES, "no", self.action.target.path)
+        return carry_out(self, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DirectoryRemoval, "carry_out", fails_here)
+        world.run("rm", str(FIRST), "--yes", "-w", world.project)
+    assert list(world.workspace.glob(f"{FIRST}-*"))
+    assert not list(world.store.glob(f"{FIRST}-*"))
+    removal = json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"][0]["id"]
+    world.reconcile("restore", f"{FIRST}@{removal}", settled=False)
+    world.reconcile()
+    assert list(world.store.glob(f"{FIRST}-*"))
+    assert list(world.workspace.glob(f"{FIRST}-*"))
+
+
+@needs_git
+def test_a_restored_conversation_is_not_removed_after_a_merge(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    version = f"{FIRST}@{json.loads(world.run('log', '--json', '-w', world.project).stdout)['runs'][0]['id']}"
+    world.reconcile("restore", version)
+    sign = merging(world)
+    world.reconcile("rm", str(FIRST), "--yes", code=4, settled=False)
+    world.reconcile("restore", version, settled=False)
+    sign.unlink()
+    world.reconcile()
+    assert list(world.store.glob(f"{FIRST}-*"))
 
 
 @needs_git

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.model.baseline import Verb
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, Side
@@ -68,6 +69,7 @@ def plan_restore(
         actions=renumbered(builder),
         outline=(Heading(conversation, title, 0),),
         asides=tuple((key, None) for key in sorted(baseline.asides) if key[0] == conversation),
+        waiting=(((conversation, Verb.REMOVE), None),) if (conversation, Verb.REMOVE) in baseline.waiting else (),
         policy=policy,
         now_ns=now_ns,
         about=frozenset((conversation,)),
