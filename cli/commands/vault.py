@@ -72,7 +72,7 @@ def vault(context: click.Context, prune: bool, older_than: str | None, purge: st
     ):
         confirmed = {holding.digest for holding in chosen}
         chosen = tuple(holding for holding in _chosen(session, limit, purge) if holding.digest in confirmed)
-        remove_objects(session.state, session.vault, chosen)
+        chosen = remove_objects(session.state, session.vault, chosen, only_unchanged=limit is not None)
         _report(options, session, chosen, removed=True)
 
 

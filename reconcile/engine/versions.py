@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -312,11 +313,15 @@ def _facts(unit: str, contents: Mapping[str, StreamContent], form: Format) -> ob
 
 
 class Holding(Struct, frozen=True):
-    """One object of the vault, with its size in bytes, the time of the newest run that needed it, and its versions."""
+    """One object of the vault, with its size in bytes, the time of the newest run that needed it, and its versions.
+
+    ``saved_ns`` is the time at which it was last saved; a version may be recorded a moment later.
+    """
 
     digest: str
     size: int
     newest_ns: int
+    saved_ns: int
     versions: tuple[Version, ...]
 
 
@@ -330,13 +335,13 @@ def holdings(state: State, vault: Vault) -> tuple[Holding, ...]:
     for digest, (size, stored_ns) in vault.objects().items():
         its_versions = tuple(versions.get(digest, ()))
         times = [started.get(version.run or "", stored_ns) for version in its_versions]
-        objects.append(Holding(digest, size, max(times, default=stored_ns), its_versions))
+        objects.append(Holding(digest, size, max(times, default=stored_ns), stored_ns, its_versions))
     return tuple(sorted(objects, key=lambda holding: (holding.newest_ns, holding.digest)))
 
 
 def older_than(objects: tuple[Holding, ...], time_ns: int) -> tuple[Holding, ...]:
-    """Return the objects that no run since that time has put into the vault."""
-    return tuple(holding for holding in objects if holding.newest_ns < time_ns)
+    """Return the objects that no run and no library has put into the vault since that time."""
+    return tuple(holding for holding in objects if max(holding.newest_ns, holding.saved_ns) < time_ns)
 
 
 def find_holding(objects: tuple[Holding, ...], prefix: str) -> Holding:
@@ -355,11 +360,27 @@ def find_holding(objects: tuple[Holding, ...], prefix: str) -> Holding:
     raise NoVersionError(f"{prefix!r} is ambiguous: {hashes}", "give more digits of the hash")
 
 
-def remove_objects(state: State, vault: Vault, objects: tuple[Holding, ...]) -> None:
-    """Delete objects permanently. Raises `OSError`, `StateError`."""
+def remove_objects(
+    state: State, vault: Vault, objects: tuple[Holding, ...], *, only_unchanged: bool = False
+) -> tuple[Holding, ...]:
+    """Delete objects permanently, and return those that were deleted. Raises `OSError`, `StateError`, `VaultError`.
+
+    The library saves versions without the lock of the runs. ``only_unchanged`` leaves an object that was saved again.
+    """
+    removed = []
     for holding in objects:
-        vault.remove(holding.digest)
-        state.versions.forget(holding.digest)
+        vault.unfold(holding.digest)
+        if state.versions.forget(holding.digest, partial(_remove, vault, holding, only_unchanged)):
+            removed.append(holding)
+    return tuple(removed)
+
+
+def _remove(vault: Vault, holding: Holding, only_unchanged: bool, versions: tuple[Version, ...]) -> bool:
+    """Delete an object, and return True; False if it was saved again, which is recorded at once or a moment later."""
+    if only_unchanged and (versions != holding.versions or vault.saved_ns(holding.digest) != holding.saved_ns):
+        return False
+    vault.unlink(holding.digest)
+    return True
 
 
 class Lost(Struct, frozen=True):

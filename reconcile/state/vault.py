@@ -219,7 +219,8 @@ class Vault:
         path = self.path(digest)
         try:
             with open_regular(path) as own, open_regular(self.path(into)) as whole:
-                size, common = os.fstat(own.fileno()).st_size, _common(own, whole)
+                status, common = os.fstat(own.fileno()), _common(own, whole)
+                size = status.st_size
                 if digest == into or size - common > min(_MOST_AT_THE_END, common):
                     return False
                 end = os.pread(own.fileno(), size - common, common)
@@ -229,6 +230,7 @@ class Vault:
         except FileNotFoundError:
             return False
         self._replace_part(path + _PART, str(_Part(into, common, end=end)))
+        os.utime(path + _PART, ns=(status.st_atime_ns, status.st_mtime_ns))
         self._durability.flush_all([path + _PART], [os.path.dirname(path)])
         os.unlink(path)  # not flushed: an object that is back after a crash is whole
         return True
@@ -263,7 +265,7 @@ class Vault:
         return not os.path.exists(self.path(digest)) and self._part(digest) is not None
 
     def objects(self) -> dict[str, tuple[int, int]]:
-        """Return the size on the disk in bytes and the time (ns) of every object, by digest. Raises `OSError`.
+        """Return the size on the disk in bytes and the time (`saved_ns`) of every object, by digest. Raises `OSError`.
 
         A file that the store has no longer counts for the longest version in it.
         """
@@ -271,8 +273,10 @@ class Vault:
         for name, path in self._files():
             with contextlib.suppress(FileNotFoundError):
                 status = os.stat(path)
-                if not name.endswith(_GROWS):
-                    objects[name.removesuffix(_PART)] = (status.st_size, status.st_mtime_ns)
+                if name.endswith(_PART):  # which is of no use if the object is whole, too
+                    objects.setdefault(name.removesuffix(_PART), (status.st_size, status.st_mtime_ns))
+                elif not name.endswith(_GROWS):
+                    objects[name] = (status.st_size, status.st_mtime_ns)
                 elif status.st_nlink == 1:
                     alone[name] = status.st_size
         parts = [(part, name) for name in objects if alone and (part := self._part(name)) is not None]
@@ -287,13 +291,31 @@ class Vault:
 
         Objects that are folded into it become whole again first. Raises `OSError`; `VaultError` if it is damaged.
         """
+        self.unfold(digest)
+        return self.unlink(digest)
+
+    def saved_ns(self, digest: str) -> int | None:
+        """Return the time at which an object was last saved, None if it is missing. Raises `OSError`."""
+        for path in (self.path(digest), self.path(digest) + _PART):
+            with contextlib.suppress(FileNotFoundError):
+                return os.stat(path).st_mtime_ns
+        return None
+
+    def unfold(self, digest: str) -> None:
+        """Make the objects whole again that are folded into this one. Raises as `remove` does."""
         for name, _ in list(self._files()):
             folded = name.removesuffix(_PART)
             if name != folded and (part := self._part(folded)) is not None and part.into == digest:
+                saved_ns = self.saved_ns(folded)
                 with self.open(folded) as file:
                     self.put_file(file.fileno())
                 self.flush()
+                if saved_ns is not None:
+                    os.utime(self.path(folded), ns=(saved_ns, saved_ns))
                 os.unlink(self.path(folded) + _PART)
+
+    def unlink(self, digest: str) -> bool:
+        """Do as `remove` for an object into which no other one is folded."""
         self._cut_growing(digest)  # first: after a kill the version can be removed again
         is_there = False
         for path in (self.path(digest), self.path(digest) + _PART):
@@ -312,6 +334,8 @@ class Vault:
         the removal of one of that file's versions cuts it.
         """
         whole, needed, growing = self._part(digest), dict[str, int](), list[str]()
+        if whole is None or not whole.into.endswith(_GROWS):
+            return
         for name, path in self._files():
             if name.endswith(_GROWS):
                 growing.append(path)
@@ -324,7 +348,7 @@ class Vault:
             if size is None:
                 os.unlink(path)
                 self._durability.fsync_directory(os.path.dirname(path))
-            elif whole is not None and path == self.path(whole.into) and status.st_nlink == 1 and status.st_size > size:
+            elif path == self.path(whole.into) and status.st_nlink == 1 and status.st_size > size:
                 os.truncate(path, size)
                 self._durability.fsync_file(path)
 
@@ -621,15 +645,22 @@ class Versions:
         """Return every version, oldest first."""
         return self._select("1")
 
-    def forget(self, digest: str) -> None:
-        """Remove the versions of a purged object, and the content that the baseline keeps of them."""
+    def forget(self, digest: str, remove: Callable[[tuple[Version, ...]], bool] = lambda _: True) -> bool:
+        """Remove the versions of a purged object, and the content that the baseline keeps of them.
+
+        ``remove`` gets the versions and removes the object; no other process can add one meanwhile. If it returns
+        False, the versions stay, and this returns False, too.
+        """
         with transaction(self._connection, self._path):
+            if not remove(self._select("digest = ?", digest)):
+                return False
             self._connection.execute(
                 """DELETE FROM agreed_content
                 WHERE (conversation, digest) IN (SELECT conversation, xxh3 FROM version WHERE digest = ?)""",
                 (digest,),
             )
             self._connection.execute("DELETE FROM version WHERE digest = ?", (digest,))
+        return True
 
     def _select(self, condition: str, *values: str | int, newest: bool = False) -> tuple[Version, ...]:
         order = "id DESC LIMIT 1" if newest else "id"

@@ -342,6 +342,18 @@ def test_an_object_is_kept_as_the_beginning_of_another(
     assert [vault.is_folded(name) for name in folded] == [True, True, False]
 
 
+def test_the_time_of_an_object_is_that_of_its_last_save(vault: Vault) -> None:
+    one, two = vault.put_bytes(b"a\n").digest, vault.put_bytes(b"a\nb\n").digest
+    os.utime(vault.path(one), (5, 5))
+    assert vault.fold(one, two)
+    for is_folded in (True, False):
+        assert (vault.is_folded(one), vault.objects()[one][1], vault.saved_ns(one)) == (is_folded, 5 * 10**9, 5 * 10**9)
+        vault.remove(two)
+    vault.put_bytes(b"a\n")
+    assert (vault.saved_ns(one) or 0) > 5 * 10**9
+    assert vault.saved_ns(two) is None
+
+
 @pytest.mark.parametrize("other", [b"b\n", b"", b"a\n"], ids=["another", "empty", "itself"])
 def test_what_is_no_beginning_stays_whole(vault: Vault, other: bytes) -> None:
     name, into = vault.put_bytes(b"a\n").digest, vault.put_bytes(other).digest

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import shutil
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.state.vault import Vault
 from tests.support.faults.fault_points import dies_at
 from tests.support.projects.git_world import git
 from tests.support.projects.terminal import at_terminal
@@ -140,6 +144,28 @@ def test_pruning_takes_what_no_run_has_needed_for_a_while(world: World) -> None:
     assert files(world.vault) == []
     for wrong in (["--prune"], ["--older-than", "1d"], ["--prune", "--older-than", "soon"]):
         assert world.run("vault", *wrong, "-w", world.project).exit_code == 2
+
+
+def test_pruning_leaves_what_is_saved_again_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library saves without the lock of the runs: first the object, which is there, then its version."""
+    digest = edited(world)
+    saved = world.vault / digest[:2] / digest
+
+    def saved_again(*_: object) -> None:
+        Vault(str(world.state)).put_bytes(saved.read_bytes())
+
+    with monkeypatch.context() as library:
+        library.setattr(Vault, "unfold", saved_again)  # the first step of a removal
+        text = world.run("vault", "--prune", "--older-than", "0h", "--yes", "--json", "-w", world.project).stdout
+    assert (json.loads(text)["objects"], saved.exists()) == ([], True)
+    assert len(versions(world, runs(world)[0]["id"])) == 1
+    with contextlib.closing(sqlite3.connect(world.state / DATABASE)) as database, database:
+        database.execute("UPDATE run SET started_ns = 1")
+    prune = ("vault", "--prune", "--older-than", "1h", "--yes", "-w", world.project)
+    assert "0 versions" in world.run(*prune).stdout
+    os.utime(saved, (1, 1))
+    assert "1 version " in world.run(*prune).stdout
+    assert files(world.vault) == []
 
 
 def test_a_run_is_undone_in_its_own_checkout(world: World, tmp_path: Path, run: Run) -> None:
