@@ -294,7 +294,7 @@ def save(connection: sqlite3.Connection, checkout: int, update: BaselineUpdate) 
     _save_intents(connection, checkout, update.intents)
     _end_removals(connection, update.intents)
     _save_asides(connection, checkout, update.asides)
-    _save_tombstones(connection, update)
+    _save_tombstones(connection, checkout, update)
     _save_waiting(connection, checkout, update.waiting)
     if connection.total_changes > before:
         note_changed(connection, update.conversations)
@@ -467,6 +467,10 @@ def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, st
     write_rows(connection, "INSERT INTO history VALUES (?, ?, ?, ?)", new)
 
 
+_IS_WISH = "kind = 'projected' AND waits_for IS NULL AND place IS NULL"
+"""The rows of `Intent.is_wish`."""
+
+
 def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mapping[str, Intent | None]) -> None:
     """Save a local intent for the store, every other one for this checkout; it replaces the intent that held here.
 
@@ -484,7 +488,7 @@ def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mappin
         encoded_rows((checkout, key) for key in intents.keys() - here.keys()),
     )
     connection.executemany(
-        """DELETE FROM intent WHERE conversation = ? AND kind = 'projected' AND waits_for IS NULL AND place IS NULL""",
+        f"DELETE FROM intent WHERE conversation = ? AND {_IS_WISH}",  # noqa: S608 - no values in it
         encoded_rows((key,) for key in local),
     )
     connection.executemany(
@@ -531,7 +535,12 @@ def _save_asides(
     )
 
 
-def _save_tombstones(connection: sqlite3.Connection, update: BaselineUpdate) -> None:
+def _save_tombstones(connection: sqlite3.Connection, checkout: int, update: BaselineUpdate) -> None:
+    """Save the tombstones. A removal ends the pending requests of other checkouts to publish the conversation."""
+    connection.executemany(
+        f"DELETE FROM intent WHERE conversation = ? AND checkout <> ? AND {_IS_WISH}",  # noqa: S608 - no values in it
+        encoded_rows((key, checkout) for key, digests in update.tombstones.items() if digests),
+    )
     connection.executemany(
         "DELETE FROM tombstone WHERE conversation = ?",
         encoded_rows((key,) for key, digests in update.tombstones.items() if digests is None),

@@ -246,6 +246,12 @@ def test_a_run_in_another_checkout_leaves_a_decision_as_it_is(world: World, tmp_
     assert not list(world.workspace.glob(f"{FIRST}-*"))
 
 
+def runs(world: World) -> list[dict[str, str]]:
+    """Return the runs as `log --json` has them, the newest first."""
+    found: list[dict[str, str]] = json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"]
+    return found
+
+
 def second(world: World, tmp_path: Path, run: Run) -> World:
     """Make a second checkout with a conversation of its own, and the same store."""
     other = make_project(tmp_path / "other", run)
@@ -312,8 +318,7 @@ def test_a_restored_conversation_is_not_removed_by_the_rest_of_an_earlier_remova
         world.run("rm", str(FIRST), "--yes", "-w", world.project)
     assert list(world.workspace.glob(f"{FIRST}-*"))
     assert not list(world.store.glob(f"{FIRST}-*"))
-    removal = json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"][0]["id"]
-    world.reconcile("restore", f"{FIRST}@{removal}", settled=False)
+    world.reconcile("restore", f"{FIRST}@{runs(world)[0]['id']}", settled=False)
     world.reconcile()
     assert list(world.store.glob(f"{FIRST}-*"))
     assert list(world.workspace.glob(f"{FIRST}-*"))
@@ -325,7 +330,7 @@ def test_a_restored_conversation_is_not_removed_after_a_merge(world: World) -> N
     world.reconcile()
     append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
     world.reconcile()
-    version = f"{FIRST}@{json.loads(world.run('log', '--json', '-w', world.project).stdout)['runs'][0]['id']}"
+    version = f"{FIRST}@{runs(world)[0]['id']}"
     world.reconcile("restore", version)
     sign = merging(world)
     world.reconcile("rm", str(FIRST), "--yes", code=4, settled=False)
@@ -333,6 +338,26 @@ def test_a_restored_conversation_is_not_removed_after_a_merge(world: World) -> N
     sign.unlink()
     world.reconcile()
     assert list(world.store.glob(f"{FIRST}-*"))
+
+
+@needs_git
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_a_project_that_waits_ends_with_the_removal(world: World, tmp_path: Path, run: Run, where: str) -> None:
+    stored_alone(world)
+    other = second(world, tmp_path, run)
+    asks = world if where == "here" else other
+    sign = merging(asks)
+    asks.reconcile("project", str(NINTH), code=4, settled=False)
+    world.run("rm", str(NINTH), "--yes", "-w", world.project)
+    sign.unlink()
+    world.reconcile()
+    other.reconcile()
+    removal = max(each["id"] for each in runs(world) if each["command"].startswith("reconcile rm"))
+    world.reconcile("restore", f"{NINTH}@{removal}", settled=False)
+    assert list(world.store.glob(f"{NINTH}-*"))
+    world.reconcile()
+    other.reconcile()
+    assert not list(asks.workspace.glob(f"{NINTH}-*"))
 
 
 @needs_git

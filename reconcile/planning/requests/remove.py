@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import GcRequest, RemoveRequest
     from reconcile.planning.context import PlanningContext
     from reconcile.planning.rules.content import Verdict
+    from reconcile.planning.rules.views import View
 
 
 def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
@@ -52,6 +53,7 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
     deleted = dict.fromkeys(removed, Reason.REMOVED_AS_ASKED)
     parents = ancestry.promoted(removed)
     return Edits(
+        intents=dict.fromkeys(each for each in deleted if _is_to_publish(context.views[each])),
         deleted=deleted,
         below=ancestry.among(deleted),
         heirs={
@@ -63,6 +65,11 @@ def remove(context: PlanningContext, request: RemoveRequest) -> Edits:
         scope=frozenset({*deleted, *parents, *_half_promoted(context, deleted)}) or NO_CONVERSATION,
         notes=tuple(_archived_below(context, deleted)),
     )
+
+
+def _is_to_publish(view: View) -> bool:
+    """Tell whether a pending request would publish it after a later `restore`."""
+    return view.intent is not None and view.intent.is_wish and view.workspace.main is None
 
 
 def refuse_open(context: PlanningContext, edits: Edits) -> None:
