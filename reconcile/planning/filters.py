@@ -15,6 +15,7 @@ from reconcile.model.baseline import AsideKind, AsideRecord
 from reconcile.model.names import CHILDREN
 from reconcile.model.options import Take
 from reconcile.model.plan import Item, Kind
+from reconcile.model.policy import GcRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM, WHOLE, Side
 from reconcile.planning.rules.guards import is_bulk
@@ -36,13 +37,15 @@ BULK_NAMES = 5
 
 
 def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action]:
-    """Hold removals of too many directories without permission."""
+    """Hold removals of too many directories without permission. `gc` needs it too, since it names no targets."""
     leaving, directories = context.edits.leaving, context.whole.directories
     removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in leaving]
     counted = _without_owned(removals, context.rules)
     # A requested removal that waited counts once, though it is done on both sides.
     count = len({(a.conversation, a.conversation not in context.edits.deleted and a.target) for a in counted})
-    if context.policy.accept_bulk or context.edits.scope or not is_bulk(count, directories):
+    collects = isinstance(context.policy.request, GcRequest)
+    is_named = bool(context.edits.scope) and not collects
+    if context.policy.accept_bulk or is_named or not is_bulk(count, directories):
         return actions
     # All other steps of these conversations wait too: a version that lost now would be authoritative again.
     concerned = {action.conversation for action in removals}
@@ -52,7 +55,8 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
         context.tombstones.pop(conversation, None)
     what, names = _named(counted, context.rules)
     message = f"{count} of {directories} {what} would be removed: {names}"
-    context.held.append(_whole(Reason.BULK, message, "reconcile --allow-bulk-removal"))
+    again = f"reconcile {'gc ' if collects else ''}--allow-bulk-removal"
+    context.held.append(_whole(Reason.BULK, message, again))
     return [action for action in actions if action.id not in refused]
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import PendingRequest, Verb
 from reconcile.model.options import Take
 from reconcile.model.plan import Note
-from reconcile.model.policy import Children, LocalRequest, ProjectRequest, RemoveRequest, SetParentRequest
+from reconcile.model.policy import Children, GcRequest, LocalRequest, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.requests.decided import (
@@ -121,6 +121,8 @@ def recorded(
 ) -> tuple[tuple[tuple[str, Verb], PendingRequest | None], ...]:
     """Return a plan's changes of the waiting requests: those of its own command are recorded, others end."""
     known = context.baseline.waiting
+    if isinstance(policy.tree_edit, GcRequest) and any(item.reason is Reason.BULK for item in plan.held):
+        requested = {}  # nobody has named them: a later run doesn't ask about them
     answered = {(conversation, Verb.RESOLVE) for conversation, _ in policy.choices}
     changes: Requests = {
         key: None

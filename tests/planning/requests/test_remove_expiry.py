@@ -5,8 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord
+from reconcile.model.policy import GcRequest, Policy
+from reconcile.model.reasons import Reason
 from reconcile.planning.requests.remove import expired
-from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, stored, unreadable, view_of
+from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, plan_of, stored, unreadable, view_of
 
 A = '1-a  metadata 09:00 title "A" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1 expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
@@ -57,3 +59,17 @@ def test_what_the_workspace_is_behind_in_is_not_judged() -> None:
     """Its metadata waits for the stream, and may have taken the expiry away."""
     ahead = A.replace("09:00 [1]", "09:00 [1 2]")
     assert expired(context_of(stored(ahead), here(A.replace("stream 09:00", "stream 09:30"))), frozenset()) == ()
+
+
+def test_gc_asks_before_it_removes_many_and_leaves_no_request() -> None:
+    old = '{0}-x  metadata 09:00 title "x" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
+    for count, is_held in ((3, False), (4, True)):
+        lines = [old.format(number) for number in range(1, 1 + count)]
+        sides, policy = (stored(*lines), here(*lines), agreed_on(*lines)), Policy(request=GcRequest(()))
+        plan = plan_of(*sides, policy)
+        assert [item.reason for item in plan.held] == [Reason.BULK] * is_held
+        assert [item.resolve for item in plan.held] == [("reconcile gc --allow-bulk-removal",)] * is_held
+        assert len(plan.actions) == (0 if is_held else 2 * count)
+        assert not plan.waiting or not is_held
+        allowed = plan_of(*sides, replace(policy, accept_bulk=True))
+        assert (len(allowed.actions), allowed.held) == (2 * count, ())
