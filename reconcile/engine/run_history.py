@@ -369,14 +369,20 @@ def _since(state: State, run: str, project: str) -> LaterChanges:
 def _shared(state: State, run: Run) -> set[str]:
     """Return the conversations whose shared state a run has changed: their files in the store, or that they are local.
 
-    All checkouts share these. An undo in another checkout restores more than that.
+    All checkouts share these. An undo in another checkout restores more than that. A `local` that was repeated has
+    removed a directory, and changed no intent.
     """
     decided = {
         change.conversation
         for change in state.journal.intent_changes(run.id)
         if any(intent is not None and intent.kind is IntentKind.LOCAL for intent in (change.before, change.after))
     }
-    return saved_conversations(state, run) | decided
+    repeated = {
+        step.conversation
+        for step in state.journal.steps(run.id)
+        if step.state is StepState.DONE and _action(step).reason is Reason.LOCALIZED
+    }
+    return saved_conversations(state, run) | decided | repeated
 
 
 def _recovered(state: State, run: Run) -> set[str]:

@@ -360,6 +360,22 @@ def test_a_project_that_waits_ends_with_the_removal(world: World, tmp_path: Path
     assert not list(asks.workspace.glob(f"{NINTH}-*"))
 
 
+def test_an_undo_of_local_is_refused_after_local_in_another_checkout(world: World, tmp_path: Path, run: Run) -> None:
+    three(world)
+    world.reconcile()
+    other = second(world, tmp_path, run)
+    other.reconcile("project", str(FIRST))
+    world.reconcile("local", str(FIRST))
+    first = runs(world)[0]["id"]
+    other.reconcile("local", str(FIRST))
+    refused = world.run("undo", first, "-w", world.project)
+    assert refused.exit_code == 4, refused.output
+    other.reconcile()
+    world.reconcile()
+    assert [row[0] for row in world.remembered()["intent_local"]] == [f"jp-c{FIRST}"]
+    assert not list(world.workspace.glob(f"{FIRST}-*"))
+
+
 @needs_git
 def test_a_clone_says_that_a_local_one_is_there_and_that_git_has_it(story: World, tmp_path: Path) -> None:
     git(story.project, "switch", "-q", "feature")
