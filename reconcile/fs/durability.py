@@ -77,9 +77,9 @@ def sync_filesystem(path: str) -> None:
 def flush_all(files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
     """Make the content of ``files`` and the names in ``directories`` durable.
 
-    Up to `MAX_SINGLE_FLUSHES` are flushed one by one; for more, each file system is flushed once, unless it is one in
-    user space (FUSE), whose program learns nothing of a syncfs. ``within`` are paths on all these file systems, if the
-    caller knows them. Raises `OSError`: the caller must not overwrite or remove anything then.
+    Up to `MAX_SINGLE_FLUSHES` are flushed one by one. For more, each file system is flushed once, but for one in user
+    space (FUSE): its program learns nothing of a syncfs. ``within`` are paths on all these file systems, if the caller
+    knows them. Raises `OSError`: the caller must not overwrite or remove anything then.
     """
     directories = list(dict.fromkeys(directories))
     if max(len(files), len(directories)) > MAX_SINGLE_FLUSHES and (syncfs := _find_syncfs()) is not None:
