@@ -241,7 +241,7 @@ def check(options: Options, shared: Shared, place: RemotePlace, command: str) ->
         raise not_encrypted()
     if found is not None:
         coding_of(found, place.keys)
-    checked = "can be read and written, and refuses a write that expected another state"
+    checked = "can be read and written, and rejects a push that another machine's has overtaken"
     print_message(options, f"{place.shown} {checked}")
     if is_encrypted:
         readers = "is encrypted: only the keys that `reconcile remote key` lists can read it"

@@ -460,8 +460,10 @@ class DirectoryRemoval(Struct):
         self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
         try:
             entries = self._checked(aside)
-        except (DriftError, OSError) as error:
-            self._put_back(aside, str(error))
+        except DriftError as drift:
+            self._put_back(aside, str(drift))
+        except OSError as error:
+            self._put_back(aside, f"can't be checked after its rename: {error.strerror or error}")
         self.stage.remove_empty_parents(target, self.stage.folders_of(self.action.conversation))
         with contextlib.suppress(OSError):  # it has left its place; the end of the run cleans up the rest
             self.root.remove_entries(entries)

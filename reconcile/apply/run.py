@@ -233,7 +233,10 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Pl
 
 
 def _preserve(site: Site, kept: Sequence[Preserve], stage: Stage) -> None:
-    """Save versions to the vault that no action replaces; a file that has changed is left to the next run."""
+    """Save versions to the vault that no action replaces.
+
+    A file that has changed, or can't be read, is left to the next run.
+    """
     versions = []
     for version in kept:
         try:

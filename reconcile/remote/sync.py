@@ -765,7 +765,7 @@ class Sync:
         """Return the files of the new commit that differ from the one to build on, and the paths that go."""
         edits, removes, tree, before = dict[str, bytes](), list[str](), end.tree, end.before
         baseline = self.session.state.load(self.session.checkout, end.concerned)
-        present, kept = set[str](), self._with_beside(kept, end.engine)
+        present = set[str]()
         marks = self._marks(tree, before, end.known, end.engine)
         stored, there = (
             by_conversation(side.copies() if end.concerned is None else _some(side, end.concerned))
@@ -797,8 +797,8 @@ class Sync:
                 edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(stone))
                 report.removed_there.append(Entry(key, old.name))
         for key, stone in tree.tombstones.items():  # removed there, while it was made private here
-            is_new = stone != before.tombstones.get(key) and key not in tree.records and key not in present
-            if is_new and not stone.local and key not in kept and is_local(baseline.intents.get(key)):
+            is_gone = key not in tree.records and key not in present and key not in kept
+            if is_gone and not stone.local and is_local(baseline.intents.get(key)):
                 edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(replace(stone, local=True)))
         return edits, removes
 

@@ -348,7 +348,7 @@ def test_one_line_says_who_can_read_a_remote(tmp_path: Path, run: Run, *, is_enc
     )
     for _ in range(2):
         checked, readers = one.run("remote", "check").stderr.splitlines()
-        assert checked.endswith("can be read and written, and refuses a write that expected another state")
+        assert checked.endswith("can be read and written, and rejects a push that another machine's has overtaken")
         if is_encrypted:
             assert readers == "origin is encrypted: only the keys that `reconcile remote key` lists can read it"
         else:

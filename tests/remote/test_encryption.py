@@ -297,17 +297,22 @@ def test_another_machine_that_sent_first_and_plainly_gets_nothing(tmp_path: Path
     assert git(bare, "rev-parse", REF) == tip
 
 
-@pytest.mark.parametrize("is_unanswered", [False, True])
-def test_a_remote_that_was_seen_encrypted_gets_nothing_plain_when_it_is_emptied(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, is_unanswered: bool
-) -> None:
-    """It was added before another machine encrypted it, and no sync was completed."""
+def encrypted_later(tmp_path: Path, run: Run) -> tuple[Machine, Machine, Path]:
+    """Return two machines and their remote, which the second one has added before the first one encrypted it."""
     bare = make_bare(tmp_path / "remote.git")
     laptop, desktop = (make_machine(tmp_path / name, run) for name in ("laptop", "desktop"))
     desktop.write(A)
     desktop.run("remote", "add", str(bare))
     laptop.write(B)
     laptop.run("remote", "add", "--encrypt", str(bare))
+    return laptop, desktop, bare
+
+
+@pytest.mark.parametrize("is_unanswered", [False, True])
+def test_a_remote_that_was_seen_encrypted_gets_nothing_plain_when_it_is_emptied(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, is_unanswered: bool
+) -> None:
+    laptop, desktop, bare = encrypted_later(tmp_path, run)
     if is_unanswered:
         desktop.run("remote", "key", code=4)
         laptop.run("remote", "key", "add", key_of(desktop))
@@ -330,13 +335,7 @@ def test_a_remote_that_was_seen_encrypted_gets_nothing_plain_when_it_is_emptied(
 def test_a_first_sync_that_ends_early_has_seen_that_the_remote_is_encrypted(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """It was added before another machine encrypted it."""
-    bare = make_bare(tmp_path / "remote.git")
-    laptop, desktop = (make_machine(tmp_path / name, run) for name in ("laptop", "desktop"))
-    desktop.write(A)
-    desktop.run("remote", "add", str(bare))
-    laptop.write(B)
-    laptop.run("remote", "add", "--encrypt", str(bare))
+    laptop, desktop, bare = encrypted_later(tmp_path, run)
     desktop.run("remote", "key", code=4)
     laptop.run("remote", "key", "add", key_of(desktop))
     if end == "killed":

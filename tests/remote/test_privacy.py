@@ -60,6 +60,15 @@ def test_a_sync_lists_what_another_machine_has_made_private(laptop: Machine, des
     quiet(laptop, desktop)
 
 
+@pytest.fixture
+def third(tmp_path: Path, run: Run, bare: Path, desktop: Machine) -> Machine:
+    """A machine that has what the laptop and the desktop have."""
+    assert desktop.contents
+    machine = make_machine(tmp_path / "third", run)
+    machine.sync(str(bare))
+    return machine
+
+
 @pytest.mark.parametrize("is_sent", [True, False], ids=["sent before", "removed at once"])
 def test_what_was_private_is_so_again_after_a_removal(laptop: Machine, desktop: Machine, *, is_sent: bool) -> None:
     laptop.run("local", str(A))
@@ -75,10 +84,8 @@ def test_what_was_private_is_so_again_after_a_removal(laptop: Machine, desktop: 
 
 
 def test_what_was_made_private_while_another_machine_removed_it_is_so_again(
-    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
+    laptop: Machine, desktop: Machine, third: Machine
 ) -> None:
-    third = make_machine(tmp_path / "third", run)
-    third.sync(str(bare))
     laptop.run("local", str(A))
     desktop.run("rm", str(A), "--yes")
     desktop.sync()
@@ -103,11 +110,7 @@ def test_what_was_private_is_so_again_from_a_worktree(laptop: Machine, desktop: 
     assert laptop.events(A) == 4
 
 
-def test_what_a_pull_has_removed_stays_private(
-    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
-) -> None:
-    third = make_machine(tmp_path / "third", run)
-    third.sync(str(bare))
+def test_what_a_pull_has_removed_stays_private(laptop: Machine, desktop: Machine, third: Machine) -> None:
     desktop.run("rm", str(A), "--yes")
     desktop.sync()
     laptop.run("local", str(A))
@@ -115,7 +118,21 @@ def test_what_a_pull_has_removed_stays_private(
     third.append(A, 1, "b", LONG_AGO + SECOND)
     third.sync()
     quiet(laptop, desktop, third)
-    assert [machine.private for machine in (laptop, desktop, third)] == [{f"jp-c{A}"}] * 3
+    assert private(laptop, desktop, third) == [[A]] * 3
+
+
+def test_the_mark_of_what_a_pull_has_removed_is_sent_with_the_tombstone(
+    laptop: Machine, desktop: Machine, third: Machine
+) -> None:
+    desktop.run("rm", str(A), "--yes")
+    desktop.sync()
+    laptop.run("local", str(A))
+    laptop.half("pull")
+    assert laptop.sync()["commit"] is not None
+    assert laptop.sync()["commit"] is None
+    third.append(A, 1, "b", LONG_AGO + SECOND)
+    third.sync()
+    assert private(third) == [[A]]
 
 
 def test_a_fork_of_what_another_machine_has_made_private_is_private(laptop: Machine, desktop: Machine) -> None:
@@ -249,10 +266,8 @@ def test_a_fork_of_an_earlier_attempt_is_private(
 
 
 def test_a_mark_that_comes_to_a_tombstone_removes_nothing_again(
-    laptop: Machine, desktop: Machine, bare: Path, tmp_path: Path, run: Run
+    laptop: Machine, desktop: Machine, third: Machine
 ) -> None:
-    third = make_machine(tmp_path / "third", run)
-    third.sync(str(bare))
     desktop.run("rm", str(A), "--yes")
     desktop.sync()
     third.sync()
