@@ -104,7 +104,7 @@ def _private(roots: Roots | None, directory: str | None, conversations: Collecti
 
     Raises `StateError` if the state can't tell.
     """
-    from reconcile.model.baseline import IntentKind  # here: see above
+    from reconcile.model.baseline import is_local  # here: see above
     from reconcile.state.database import State
 
     if roots is None or directory is None:
@@ -116,7 +116,7 @@ def _private(roots: Roots | None, directory: str | None, conversations: Collecti
         intents = state.load(checkout, conversations).intents
         above = {intent.waits_for for intent in intents.values() if intent.waits_for is not None}
         known = {**(state.load(checkout, above).intents if above else {}), **intents}
-    local = {conversation for conversation, intent in known.items() if intent.kind is IntentKind.LOCAL}
+    local = {conversation for conversation, intent in known.items() if is_local(intent)}
     return frozenset(id_ for id_, intent in intents.items() if {id_, intent.waits_for} & local)
 
 

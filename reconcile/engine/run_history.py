@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from reconcile.errors import ReconcileError
-from reconcile.model.baseline import IntentKind
+from reconcile.model.baseline import is_local
 from reconcile.model.past_run import LaterChanges, PastRun, SavedFile, changed_since, undone_runs
 from reconcile.model.plan import Action, Kind, Precondition, Write
 from reconcile.model.reasons import Reason, reason_of
@@ -375,7 +375,7 @@ def _shared(state: State, run: Run) -> set[str]:
     decided = {
         change.conversation
         for change in state.journal.intent_changes(run.id)
-        if any(intent is not None and intent.kind is IntentKind.LOCAL for intent in (change.before, change.after))
+        if is_local(change.before) or is_local(change.after)
     }
     repeated = {
         step.conversation

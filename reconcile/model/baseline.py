@@ -56,6 +56,11 @@ class Intent(Struct, frozen=True):
         return self.kind is IntentKind.REMOVED or self.waits_for is not None
 
 
+def is_local(intent: Intent | None) -> bool:
+    """Tell whether an intent keeps a conversation private."""
+    return intent is not None and intent.kind is IntentKind.LOCAL
+
+
 class BaselineEntry(Struct, frozen=True):
     """The baseline of one conversation in one checkout: the content that both sides had last.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.baseline import Intent, IntentKind, is_local
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import Metadata
 from reconcile.planning.steps.content import DIVERGED
@@ -93,11 +93,6 @@ class Marks(NamedTuple):
                 and not self.there.of(key)
             ):
                 yield key, described.parent.id
-
-
-def is_local(intent: Intent | None) -> bool:
-    """Tell whether an intent keeps a conversation private."""
-    return intent is not None and intent.kind is IntentKind.LOCAL
 
 
 def with_present_marks(plan: Plan, intents: Mapping[str, Intent]) -> Plan:

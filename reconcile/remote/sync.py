@@ -20,7 +20,7 @@ from reconcile.engine.engine import MOST, Engine
 from reconcile.engine.saved_index import LoadedIndex
 from reconcile.engine.session import Session
 from reconcile.fs.locks import LockedError
-from reconcile.model.baseline import Baseline
+from reconcile.model.baseline import Baseline, is_local
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.plan import Kind, counted_as
 from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
@@ -51,7 +51,7 @@ from reconcile.remote.known import (
     working,
 )
 from reconcile.remote.machines import of_machines
-from reconcile.remote.privacy import Marks, is_local, with_present_marks
+from reconcile.remote.privacy import Marks, with_present_marks
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.sendable import is_known, unsendable
 from reconcile.remote.tree import (

@@ -23,6 +23,7 @@ from reconcile.model.baseline import (
     IntentKind,
     PendingRequest,
     Verb,
+    is_local,
 )
 from reconcile.model.snapshot import METADATA, Side, is_same_directory
 from reconcile.state.connection import encoded_rows, select, write_rows
@@ -477,7 +478,7 @@ def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mappin
     The intents of other checkouts stay in their rows. They hold again when the conversation stops to be local. A local
     intent ends only the pending requests to publish it: they are older, also where no run has carried them out.
     """
-    local = {key: intent for key, intent in intents.items() if intent is not None and intent.kind is IntentKind.LOCAL}
+    local = {key: intent for key, intent in intents.items() if intent is not None and is_local(intent)}
     here = {key: intent for key, intent in intents.items() if intent is not None and key not in local}
     connection.executemany(
         "DELETE FROM intent_local WHERE conversation = ?",
@@ -511,7 +512,7 @@ def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mappin
 
 def _end_removals(connection: sqlite3.Connection, intents: Mapping[str, Intent | None]) -> None:
     """End the pending removals, in every checkout, of what a person has made local or published since."""
-    kept = [key for key, intent in intents.items() if intent and (intent.is_wish or intent.kind is IntentKind.LOCAL)]
+    kept = [key for key, intent in intents.items() if intent and (intent.is_wish or is_local(intent))]
     sql = "DELETE FROM waiting WHERE conversation = ? AND verb = ?"
     connection.executemany(sql, encoded_rows((key, Verb.REMOVE.value) for key in kept))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.model.baseline import BaselineEntry, IntentKind
+from reconcile.model.baseline import BaselineEntry, IntentKind, is_local
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import states_of
 from reconcile.model.snapshot import ARCHIVE, METADATA, STREAM, Fault, Metadata, ParentKind, Partition, Stream
@@ -176,7 +176,7 @@ def _state_alone(archived: bool, title: str | None, agreed: BaselineEntry | None
     """
     if agreed is not None and agreed.title != title:
         return None
-    if intent is not None and intent.kind is IntentKind.LOCAL:
+    if is_local(intent):
         return "local"
     if intent is not None and intent.kind is IntentKind.PROJECTED:
         return None

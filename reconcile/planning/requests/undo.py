@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, TypeVar
 
-from reconcile.model.baseline import IntentKind
+from reconcile.model.baseline import is_local
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan, Precondition
 from reconcile.model.reasons import Reason
@@ -228,7 +228,7 @@ class _Undo:
         self.refused = {
             key: f"run {run} changed it since; {_way_on(run, past.since)}" for key, run in past.since.changed.items()
         }
-        now = {key for key, intent in world.baseline.intents.items() if intent.kind is IntentKind.LOCAL}
+        now = {key for key, intent in world.baseline.intents.items() if is_local(intent)}
         before = {key for key, record in past.remembered.items() if _is_local(record)}
         self.local = before | (now - past.remembered.keys())
         self._decided = {key for key in now if world.baseline.intents[key].run == past.id}
@@ -544,7 +544,7 @@ def _and_above(path: str) -> Iterator[str]:
 
 
 def _is_local(before: ConversationRecord) -> bool:
-    return before.intent is not None and before.intent.kind is IntentKind.LOCAL
+    return is_local(before.intent)
 
 
 def _is_as_before(file: File | None, before: Precondition | None) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, Intent, IntentKind
+from reconcile.model.baseline import AsideKind, Intent, IntentKind, is_local
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import (
@@ -274,7 +274,7 @@ def fork_continuation(
     )
     context.homes[new] = home
     context.forks[new] = view.id
-    if view.local or (view.intent is not None and view.intent.kind is IntentKind.LOCAL):
+    if view.local or is_local(view.intent):
         context.intents[new] = Intent(IntentKind.LOCAL)
     index = context.builder.create(step, home, [Put(described, content=content), *puts])
     context.builder.belongs(index, view.id)
