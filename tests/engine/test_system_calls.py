@@ -38,17 +38,27 @@ _CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
 def settled(project: Path, count: int, run: Run) -> World:
     """Make conversations that are in sync, for long enough: what is younger is looked at more closely.
 
-    One of them has changed since the index was saved, so that it has changes in a file of their own.
+    One of them has changed since the index was saved, so that it has changes in a file of their own. Only that one: the
+    index of the run that has written them is removed. It has no status of what was younger than a tick then, and how
+    many those are depends on the machine.
     """
     world = make_project(project, run)
     for number in range(count):
         write_conversation(world.workspace / f"{FIRST + number}-it", "It", events(2))
-    for path in (None, None, world.workspace / f"{FIRST + 1}-it", None):
-        if path is not None:
-            append(path, 1, "b", LONG_AGO + 10**9)
-        world.reconcile()
-        time.sleep(0.1)  # longer than any file system's clock takes for a tick
+    _reconcile_and_wait(world)
+    for path in world.state.parent.rglob("index-*"):
+        path.unlink()
+    for _ in range(2):
+        _reconcile_and_wait(world)
+    append(world.workspace / f"{FIRST + 1}-it", 1, "b", LONG_AGO + 10**9)
+    for _ in range(2):
+        _reconcile_and_wait(world)
     return world
+
+
+def _reconcile_and_wait(world: World) -> None:
+    world.reconcile()
+    time.sleep(0.1)  # longer than any file system's clock takes for a tick
 
 
 def edit(world: World) -> None:
