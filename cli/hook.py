@@ -60,7 +60,7 @@ def _after(options: Options, top: str, start: str) -> int:
     projects = _projects(options, top, start)
     if not projects:
         return ExitCode.DONE
-    options.quiet = options.yes = True
+    options.quiet = True  # it has no terminal, so it asks nothing: what needs a yes is blocked
     is_busy = git_busy(top) is not None
     # git waits for this hook, and may end its operation only then.
     code = run_at_most(0 if is_busy else _PATIENCE, lambda: _passes(options, projects, top))

@@ -29,6 +29,7 @@ from tests.support.projects.world import (
     command,
     events,
     files,
+    write_conversation,
     write_json,
 )
 
@@ -190,6 +191,27 @@ def test_a_switch_syncs_at_once(story: World) -> None:
     assert tried(story, "switch", "-qc", "next")[0] == 0
     until(lambda: story.event_count(PARENT) == 9, "at once, but for a loaded machine")
     settle(story)
+
+
+def test_a_hook_removes_no_more_than_a_plain_run(story: World) -> None:
+    """Nobody has agreed to the removal of many directories, and a hook can't ask."""
+    many = [17500000101 + 10 * number for number in range(4)]
+    for number in many:
+        write_conversation(story.workspace / f"{number}-talk", "Talk", events(1, "t"))
+    append(place(story, PARENT), 2, "g", LONG_AGO + 100 * SECOND)
+    commit(story, "talks")
+    story.reconcile()
+    hooks(story, "install")
+    for number in many:
+        shutil.rmtree(story.store / f"{number}-talk")
+    append(place(story, PARENT), 2, "h", LONG_AGO + 200 * SECOND)
+    git(story.project, "commit", "-qam", "went on")
+    code, said = tried(story, "switch", "-qc", "next")
+    assert code == 0
+    until(lambda: story.event_count(PARENT) == 11, "at once, but for a loaded machine")
+    assert "4 of 7 directories would be removed" in story.run("--workspace", story.project, "--dry-run").output
+    assert all((story.workspace / f"{number}-talk").is_dir() for number in many)
+    assert "some conversations need you" in said or "in the background" in said
 
 
 def test_a_checkout_of_files_is_no_switch(story: World) -> None:
