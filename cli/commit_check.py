@@ -104,7 +104,7 @@ def _private(roots: Roots | None, directory: str | None, conversations: Collecti
 
     Raises `StateError` if the state can't tell.
     """
-    from reconcile.model.baseline import is_local  # here: see above
+    from reconcile.model.baseline import private_of  # here: see above
     from reconcile.state.database import State
 
     if roots is None or directory is None:
@@ -113,11 +113,13 @@ def _private(roots: Roots | None, directory: str | None, conversations: Collecti
         if state.messages:  # it is damaged or incomplete, and counts as empty
             raise StateError(state.messages[0], "run reconcile, then commit again")
         checkout = state.checkout(os.path.realpath(roots.project), roots.workspace_identity, time.time_ns())
-        intents = state.load(checkout, conversations).intents
-        above = {intent.waits_for for intent in intents.values() if intent.waits_for is not None}
-        known = {**(state.load(checkout, above).intents if above else {}), **intents}
-    local = {conversation for conversation, intent in known.items() if is_local(intent)}
-    return frozenset(id_ for id_, intent in intents.items() if {id_, intent.waits_for} & local)
+        asked = set(wanted := frozenset(conversations))
+        intents = dict(state.load(checkout, wanted).intents)
+        # Each has the id of the one in whose directory it was, and that one may have left with another.
+        while above := {each.waits_for for each in intents.values() if each.waits_for is not None} - asked:
+            asked |= above
+            intents |= state.load(checkout, above).intents
+    return private_of(intents) & wanted
 
 
 def _detector(directory: str | None) -> Detector:

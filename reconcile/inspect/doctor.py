@@ -23,7 +23,7 @@ from reconcile.fs.files import Directory, error_text, read_files
 from reconcile.fs.helper_process import HelperProcess
 from reconcile.fs.paths import names_in
 from reconcile.inspect.access import obstacle_at, obstacles_of, usable_names
-from reconcile.model.baseline import is_local
+from reconcile.model.baseline import private_of
 from reconcile.model.snapshot import METADATA, Fault, Metadata, Place, Side
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, by_kind, diagnose, misnamed, orphaned
 from reconcile.state.vault import VaultError, VersionKind
@@ -150,8 +150,8 @@ def _of_clean(engine: Engine, pass_: Pass, decided: Iterable[str]) -> Iterator[F
 def _private_in_git(session: Session) -> Iterator[Finding]:
     """Yield the conversations that `local` keeps out of the workspace, with those below, and that git has."""
     intents = session.state.intents(session.checkout)
-    local = {conversation for conversation, intent in intents.items() if is_local(intent)}
-    private = [conversation for conversation, intent in intents.items() if {conversation, intent.waits_for} & local]
+    away = private_of(intents)
+    private = [conversation for conversation in intents if conversation in away]
     records = session.git_records(private) if private else {}
     if records is None:
         mend = ("see whether git works here: git log --all",)

@@ -61,6 +61,23 @@ def is_local(intent: Intent | None) -> bool:
     return intent is not None and intent.kind is IntentKind.LOCAL
 
 
+def private_of(intents: Mapping[str, Intent]) -> frozenset[str]:
+    """Return the conversations that are local, and those that left with one of these, however deep they were in it."""
+    return frozenset(conversation for conversation in intents if _left_with_local(intents, conversation))
+
+
+def _left_with_local(intents: Mapping[str, Intent], conversation: str) -> bool:
+    seen: set[str] = set()
+    above: str | None = conversation
+    while above is not None and above not in seen:
+        seen.add(above)
+        intent = intents.get(above)
+        if is_local(intent):
+            return True
+        above = None if intent is None else intent.waits_for
+    return False
+
+
 class BaselineEntry(Struct, frozen=True):
     """The baseline of one conversation in one checkout: the content that both sides had last.
 

@@ -19,6 +19,7 @@ from reconcile.model.baseline import (
     ConversationRecord,
     Intent,
     IntentKind,
+    private_of,
     records_of,
 )
 from reconcile.model.format import EventSelection
@@ -267,3 +268,10 @@ def test_a_record_counts_once_with_those_that_belong_to_it(counted: dict[str, st
     assert states_of(counted) == tuple(sorted(Counter(counted.values()).items()))
     assert [counted_as(each, Together()) for each in ("a-1", "x")] == ["a", "x"]
     assert counted_as("a-1", None) == "a-1"
+
+
+def test_what_left_with_a_local_one_is_private_however_deep_it_was() -> None:
+    waits = {"b": "a", "c": "b", "e": "d", "f": "gone", "x": "y", "y": "x"}
+    intents = {id_: Intent(IntentKind.PROJECTED, waits_for=above) for id_, above in waits.items()}
+    intents |= {"a": Intent(IntentKind.LOCAL), "d": Intent(IntentKind.REMOVED), "g": Intent(IntentKind.PROJECTED)}
+    assert private_of(intents) == {"a", "b", "c"}

@@ -319,6 +319,26 @@ def test_a_private_conversation_is_not_committed(story: World) -> None:
     refused(story, "is private", f"reconcile project jp-c{OTHER}", "git rm -r --cached")
 
 
+def test_what_is_deep_in_a_private_conversation_is_not_committed(story: World) -> None:
+    """Each left with the one around it, and only the outermost one was named."""
+    deep = 17500000055
+    inner = place(story, CHILD) / "conversations" / f"{deep}-deep"
+    write_conversation(inner, "Deep", events(2, "d"), parent=CHILD)
+    commit(story, "deep")
+    story.reconcile()
+    hooks(story, "install")
+    story.reconcile("local", str(PARENT))
+    named = {
+        each["conversation"]
+        for each in json.loads(story.run("doctor", "--json", "-w", story.project).stdout)["findings"]
+        if each["kind"] == "private-in-git"
+    }
+    assert named == {f"jp-c{number}" for number in (PARENT, CHILD, deep)}
+    git(story.project, "checkout", "HEAD", "--", ".jp")
+    append(inner, 1, "g", LONG_AGO + 100 * SECOND)
+    refused(story, f"jp-c{deep} is private", f"reconcile project jp-c{deep}")
+
+
 def test_merge_markers_are_not_committed(story: World) -> None:
     hooks(story, "install")
     (place(story, PARENT) / "metadata.json").write_text("<<<<<<< ours\n{}\n=======\n{}\n>>>>>>> theirs\n")
