@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import stores, trees
+from tests.bench import least, stores, trees
 from tests.bench.race import BenchError, Contender, Job, race
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class Bench:
     def synchronisers(self) -> tuple[list[Contender], list[Path]]:
         """The peers that carry changes over, and where each finds them: a pair of directories for each."""
         installed = {label: words for label, words in _SYNCHRONISERS.items() if shutil.which(words[0])}
+        installed[least.LABEL] = least.command("change", self.base / "least")
         for label in installed.keys() - self._pairs.keys():
             name = label.replace(" ", "")
             self._pairs[label] = self.base / f"{name}-from", self.base / f"{name}-to"

@@ -38,6 +38,7 @@ _COLOURS = {
     "unison": ("#8250df", "#d2a8ff"),
     "git": ("#a40e26", "#ff7b72"),
     "cp": ("#1a7f37", "#56d364"),
+    "python": ("#656d76", "#8b949e"),
 }
 """In light and in dark mode."""
 _STYLE = """

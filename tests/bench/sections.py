@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.bench import stores, trees
+from tests.bench import least, stores, trees
 from tests.bench.bench import RECONCILE, UNISON, Bench, if_installed, make_project, peer
 from tests.bench.commands import REFERENCE, commands
 from tests.bench.race import Contender, Job
@@ -101,13 +101,14 @@ def projection(bench: Bench) -> Runs:
 
     rsync, cp, flush = ("rsync", "-a", "FROM/", "TO"), ("cp", "-a", "FROM", "TO"), ("sync", "-f", "TO")
     contenders = [_into(bench, "cp -a", cp), _into(bench, "cp -a, sync -f", cp, flush)]
+    contenders.append(_into(bench, least.LABEL, least.command("projection", "STATE", "FROM", "TO")))
     if shutil.which("rsync"):
         contenders[:0] = [_into(bench, "rsync -a", rsync), _into(bench, "rsync -a, sync -f", rsync, flush)]
     return bench.race([*contenders, Contender("reconcile", reconcile, check)])
 
 
 def _into(bench: Bench, label: str, *commands: tuple[str, ...]) -> Contender:
-    """Copies the store into a new directory; FROM and TO stand for the two."""
+    """Copies the store into a new directory; FROM and TO stand for the two, STATE for one more."""
 
     def target(number: int) -> Path:
         return bench.base / f"{label.replace(' ', '')}-{number}"
@@ -115,6 +116,7 @@ def _into(bench: Bench, label: str, *commands: tuple[str, ...]) -> Contender:
     def prepare(number: int) -> Job:
         trees.read(bench.store)
         words = {"FROM": str(bench.store), "FROM/": f"{bench.store}/", "TO": str(target(number))}
+        words["STATE"] = f"{target(number)}-state"
         return Job(tuple(tuple(words.get(word, word) for word in command) for command in commands))
 
     return Contender(label, prepare, lambda number: trees.must_equal(bench.store, target(number)))
@@ -131,7 +133,13 @@ def first_run(bench: Bench) -> Runs:
         trees.read(bench.workspace, bench.store)
         return peer("rsync", "-ac", bench.workspace, bench.store)
 
-    return bench.race([*if_installed("rsync", "rsync -ac", checksums), Contender("reconcile", fresh)])
+    def least_of_all(number: int) -> Job:
+        trees.read(bench.workspace, bench.store)
+        state = bench.base / f"least-first-{number}"
+        return Job((least.command("first", state, bench.workspace, bench.store),))
+
+    contenders = [*if_installed("rsync", "rsync -ac", checksums), Contender(least.LABEL, least_of_all)]
+    return bench.race([*contenders, Contender("reconcile", fresh)])
 
 
 def start(bench: Bench) -> Runs:

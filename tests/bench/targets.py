@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.bench import results
+from tests.bench.least import LABEL as LEAST
 from tests.bench.sections import GROWTH, SECTIONS
 
 if TYPE_CHECKING:
@@ -62,12 +63,13 @@ VAULT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A target, for so many conversations: the limit, and what was measured."""
+    """A target, for so many conversations: the limit, what was measured, and the least that Python takes, if known."""
 
     work: str
     size: str
     limit: float
     measured: float
+    least: float | None = None
 
     @property
     def met(self) -> bool:
@@ -88,7 +90,8 @@ def _ratios(found: Results) -> Iterator[Verdict]:
                 limit = many if size >= LARGE else few
                 if ratio is not None and limit is not None:
                     work = label if name == "commands" else SECTIONS[section].title.partition(":")[0]
-                    yield Verdict(f"{work}, to {reference}", f"{size:,}", limit, ratio)
+                    lower = results.ratio(by_size[size], LEAST, reference) if LEAST in by_size[size] else None
+                    yield Verdict(f"{work}, to {reference}", f"{size:,}", limit, ratio, lower)
 
 
 def _growth(found: Results) -> Iterator[Verdict]:
@@ -106,7 +109,9 @@ def _memory(found: Results) -> Iterator[Verdict]:
         each = results.memory_each(by_size, "reconcile", found.floor) if judged else None
         if each is not None:
             work = f"KB a conversation, {SECTIONS[section].title.partition(',')[0]}"
-            yield Verdict(work, f"{max(by_size):,}", MEMORY_OF_ALL.get(section, MEMORY), each / 1000)
+            least = results.memory_each(by_size, LEAST, found.floor) if LEAST in by_size[max(by_size)] else None
+            lower = None if least is None else least / 1000
+            yield Verdict(work, f"{max(by_size):,}", MEMORY_OF_ALL.get(section, MEMORY), each / 1000, lower)
 
 
 def _latency(found: Results) -> Iterator[Verdict]:
@@ -119,14 +124,14 @@ def _latency(found: Results) -> Iterator[Verdict]:
 
 def _library(found: Results) -> Iterator[Verdict]:
     for size, cycle in found.library.items():
-        yield Verdict("an event through the library, to two bare writes", f"{size:,}", EVENT, cycle.ratio)
+        yield Verdict("an event through the library, to two bare writes", f"{size:,}", EVENT, cycle.ratio, cycle.least)
         yield Verdict("200 events to 1 MB, MB in the vault", f"{size:,}", VAULT, cycle.vault / 1e6)
 
 
 def render(found: list[Verdict]) -> str:
     """Lay out the table."""
-    lines = ["targets (at most)", f"{'':<62}{'size':>9}{'target':>9}{'measured':>10}  met"]
+    lines = ["targets (at most)", f"{'':<62}{'size':>9}{'target':>9}{'measured':>10}{'least':>8}  met"]
     for each in found:
-        met = "yes" if each.met else "NO"
-        lines.append(f"{'  ' + each.work:<62}{each.size:>9}{each.limit:>9.2f}{each.measured:>10.2f}  {met}")
+        met, least = "yes" if each.met else "NO", "" if each.least is None else f"{each.least:.2f}"
+        lines.append(f"{'  ' + each.work:<62}{each.size:>9}{each.limit:>9.2f}{each.measured:>10.2f}{least:>8}  {met}")
     return "\n".join(lines)

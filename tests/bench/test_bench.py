@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from reconcile.planning.planner import plan_by_rules
-from tests.bench import plot, results, rules, table, targets
+from tests.bench import least, plot, results, rules, table, targets
 from tests.bench.commands import LABELS
 from tests.bench.race import Sample
 from tests.bench.results import START_COUNT, Results
@@ -139,6 +139,14 @@ def test_memory_is_what_lies_above_the_start(found: Results) -> None:
 def test_the_start_has_no_column_beside_others(found: Results) -> None:
     assert results.shown(found.sections["no-op"]) == [1_000, 10_000]
     assert results.growth(found.sections["no-op"], "reconcile") == pytest.approx(10)
+
+
+def test_a_target_is_shown_beside_the_least_that_python_takes() -> None:
+    seconds = {"rsync -a": 1.0, least.LABEL: 1.5, "reconcile": 2.0}
+    samples = {label: [Sample(each, 1)] for label, each in seconds.items()}
+    (judged, *_) = targets.verdicts(Results([], 1, {"one": {10_000: samples}}))
+    assert (judged.limit, judged.measured, judged.least) == (0.45, 2.0, 1.5)
+    assert targets.render([judged]).splitlines()[-1].split()[-5:] == ["10,000", "0.45", "2.00", "1.50", "NO"]
 
 
 def test_every_target_is_judged(found: Results) -> None:
