@@ -10,7 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, TypeVar
 
-from reconcile.model.baseline import is_local
+from msgspec.structs import replace
+
+from reconcile.model.baseline import Intent, IntentKind, is_local
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan, Precondition
 from reconcile.model.reasons import Reason
@@ -175,6 +177,7 @@ def plan_undo(
     actions = [action for action in actions if action.conversation not in waiting]
     changing = {action.conversation for action in actions}
     done = sorted(chosen - undo.refused.keys() - waiting)
+    published = {step.conversation for step in past.steps if step.kind is Kind.PROJECT}
     ordered = sorted(chosen, key=rules.format.order)
     return Plan(
         layout=policy.layout.value,
@@ -202,7 +205,9 @@ def plan_undo(
         policy=policy,
         now_ns=now_ns,
         remembered=tuple(
-            (conversation, past.remembered[conversation]) for conversation in done if conversation in past.remembered
+            (conversation, _without_request(past, conversation) if conversation in published else record)
+            for conversation in done
+            if (record := past.remembered.get(conversation)) is not None
         ),
         about=frozenset((*done, *changing)),
         # A request of that run that is still waiting ends.
@@ -210,6 +215,18 @@ def plan_undo(
             (key, None) for key, pending in world.baseline.waiting.items() if pending.run == past.id and key[0] in done
         ),
     )
+
+
+def _without_request(past: PastRun, conversation: str) -> ConversationRecord:
+    """Return the record of before the run that published it, without the pending request that the run carried out.
+
+    The next run would carry it out again. The request is not known any more that was in effect before it.
+    """
+    record = past.remembered[conversation]
+    if record.intent is None or not record.intent.is_wish:
+        return record
+    place = record.agreed.place if record.agreed is not None else None
+    return replace(record, intent=Intent(IntentKind.REMOVED, place=place, run=past.id))
 
 
 def _way_on(run: str, since: LaterChanges) -> str:
