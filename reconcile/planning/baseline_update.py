@@ -12,6 +12,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Place, Side, joined
 from reconcile.model.units import units_of
+from reconcile.planning.filters import REQUESTED
 from reconcile.planning.incremental.status import adoption, by_conversation, dirty_conversations
 from reconcile.planning.rules.guards import whole_of
 from reconcile.planning.rules.shapes import collisions
@@ -99,6 +100,8 @@ def update_baseline(
                     changes.intents[view.id] = None
         elif view.store.main is not None:
             _record_conversation(view, run, changes)
+        elif view.id in run.unremoved and run.baseline.tombstones.get(view.id) == frozenset(removed.get(view.id, ())):
+            changes.tombstones[view.id] = None  # no run would import it any more if the request ends
     saved = {copy.conversation for copy in store.copies}
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
     _record_whole((store, workspace), run, plan, sides, changes)
@@ -315,6 +318,8 @@ class _Run(Struct, frozen=True, kw_only=True):
     """Conversations whose entry of before the undone run is valid again."""
     touched: frozenset[str]
     """Conversations with an action: an undo restores their entry before its steps, and the metadata after them."""
+    unremoved: frozenset[str]
+    """Conversations of which a requested removal was not carried out at all."""
     renewed: bool
     """The store isn't the one of the baseline: a unit that it lacks was never agreed on."""
 
@@ -337,6 +342,7 @@ class _Run(Struct, frozen=True, kw_only=True):
 
 def _run_of(plan: Plan, undone: Collection[str], baseline: Baseline, rules: Rules, sides: Sides) -> _Run:
     left = [action for action in plan.actions if action.id in undone]
+    asked = [action for action in plan.actions if action.reason in REQUESTED]
     return _Run(
         baseline=baseline,
         rules=rules,
@@ -354,6 +360,8 @@ def _run_of(plan: Plan, undone: Collection[str], baseline: Baseline, rules: Rule
         unnamed=frozenset(action.conversation for action in left if action.kind is Kind.MOVE and _is_rename(action)),
         restored=frozenset(conversation for conversation, _ in plan.remembered),
         touched=frozenset(action.conversation for action in plan.actions),
+        unremoved=frozenset(action.conversation for action in asked)
+        - {action.conversation for action in asked if action.id not in undone},
         renewed=sides.store_renewed,
     )
 

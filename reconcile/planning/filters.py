@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
 
-_REQUESTED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
+REQUESTED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
+"""The reasons of the removals that a command requests."""
 BULK_NAMES = 5
 """The number of directories that a message about a bulk change names."""
 
@@ -115,7 +116,7 @@ def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
 def _with_removals(plan: Plan, touching: set[str]) -> set[str]:
     """Return these actions with the rest of their requested removals: those are done on both sides, or on none."""
     going = {action.conversation for action in plan.actions if action.id in touching}
-    return touching | {a.id for a in plan.actions if a.conversation in going and a.reason in _REQUESTED}
+    return touching | {a.id for a in plan.actions if a.conversation in going and a.reason in REQUESTED}
 
 
 def without_workspace(plan: Plan) -> Plan:
@@ -186,7 +187,10 @@ def _without(plan: Plan, touching: set[str]) -> tuple[Plan, Collection[str]]:
     intents = tuple(
         (key, intent) for key, intent in plan.intents if not (key in put_off and intent and intent.waits_for)
     )
-    return replace(plan, actions=kept, put_off=put_off, intents=intents), refused
+    # One that is not removed has no tombstone: if it is only in the workspace, no run would import it any more.
+    stays = {action.conversation for action in plan.actions if action.id in refused and action.reason in REQUESTED}
+    tombstones = tuple(entry for entry in plan.tombstones if entry[0] not in stays)
+    return replace(plan, actions=kept, put_off=put_off, intents=intents, tombstones=tombstones), refused
 
 
 def git_is_busy(busy: str | None, waiting: Collection[object], again: str | None = None) -> tuple[Item, ...]:
