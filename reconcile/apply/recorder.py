@@ -223,7 +223,9 @@ def forget_untouched(state: State, run: str, checkout: int | None) -> None:
         baseline = state.load(checkout, recorded_before)
         recorded = {conversation for (conversation, _), waiting in baseline.waiting.items() if waiting.run == run}
         now = records_of(baseline, recorded_before - recorded)
-        state.journal.drop_records(run, [key for key, record in now.items() if record == before[key]])
+        state.journal.drop_records(
+            run, [key for key, record in now.items() if record == replace(before[key], dropped={})]
+        )
 
 
 def restore_untouched(state: State, run: Run) -> None:

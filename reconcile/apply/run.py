@@ -31,7 +31,7 @@ from reconcile.apply.staging import Stage, clean_staging, folders_of, is_staged,
 from reconcile.errors import ReconcileError
 from reconcile.fs.mutations import Root
 from reconcile.fs.paths import is_directory
-from reconcile.model.baseline import records_of
+from reconcile.model.baseline import records_of, with_dropped
 from reconcile.model.options import Take
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
@@ -194,7 +194,10 @@ def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str 
     journal, now = site.state.journal, site.clock()
     run = journal.begin_run(site.number, command, now, summary=json.dumps(plan.summary()), undoes=undoes)
     journal.plan_steps(run, planned_steps(plan), now)
-    journal.add_records(run, records_of(world.baseline, sorted(plan.concerned), plan.voided))
+    before = records_of(world.baseline, sorted(plan.concerned), plan.voided)
+    if undoes is not None:
+        before = with_dropped(before, world.baseline, plan.waiting)
+    journal.add_records(run, before)
     planned = planned_update(plan, world, run)
     ahead = planned.without(site.written_meanwhile())
     # A person's decision holds for what is written meanwhile, too.

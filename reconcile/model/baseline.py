@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -243,7 +244,8 @@ class Baseline(Struct, frozen=True):
 class ConversationRecord(Struct, frozen=True, kw_only=True):
     """The records of one conversation in one checkout, except its history: an undo restores them.
 
-    ``parent_known`` distinguishes a known root from an unknown conversation. ``asides`` are by unit.
+    ``parent_known`` distinguishes a known root from an unknown conversation. ``asides`` are by unit. ``dropped`` has
+    the pending requests that the run, an undo, has dropped.
     """
 
     agreed: BaselineEntry | None = None
@@ -252,6 +254,20 @@ class ConversationRecord(Struct, frozen=True, kw_only=True):
     parent_known: bool = False
     tombstone: frozenset[Digest] = frozenset()
     asides: Mapping[str, AsideRecord] = field(default_factory=dict)
+    dropped: Mapping[Verb, PendingRequest] = field(default_factory=dict)
+
+
+def with_dropped(
+    records: Mapping[str, ConversationRecord],
+    baseline: Baseline,
+    changes: Iterable[tuple[tuple[str, Verb], PendingRequest | None]],
+) -> dict[str, ConversationRecord]:
+    """Return the records of conversations with the pending requests that these changes end."""
+    dropped: dict[str, dict[Verb, PendingRequest]] = {}
+    for (conversation, verb), now in changes:
+        if now is None and (request := baseline.waiting.get((conversation, verb))) is not None:
+            dropped.setdefault(conversation, {})[verb] = request
+    return {**records, **{key: replace(records[key], dropped=requests) for key, requests in dropped.items()}}
 
 
 def records_of(

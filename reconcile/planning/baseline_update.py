@@ -136,7 +136,7 @@ def _record_requests(
     views = views_of(
         *snapshots, baseline, rules, {conversation for conversation, _ in baseline.waiting if conversation in there}
     )
-    put_off = plan.put_off.union(conversation for conversation, _ in run.unwritten)
+    put_off = plan.put_off.union(run.restored, (conversation for conversation, _ in run.unwritten))
     ended: dict[tuple[str, Verb], PendingRequest | None] = {}
     for (conversation, verb), waiting in baseline.waiting.items():
         view = views.get(conversation)

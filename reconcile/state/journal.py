@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from reconcile.model.baseline import AsideKind, AsideRecord, BaselineEntry, ConversationRecord, Intent, IntentKind
+from reconcile.model.baseline import (
+    AsideKind,
+    AsideRecord,
+    BaselineEntry,
+    ConversationRecord,
+    DecidedUnit,
+    Intent,
+    IntentKind,
+    PendingRequest,
+    Verb,
+)
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import EXTRA, WHOLE, Side
 from reconcile.state import baseline_table
@@ -121,7 +131,7 @@ class Journal:
             write_rows(
                 self._connection,
                 "INSERT INTO remembered VALUES (?, ?, ?)",
-                ((run, key, as_json(remembered)) for key, remembered in before.items()),
+                ((run, key, _record_to_json(remembered)) for key, remembered in before.items()),
             )
 
     def records_of(self, run: str) -> dict[str, ConversationRecord]:
@@ -376,6 +386,12 @@ def _intent_to_json(intent: Intent | None) -> str | None:
     return None if intent is None else as_json(intent)
 
 
+def _record_to_json(record: ConversationRecord) -> str:
+    """Return a record as JSON. Only an undo drops requests, and earlier versions of this program recorded none."""
+    text = as_json(record)
+    return text if record.dropped else text.replace(',"dropped":{}', "")
+
+
 def _record_from_json(text: str) -> ConversationRecord:
     fields = json.loads(text)
     agreed, intent = fields["agreed"], fields["intent"]
@@ -389,7 +405,13 @@ def _record_from_json(text: str) -> ConversationRecord:
             unit: AsideRecord(AsideKind(aside["kind"]), aside["store"], aside["workspace"])
             for unit, aside in fields["asides"].items()
         },
+        dropped={Verb(verb): _request_of(request) for verb, request in fields.get("dropped", {}).items()},
     )
+
+
+def _request_of(fields: dict[str, Any]) -> PendingRequest:
+    decided = tuple(DecidedUnit(each["unit"], tuple(each["seen"]), each["take"]) for each in fields.pop("decided"))
+    return PendingRequest(along=tuple(fields.pop("along")), decided=decided, **fields)
 
 
 def _intent_from_json(text: str | None) -> Intent | None:

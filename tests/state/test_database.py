@@ -971,6 +971,19 @@ def test_a_rename_that_a_program_has_left_is_due_until_a_later_run_has_moved_tha
     assert moves(LIBRARY, "store", done=False) == due
 
 
+def test_an_undo_records_the_requests_that_it_drops_and_other_runs_record_what_earlier_versions_did(
+    state: State, here: int
+) -> None:
+    decided = (DecidedUnit(STREAM, ("a", None), "store"),)
+    request = PendingRequest("x", along=("2",), store="a", run="r1", why="busy", decided=decided)
+    dropping = ConversationRecord(parent_known=True, dropped={Verb.RESOLVE: request, Verb.LOCAL: PendingRequest()})
+    run = state.journal.begin_run(here, "undo", NOW)
+    state.journal.add_records(run, {"1": dropping, "2": ConversationRecord()})
+    assert state.journal.records_of(run) == {"1": dropping, "2": ConversationRecord()}
+    rows = select(state._connection, "SELECT content FROM remembered WHERE conversation = '2'")
+    assert all("dropped" not in content for (content,) in rows)
+
+
 @pytest.mark.parametrize("more", [0, MAX_NAMES])
 def test_what_is_remembered_of_some_conversations(state: State, here: int, more: int) -> None:
     aside = AsideRecord(AsideKind.BEHIND, None, "w")

@@ -177,6 +177,14 @@ def plan_undo(
     actions = [action for action in actions if action.conversation not in waiting]
     changing = {action.conversation for action in actions}
     done = sorted(chosen - undo.refused.keys() - waiting)
+    # A request of that run that is still waiting ends; those that an undo has dropped wait again.
+    ended = {key: None for key, each in world.baseline.waiting.items() if each.run == past.id and key[0] in done}
+    asked = {
+        (conversation, verb): request
+        for conversation in done
+        if (record := past.remembered.get(conversation)) is not None
+        for verb, request in record.dropped.items()
+    }
     published = {step.conversation for step in past.steps if step.kind is Kind.PROJECT}
     ordered = sorted(chosen, key=rules.format.order)
     return Plan(
@@ -210,10 +218,7 @@ def plan_undo(
             if (record := past.remembered.get(conversation)) is not None
         ),
         about=frozenset((*done, *changing)),
-        # A request of that run that is still waiting ends.
-        waiting=tuple(
-            (key, None) for key, pending in world.baseline.waiting.items() if pending.run == past.id and key[0] in done
-        ),
+        waiting=tuple(sorted((ended | asked).items())),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import IntentKind, records_of
+from reconcile.model.baseline import IntentKind, records_of, with_dropped
 from reconcile.model.past_run import PastRun, SavedFile, changed_since, undone_runs
 from reconcile.model.policy import UndoRequest
 from reconcile.model.reasons import Reason
@@ -54,11 +54,12 @@ class PastRuns:
         if plan.concerned:
             request = plan.policy.request
             undoes = request.run if isinstance(request, UndoRequest) else None
+            remembered = records_of(baseline, concerned, plan.voided)
             run = PastRun(
                 id=f"run{self.count}",
                 steps=plan.actions,
                 kept=kept_of(plan, before),
-                remembered=records_of(baseline, concerned, plan.voided),
+                remembered=remembered if undoes is None else with_dropped(remembered, baseline, plan.waiting),
                 is_undo=undoes is not None,
                 repeats=undoes is not None and not self._is_undo(undoes),
             )
