@@ -9,18 +9,25 @@ import binascii
 import json
 import re
 from binascii import a2b_base64
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Container, Iterator, Sequence
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 _SHORTEST: Final = 24
 _LENIENT_BASE64: Final = r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*={0,2}\s{0,2}"
 """Base64 without its padding, in lines, or in the alphabet of URLs. Most texts are none: it is compiled late."""
 _QUOTED_BASE64: Final = r"\"([A-Za-z0-9+/_-]{24,}={0,2})\""
+_ESCAPE: Final = r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|.)"
+_ESCAPES: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_FIRST_OF_A_KEY: Final = (b" PRIVATE KEY", b"PuTTY-User-Key-File-")
+_OF_A_KEY: Final = re.compile(rb"[\s>|\"',+]*+(?:[A-Za-z-]++:[^\n]*+|[A-Za-z0-9+/=]*+[\s\"',+]*+)")
+"""A line after the first one: base64, or a name with a value."""
+_LINES_OF_A_KEY: Final = 400
 _URLSAFE: Final = str.maketrans("-_", "+/", "\r\n=")
 _ALSO_RAW: Final = 200
 """Characters up to which a text that is valid base64 counts as it is, too: it may be a key."""
@@ -172,15 +179,37 @@ def _of_object(value: dict[str, Any], before: list[dict[str, Any]]) -> list[Piec
 def _of_lines(content: bytes, before: Collection[bytes]) -> list[Piece]:
     """Return the lines of a text that no version before has; a line in JSON is decoded."""
     known = {line for each in before for line in each.splitlines()}
+    lines = content.splitlines()
+    wanted = _of_new_keys(lines, known) if known else set()
     pieces: list[Piece] = []
-    for number, line in enumerate(content.splitlines(), 1):
-        if line in known:
+    for number, line in enumerate(lines, 1):
+        if line in known and number not in wanted:
             continue
-        text = line.decode(errors="replace")
-        value = _parsed(line) if line[:1] in (b"{", b"[") and line.rstrip()[-1:] in (b"}", b"]") else None
-        texts = [text, *_of_quoted(text)] if value is None else [*_texts(value)]
+        bare = line.removeprefix(BOM_UTF8).strip()
+        value = _parsed(bare) if bare[:1] in (b"{", b"[") and bare[-1:] in (b"}", b"]") else None
+        if value is None:
+            text = line.decode(errors="replace")
+            texts = [text, *_of_quoted(text), *_of_escaped(text)]
+        else:
+            texts = [*_texts(value)]
         pieces += [Piece(each, None, number) for each in texts]
     return pieces
+
+
+def _of_new_keys(lines: Sequence[bytes], known: Container[bytes]) -> set[int]:
+    """Return the numbers of the lines of each private key that has a new line: a rule needs all of them.
+
+    The first lines of a key are often those of a placeholder that was there before.
+    """
+    numbers: set[int] = set()
+    for first, line in enumerate(lines, 1):
+        if any(words in line for words in _FIRST_OF_A_KEY):
+            last = first
+            while last < len(lines) and last - first < _LINES_OF_A_KEY and _OF_A_KEY.fullmatch(lines[last]):
+                last += 1
+            if any(each not in known for each in lines[first - 1 : last]):
+                numbers.update(range(first, last + 1))
+    return numbers
 
 
 def _parsed(content: str | bytes) -> Any:
@@ -287,6 +316,21 @@ def _of_lenient(text: str, depth: int) -> Iterator[str]:
         yield from _in_every_form(decoded, depth + 1)
     else:
         yield decoded
+
+
+def _of_escaped(text: str) -> Iterator[str]:
+    """Yield a line that can't be read as JSON without the escapes of JSON in it, level by level."""
+    for _ in range(_DEEPEST):
+        if '\\"' not in text:
+            return
+        text = re.sub(_ESCAPE, _unescaped, text)
+        yield text
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape["code"]:
+        return chr(int(escape["code"], 16))
+    return _ESCAPES.get(escape[0][1], escape[0])
 
 
 def _of_quoted(text: str) -> Iterator[str]:

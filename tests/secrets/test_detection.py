@@ -319,3 +319,50 @@ def test_a_file_in_no_form_is_read_as_text(content: bytes) -> None:
 def test_the_table_has_each_pattern_once() -> None:
     assert len({rule.pattern for rule in RULES}) == len(RULES)
     assert isinstance(find_secrets(_github().encode(), KEY)[0], Finding)
+
+
+def _private_key(seed: int = 1) -> str:
+    chance = random.Random(seed)
+    body = "\n".join(base64.b64encode(chance.randbytes(48)).decode() for _ in range(6))
+    return f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n"
+
+
+def test_a_private_key_is_found_after_a_placeholder_with_the_same_first_line() -> None:
+    """Lines that were there before are not checked, and every key begins with the same one."""
+    before = "# Notes\n-----BEGIN OPENSSH PRIVATE KEY-----\n(put it here)\n-----END OPENSSH PRIVATE KEY-----\n"
+    key = _private_key()
+    assert not find_secrets(before.encode(), KEY)
+    filled_in = before.replace("(put it here)\n", "".join(key.splitlines(keepends=True)[1:-1]))
+    for after in (before + key, filled_in):
+        (finding,) = find_secrets(after.encode(), KEY, (before.encode(),))
+        assert finding.kind == "private key (PEM)"
+
+
+def test_a_putty_key_is_found_after_a_placeholder_with_the_same_lines() -> None:
+    lines = ["PuTTY-User-Key-File-3: ssh-ed25519", "Encryption: none", "Comment: me", "Public-Lines: 2"]
+    chance = random.Random(2)
+    public = [base64.b64encode(chance.randbytes(48)).decode() for _ in range(2)]
+    private = base64.b64encode(chance.randbytes(48)).decode()
+    before = "\n".join([*lines, "...", "Private-Lines: 1", "...", ""]).encode()
+    after = "\n".join([*lines, *public, "Private-Lines: 1", private, ""]).encode()
+    assert [each.kind for each in find_secrets(after, KEY, (before,))] == ["PuTTY private key"]
+
+
+def test_a_private_key_that_was_there_before_is_not_checked_again() -> None:
+    before = f"# Notes\n{_private_key()}".encode()
+    assert not find_secrets(before + b"more words\n", KEY, (before,))
+    assert not find_secrets(b"more\n" + before, KEY, (before,))
+
+
+@pytest.mark.parametrize("ready", [True, False], ids=["prefilter", "none"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("around", ["{}", " {}", "\ufeff{}", "{} x", "cut"])
+def test_a_secret_in_json_in_a_line_that_is_not_json_is_found(around: str, depth: int, *, ready: bool) -> None:
+    """A program that is killed leaves a line that was cut short."""
+    texts = {"db_password": "Xk9#vQ2mZ7pLw4", "c": _private_key()}
+    for _ in range(depth):
+        texts = {"content": json.dumps(texts)}
+    line = json.dumps({"message": texts})
+    line = line[:-3] if around == "cut" else around.format(line)
+    found = find_secrets(f'{{"a": 1}}\n{line}\n'.encode(), KEY, (), READY if ready else None)
+    assert sorted((each.kind, each.line) for each in found) == [("assigned password", 2), ("private key (PEM)", 2)]
