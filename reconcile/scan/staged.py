@@ -44,11 +44,15 @@ class _File(Struct, frozen=True):
 
 
 class _Place(Struct, frozen=True):
-    """The conversation of a path. ``is_regular``: it lies where a run looks for conversations."""
+    """The conversation of a path. ``is_regular``: it lies where a run looks for conversations.
+
+    ``above`` are conversations of a directory around one that is not regular.
+    """
 
     conversation: str
     name: str
     is_regular: bool
+    above: tuple[str, ...] = ()
 
 
 def refused(
@@ -73,7 +77,7 @@ def refused(
     git.allow_time_for(2 * len(changes))
     blobs = git.blobs(dict.fromkeys(change.after for change in changes.values() if change.after))
     conversations: dict[str, dict[str, list[_File]]] = {}
-    regular, others = set[str](), list[_File]()
+    regular, others, above_of = set[str](), list[_File](), dict[str, tuple[str, ...]]()
     for path, change in changes.items():
         place = _place_of(path.removeprefix(above), fmt)
         if place is None and change.after in blobs:
@@ -83,16 +87,18 @@ def refused(
             files = conversations.setdefault(place.conversation, {}).setdefault(directory, [])
             if change.after in blobs:
                 files.append(_File(path, place.name, blobs[change.after], change.before))
+            above_of[directory] = place.above
             if place.is_regular:
                 regular.add(directory)
     # Many names would be compared with every path of the index.
     staged = frozenset(git.staged(*(regular if len(regular) <= _FEW else [below])) if regular else ())
-    secret_ones = private(conversations)
+    secret_ones = private({*conversations, *(id_ for ids in above_of.values() for id_ in ids)})
     troubles = list[Staged]()
     for conversation, places in conversations.items():
         for directory, files in places.items():
-            if files and (conversation in secret_ones or any(_is_local(file, fmt) for file in files)):
-                troubles.append(_private(conversation, directory, command))
+            owner = next((id_ for id_ in (conversation, *above_of[directory]) if id_ in secret_ones), None)
+            if files and (owner is not None or any(_is_local(file, fmt) for file in files)):
+                troubles.append(_private(owner or conversation, directory, command))
             elif directory in regular:
                 troubles += _of_directory(conversation, directory, files, staged, fmt)
     return (*troubles, *_secrets(git, conversations, others, secrets, command))
@@ -102,11 +108,13 @@ def _place_of(path: str, fmt: Format) -> _Place | None:
     """Return the conversation of a path; a run doesn't look into other directories, but git commits them."""
     at = file_at(path, fmt)
     names = (path if at is None else at[1]).split("/")
-    for end in range(len(names) - 1, 0, -1):
-        inner = fmt.id_of(names[end - 1])
-        if inner is not None:
-            return _Place(inner, "/".join(names[end:]), is_regular=False)
-    return None if at is None else _Place(at[0], at[1], is_regular=True)
+    inner = [(id_, end) for end, name in enumerate(names[:-1], 1) if (id_ := fmt.id_of(name)) is not None]
+    if not inner:
+        return None if at is None else _Place(at[0], at[1], is_regular=True)
+    around = () if at is None else (at[0],)
+    (*outer, (conversation, end)) = inner
+    # Any directory of extra files may have the name of a conversation: all of these count.
+    return _Place(conversation, "/".join(names[end:]), is_regular=False, above=(*(id_ for id_, _ in outer), *around))
 
 
 def _private(conversation: str, directory: str, command: str) -> Staged:

@@ -339,6 +339,18 @@ def test_what_is_deep_in_a_private_conversation_is_not_committed(story: World) -
     refused(story, f"jp-c{deep} is private", f"reconcile project jp-c{deep}")
 
 
+@pytest.mark.parametrize("inside", ["notes", "2024-notes", "2024-notes/1-a"])
+def test_a_file_beside_a_private_conversation_is_not_committed(story: World, inside: str) -> None:
+    """The name of a directory of such files may look like that of a conversation."""
+    hooks(story, "install")
+    story.reconcile("local", str(OTHER))
+    commit(story, "without it")
+    directory = story.project / ".jp" / "conversations" / f"{OTHER}-other" / inside
+    directory.mkdir(parents=True)
+    (directory / "plan.md").write_text("a private plan\n")
+    refused(story, f"jp-c{OTHER} is private", f"reconcile project jp-c{OTHER}", "git rm -r --cached")
+
+
 def test_merge_markers_are_not_committed(story: World) -> None:
     hooks(story, "install")
     (place(story, PARENT) / "metadata.json").write_text("<<<<<<< ours\n{}\n=======\n{}\n>>>>>>> theirs\n")
