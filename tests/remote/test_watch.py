@@ -87,6 +87,25 @@ def test_a_failure_is_reported_once_and_tried_again(laptop: Machine, bare: Path)
     assert "error:" not in said[0], "the watcher puts it before"
 
 
+def test_a_sync_that_cannot_begin_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An update replaces the program, or the system has no process left: the next minute may differ."""
+    said, begun = list[str](), list[str]()
+    background = module("remotes.background").BackgroundSync
+
+    def stores() -> dict[str, list[str]]:
+        begun.append("")
+        return {"here": ["--version"]}
+
+    syncing = background(stores, said.append, said.append, 0.0, 0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.executable", str(tmp_path / "gone"))
+        syncing.start()
+        wait_for(lambda: len(begun) > 4)
+        syncing.stop()
+    (failure,) = said
+    assert "gone" in failure
+
+
 @pytest.mark.long
 def test_a_watcher_of_all_projects_syncs_the_stores_that_have_a_remote(new_laptop: Machine, bare: Path) -> None:
     new_laptop.run("--yes")
