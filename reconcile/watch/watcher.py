@@ -273,7 +273,7 @@ class WatchLoop:
     def _identify(self) -> dict[str, str]:
         """Return the identities of the watched directories; a link in the place of one has none."""
         paths = (*self._sides.values(), self._session.directory)
-        return {path: "" if os.path.islink(path) else identity_of(path) for path in paths}
+        return {path: "" if os.path.islink(path) else present_identity(path) for path in paths}
 
     def _wait_ns(self, now: int) -> int:
         """Return how long to wait for events, in ns; due work waits while git or another reconcile is busy."""
@@ -474,6 +474,14 @@ def _directories_of(run: Pass, conversation: str) -> Directories:
         snapshot.side: {copy.path for copy in snapshot.copies if copy.conversation == conversation}
         for snapshot in snapshots
     }
+
+
+def present_identity(directory: str) -> str:
+    """Return the identity of a watched directory; one that can't be told for now differs from every other."""
+    try:
+        return identity_of(directory)
+    except OSError as error:
+        return error_text(error)
 
 
 def suspended_ns() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 from reconcile.adapters.locate import locate
 from reconcile.engine.session import Session
+from reconcile.fs import paths
 from reconcile.model.policy import Policy
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
@@ -136,6 +138,25 @@ def test_after_the_machine_was_suspended_everything_is_looked_at(
         time.sleep(1)
         assert watched.event_count(FIRST) == 3, "an event has told of it"
         asleep = 60 * SECOND
+        until(lambda: watched.event_count(FIRST) == 5)
+    watched.check_settled()
+
+
+def test_a_side_whose_identity_is_unknown_for_a_while(watched: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network disk that does not answer, or a directory above that nobody may read: the watcher goes on waiting."""
+    real, is_away = paths.identity_of, False
+
+    def identity_of(directory: str) -> str:
+        if is_away and directory == str(watched.workspace):
+            raise OSError(errno.EIO, "I/O error", directory)
+        return real(directory)
+
+    monkeypatch.setattr("reconcile.watch.watcher.identity_of", identity_of)
+    with looking_at_everything(watched, 3600 * SECOND):
+        is_away = True
+        time.sleep(1)
+        is_away = False
+        grow(watched.workspace, FIRST)
         until(lambda: watched.event_count(FIRST) == 5)
     watched.check_settled()
 
