@@ -26,7 +26,6 @@ from reconcile.apply.run import MovedError
 from reconcile.errors import ReconcileError
 from reconcile.formats import get_format
 from reconcile.fs.locks import LockedError, home_lock, note_pass
-from reconcile.fs.paths import identity_of
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.watch.fs_events import Debouncer, EventListener, EventQueue, EventsUnavailableError, target_of
@@ -37,6 +36,7 @@ from reconcile.watch.watcher import (
     StoppedError,
     Vanishing,
     demand_going_on,
+    present_identity,
     refuse_lost,
     refuse_merging,
     suspended_ns,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _SECOND = 10**9
 _HOUR = 3600 * _SECOND
 _CHECK = 5 * _SECOND
-"""The time between two checks whether Claude Code's directory is still the same."""
+"""The time between two checks whether the watched directories are still the same."""
 _POLL = 10 * _SECOND
 _SHARE = 20
 """Without events, passes over all projects take at most one in so many parts of the time."""
@@ -68,6 +68,7 @@ _BUSY = 2 * _SECOND
 _OPEN = 30 * _SECOND
 """The time until another attempt at what a program has open: its end raises no event below a side."""
 _FAILED = 60 * _SECOND
+"""The time until another attempt at what has failed: the end of its cause raises no event, either."""
 NAME = f"{COMMAND} --all"
 """The name of its passes in the journal, and of the holder of its locks."""
 
@@ -132,6 +133,8 @@ class HomeWatcher:
         self._count: int | None = None
         self._took = 0
         """How long the last pass over all projects took, in ns."""
+        self._identities: dict[str, str] = {}
+        """The identity of each directory that is watched: a new one at the same path sends no events."""
         self._polling_until: int | None = None
         self.queue: EventQueue[_Source] = EventQueue()
 
@@ -157,7 +160,7 @@ class HomeWatcher:
 
     def _go_on(self, known: Everywhere) -> None:
         """Make a pass over all projects, then over those that change, until all are due again."""
-        begun, suspended, identity = time.monotonic_ns(), suspended_ns(), identity_of(known.programs)
+        begun, suspended = time.monotonic_ns(), suspended_ns()
         self._report_left_out(known)
         self._visit_all(known.targets)
         until = begun + _HOUR
@@ -165,7 +168,7 @@ class HomeWatcher:
             until = time.monotonic_ns() + max(_POLL, _SHARE * self._took)
         while not (self.queue.stop_requested or self.queue.reopen_requested):
             now = time.monotonic_ns()
-            if now >= until or identity_of(known.programs) != identity or suspended_ns() - suspended > SUSPENDED_NS:
+            if now >= until or self._is_any_replaced() or suspended_ns() - suspended > SUSPENDED_NS:
                 return
             self._visit_due(known, now)
             dues = (due for debouncer in self._pending.values() if (due := debouncer.due_at()) is not None)
@@ -178,7 +181,7 @@ class HomeWatcher:
     def _listening(self, known: Everywhere) -> Iterator[None]:
         """Receive events while the block runs, if the system sends any; otherwise all projects are polled."""
         listeners: list[EventListener] = []
-        now = time.monotonic_ns()
+        now, self._identities = time.monotonic_ns(), {known.programs: present_identity(known.programs)}
         try:
             if self._polling_until is None or now >= self._polling_until:
                 self._polling_until = None
@@ -204,7 +207,11 @@ class HomeWatcher:
                 sides = {Side.STORE: roots.store_conversations, Side.WORKSPACE: roots.workspace_conversations}
                 places = get_format(target.format).places
                 tops = () if places is None else places.tops
+                self._identities |= {path: present_identity(path) for path in sides.values()}
                 yield EventListener(sides, self._on_event(target), self.queue.reopen, tops)
+
+    def _is_any_replaced(self) -> bool:
+        return any(present_identity(path) != identity for path, identity in self._identities.items())
 
     def _on_event(self, target: Target | None) -> Callable[[Side, str], None]:
         return lambda side, path: self.queue.on_event(_Source(target, side), path)
@@ -254,17 +261,22 @@ class HomeWatcher:
             moving = debouncer.in_flight
             if not debouncer:
                 del self._pending[key]
-            if (target := self._target_of(key, known)) is not None:
+            try:
+                target = self._target_of(key, known)
+            except OSError as error:
+                self._home.report_waiting(str(error))
+                self._schedule(key, _FAILED)
+                continue
+            if target is not None:
                 self._pass(target, moving, key)
 
     def _target_of(self, key: _Key, known: Everywhere) -> Target | None:
         if isinstance(key, Target):
             return key
-        try:
-            return project_of_directory(os.path.join(known.programs, key), known.targets)
-        except OSError as error:
-            self._home.report_waiting(str(error))
-            return None
+        return project_of_directory(os.path.join(known.programs, key), known.targets)
+
+    def _schedule(self, key: _Key, after: int) -> None:
+        self._debouncer(key).schedule("", {}, time.monotonic_ns() + after)
 
     def _pass(self, target: Target, moving: frozenset[str], key: _Key) -> None:
         """Make a pass over one project. An error is reported once, and is the project's alone."""
@@ -281,12 +293,14 @@ class HomeWatcher:
         except StoppedError as stopped:
             project.reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the others follow"))
         except (ReconcileError, OSError) as error:
+            again = _FAILED
             project.reporter.report_waiting(error.message if isinstance(error, ReconcileError) else str(error))
         except Exception:  # noqa: BLE001 - a bug that one project meets must not cost the others their copies
+            again = _FAILED
             project.reporter.report_waiting(traceback.format_exc())
         self._took_of[key] = time.monotonic_ns() - begun
         if again is not None:
-            self._debouncer(key).schedule("", {}, time.monotonic_ns() + again)
+            self._schedule(key, again)
         note_pass(self._states)
 
     def _visited(self, target: Target, project: _Project, moving: frozenset[str]) -> int | None:

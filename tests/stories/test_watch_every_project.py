@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.long
 
+SETTLED = 8.0
+"""Seconds after which a watcher has found that a side is another directory."""
 NEW, OLD = VERSIONS[-1], VERSIONS[0]
 
 
@@ -122,6 +125,22 @@ def test_the_queue_of_events_overflows(one: Sides, jp: World, tmp_path: Path, ru
         until(lambda: kept(new), "a later turn is saved")
         assert watching.stop() == 0
     assert "Nothing to do" in run("-w", jp.project).output
+
+
+def test_a_side_that_is_made_again_is_listened_to_again(jp: World) -> None:
+    """A branch without conversations was checked out for a while: git removes their directory with the last one."""
+    with Watching(None) as watching:
+        away = jp.workspace.with_name("away")
+        jp.workspace.rename(away)
+        jp.workspace.mkdir()
+        for path in away.iterdir():
+            path.rename(jp.workspace / path.name)
+        away.rmdir()
+        time.sleep(SETTLED)
+        grow(jp.workspace, FIRST)
+        watching.hears("done", str(jp.project))
+        assert watching.stop() == 0
+    assert "Nothing to do" in jp.run("--workspace", jp.project).output
 
 
 def test_a_store_that_is_lost_is_not_filled(jp: World, run: Run) -> None:
