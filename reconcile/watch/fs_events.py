@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -204,6 +206,8 @@ class EventListener:
             self.stop()
             raise self._unavailable(error) from None
         _WATCHDOG.addHandler(self._warning_handler)
+        _listening.add(self)
+        _notice_errors()
         self.check()
 
     def _watched(self) -> Iterator[tuple[Side, str, bool]]:
@@ -236,8 +240,13 @@ class EventListener:
             self.stop()
             raise self._unavailable(error) from None
 
+    def lose(self) -> None:
+        """Report that events were lost."""
+        self._on_lost()
+
     def stop(self) -> None:
         """Stop listening."""
+        _listening.discard(self)
         _WATCHDOG.removeHandler(self._warning_handler)
         if self._observer is not None:
             _end(self._observer)
@@ -259,9 +268,37 @@ def _observer() -> Iterator[BaseObserver]:
 
 
 def _end(observer: BaseObserver) -> None:
-    observer.stop()  # it has threads even if it could not be started
+    try:
+        observer.stop()  # it has threads even if it could not be started
+    except Exception:  # noqa: BLE001 - its tables are wrong, as after an error in a thread of it
+        # Its other threads may never end: they are daemons. Only the descriptors are worth the look inside.
+        if (reader := getattr(observer, "_inotify_fd", None)) is not None:
+            with suppress(Exception):
+                reader.stop()
+        return
     if observer.is_alive():
         observer.join()
+
+
+_listening: set[EventListener] = set()
+
+
+@cache
+def _notice_errors() -> None:
+    """Treat an error that ends a thread of watchdog as lost events: no event comes any more, and nothing shows it.
+
+    Its tables of directories can be wrong after renames of these (seen with version 7.1).
+    """
+    before = threading.excepthook
+
+    def notice(error: threading.ExceptHookArgs) -> None:
+        if not type(error.thread).__module__.startswith("watchdog."):
+            before(error)
+            return
+        for listener in tuple(_listening):
+            listener.lose()
+
+    threading.excepthook = notice
 
 
 class _WarningHandler(logging.Handler):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from reconcile.adapters.locate import locate
 from reconcile.engine.session import Session
 from reconcile.fs import paths
+from reconcile.fs.mutations import Root
 from reconcile.model.policy import Policy
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
@@ -79,6 +80,25 @@ def test_the_queue_of_events_overflows(watched: World) -> None:
         until(lambda: watched.event_count(FIRST) == 5 and watched.event_count(NEW) == 3)
         grow(watched.workspace, NEW)
         until(lambda: watched.event_count(NEW) == 5)
+        assert watcher.stop() == 0
+    watched.check_settled()
+
+
+def test_renames_of_directories_do_not_end_the_events(watched: World) -> None:
+    """See `tests/watch/test_fs_events.py`: no event would come any more until everything is looked at."""
+    one, other = (watched.workspace / f"{FIRST}-it" / name for name in ("a", "b"))
+    with Watching(watched) as watcher, closing(Root(str(one.parent))) as root:
+        one.mkdir()
+        other.mkdir()
+        time.sleep(1)
+        if not root.exchange("a", "b"):
+            pytest.skip("this file system does not exchange names")
+        time.sleep(1)
+        other.rmdir()
+        one.rmdir()
+        time.sleep(1)
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
         assert watcher.stop() == 0
     watched.check_settled()
 
