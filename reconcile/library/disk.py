@@ -83,7 +83,7 @@ class ConnectionPool:
         """Close the idle connections, and remove the staging directory."""
         with self._mutex, ExitStack() as stack:
             if self._idle and self._pid == os.getpid():  # in a forked child they belong to the parent
-                with suppress(NotADirectoryError):  # a link replaced a side; the next run removes the directory
+                with suppress(OSError):  # a link replaced a side, or its disk fails; the next run removes the directory
                     sides = self._session.site.open_sides(stack).values()
                     remove_library_staging(self._idle[0].state.identity(), sides)
             while self._idle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import threading
@@ -106,6 +107,20 @@ def test_everything_that_fails_when_a_workspace_closes_is_told(world: World) -> 
         left = spoiled(world, workspace)
     told = "\n".join([str(raised.value), *raised.value.__notes__])
     assert all(f"{mut.id}: events.json: a program without a lock changed it since it was read" in told for mut in left)
+
+
+def test_a_side_that_can_not_be_read_at_the_end_hides_no_failure(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of the store has failed, for example."""
+
+    def is_directory(path: str) -> bool:
+        raise OSError(errno.EIO, "I/O error", path)
+
+    workspace = Workspace.open(world.project)
+    left = spoiled(world, workspace)
+    monkeypatch.setattr("reconcile.apply.run.is_directory", is_directory)
+    with pytest.raises(ChangedError):
+        workspace.close()
+    assert all(mut.closed for mut in left)
 
 
 def leave_by_an_exception(world: World, left: list[ConversationMut]) -> None:
