@@ -47,7 +47,8 @@ class LiveConnection(sqlite3.Connection):
         """Open an existing database. Raises `StateError`, `OSError`, `sqlite3.Error`."""
         self._path, self._forks = path, _process.forks
         self._file = _file_at(path)
-        if any(file == self._file and forks != self._forks for file, forks in _process.open.values()):
+        present = tuple(_process.open.values())  # in one step: other threads open and close theirs meanwhile
+        if any(file == self._file and forks != self._forks for file, forks in present):
             raise self._of_the_parent()
         # Only `schema.transaction` begins transactions. Different threads use a connection, one at a time.
         where = f"{as_uri(path)}?mode=ro" if readonly else path

@@ -32,7 +32,7 @@ from reconcile.model.baseline import (
     Verb,
 )
 from reconcile.model.snapshot import METADATA, STREAM, Side
-from reconcile.state import database_file
+from reconcile.state import connection, database_file
 from reconcile.state.baseline_table import MAX_NAMES
 from reconcile.state.connection import select, write_rows
 from reconcile.state.database import BaselineUpdate, Checkout, Conflict, State, StateError
@@ -1115,3 +1115,18 @@ def test_an_older_state_has_none(tmp_path: Path) -> None:
         assert state.agreed_contents([("2", "m1")]) == {}
         state.save_update(1, BaselineUpdate(agreed={"2": AGREED}, contents=KEPT))
         assert state.agreed_contents([("2", "m1")]) == KEPT
+
+
+class _File:
+    """The file of an open connection, while whose comparison another thread opens its own."""
+
+    def __eq__(self, other: object) -> bool:
+        connection._process.open[-2] = ((0, 0), 0)
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_threads_that_open_the_state_at_the_same_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection._process, "open", {-1: (_File(), 0)})
+    State.open(str(tmp_path)).close()
