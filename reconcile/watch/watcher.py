@@ -507,7 +507,6 @@ class Watcher:
         """
         target: WatchTarget | None = self._open_target()
         while target is not None:
-            self.queue.reopen_requested = False
             with target.session as session, watch_lock(session.directory, session.project, COMMAND):
                 WatchLoop(target, self.queue, self._reporter).run()
             target = self._reopen()
@@ -516,6 +515,7 @@ class Watcher:
     def _reopen(self) -> WatchTarget | None:
         """Open the session as soon as it is possible; return None at a stop request."""
         while not self.queue.stop_requested:
+            self.queue.reopen_requested = False  # before it reads the configuration, which may change again meanwhile
             try:
                 return self._open_target()
             except (ReconcileError, OSError) as error:

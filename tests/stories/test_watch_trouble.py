@@ -28,7 +28,7 @@ from tests.support.projects.watcher import Watching, grow, until
 from tests.support.projects.world import SECOND, command, events, listing, write_conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from reconcile.adapters.roots import Roots
@@ -103,14 +103,33 @@ def test_renames_of_directories_do_not_end_the_events(watched: World) -> None:
     watched.check_settled()
 
 
+def test_a_request_to_read_the_configuration_again_while_it_is_read(watched: World) -> None:
+    opened: list[Watcher] = []
+
+    def open_again(watcher: Watcher) -> None:
+        opened.append(watcher)
+        if len(opened) == 2:
+            watcher.queue.reopen()
+
+    with looking_at_everything(watched, 3600 * SECOND, open_again):
+        opened[0].queue.reopen()
+        until(lambda: len(opened) == 3)
+
+
 @contextmanager
-def looking_at_everything(world: World, every_ns: int) -> Iterator[None]:
-    """Have a watcher in this process look at everything that often while the block runs."""
+def looking_at_everything(
+    world: World, every_ns: int, on_open: Callable[[Watcher], None] = lambda _: None
+) -> Iterator[None]:
+    """Have a watcher in this process look at everything that often while the block runs.
+
+    ``on_open`` is called whenever it has read its configuration.
+    """
 
     def find() -> Roots:
         return locate("jp", str(world.project), None, str(world.project), os.environ, sys.platform)
 
     def open_target() -> WatchTarget:
+        on_open(watcher)
         return WatchTarget(
             Session(find(), str(world.state), stays=True), Policy(), 10, Timings(everything=every_ns), find
         )
