@@ -412,14 +412,16 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         session = engine.session
         in_lost_store = {lost.conversation for lost in lost_with_store(session, engine.known.present())}
         dropped = {text: id_ for text in ids if (id_ := session.format.parse_id(text)) in in_lost_store}
-        if dropped and not session.readonly:
-            confirm_or_exit(options, f"Remove {', '.join(dropped)} from the list of what was lost with a store?")
-            session.state.remove_lost(dropped.values())
-            session.remarks += [f"{text}: lost with a store, not listed any more" for text in dropped]
         texts = [text for text in ids if text not in dropped]
         if options.yes and not options.is_dry:
             _refuse_parts_of_titles(context, engine, texts)
         context.params["ids"] = chosen = tuple(dict.fromkeys(find_ids(engine, texts)))
+        if dropped and not session.readonly:
+            confirm_or_exit(options, f"Remove {', '.join(dropped)} from the list of what was lost with a store?")
+            session.state.remove_lost(dropped.values())
+            options.nothing = "the list of what was lost was changed, but nothing else"
+        words = "would not be listed any more" if session.readonly else "not listed any more"
+        session.remarks += [f"{text}: lost with a store, {words}" for text in dropped]
         _warn_of_history(engine, chosen)
         return replace(policy, request=RemoveRequest(chosen, children))
 

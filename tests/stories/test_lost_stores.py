@@ -269,6 +269,25 @@ def test_what_was_in_the_store_alone_is_named_with_the_way_back(watched: World) 
     assert watched.run("--workspace", watched.project, "doctor").exit_code == 0
 
 
+def test_rm_removes_nothing_from_the_list_of_the_lost_if_another_id_is_wrong(watched: World) -> None:
+    lost = "jp-c17500000021"
+    write_conversation(watched.store / "17500000021-it", "Made there", events(2))
+    watched.reconcile("local", lost)
+    shutil.rmtree(watched.store)
+    watched.reconcile()
+    sides = ("-w", watched.project)
+    assert (
+        f"{lost}: lost with a store, would not be listed any more"
+        in watched.run("rm", lost, "--dry-run", *sides).output
+    )
+    assert "no conversation has" in watched.run("rm", lost, "nosuch", "--yes", *sides).output
+    assert lost in watched.run("doctor", *sides).output
+    _, told = at_terminal("rm", lost, str(FIRST), *sides, answers="y\nn\n")
+    assert "Cancelled, the list of what was lost was changed, but nothing else changed." in told
+    assert lost not in watched.run("doctor", *sides).output
+    assert watched.event_count(FIRST) == 3
+
+
 def test_what_another_checkout_has_is_named_with_the_run_that_saves_it(watched: World, other: World) -> None:
     remove(watched.store)
     told = watched.reconcile().output
