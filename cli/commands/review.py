@@ -42,6 +42,8 @@ TEXTUAL = "textual>=8,<9"
 """The requirement of the extra `review`."""
 _SHAPING = frozenset({"only", "below", "prefer", "allow_bulk_removal"})
 """The options that shape a new plan."""
+_OF_OTHERS = {"--recover": frozenset({"allow_bulk_removal"}), "--undo": _SHAPING - {"prefer"}}
+"""Those of them that `recover` and `undo` take."""
 
 
 @click.command(
@@ -82,6 +84,11 @@ def review(
     if (file is not None or run is not None) and (shaping := _SHAPING & options.given):
         name = min(shaping).replace("_", "-")
         raise click.UsageError(f"--{name}: the plan of {'FILE' if file is not None else '--run'} is made already")
+    other = "--recover" if recovers else None if undo is None else "--undo"
+    if other is not None and (shaping := (_SHAPING - _OF_OTHERS[other]) & options.given):
+        raise click.UsageError(f"--{min(shaping)}: {other} doesn't take it; the key k leaves conversations out")
+    if run is not None and options.out is not None:
+        raise click.UsageError("--out: --run only shows what a run has done")
     plain = _is_plain(options, plain=plain)
     if recovers:
         from .recover import restore_lost

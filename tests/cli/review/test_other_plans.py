@@ -202,6 +202,9 @@ def test_quitting_does_nothing(three: World, tmp_path: Path, words: tuple[str, .
     [
         (("plan.json", "--recover"), 2, "choose one: FILE, --recover, --undo or --run"),
         (("plan.json", "--only", "x"), 2, "--only: the plan of FILE is made already"),
+        (("--recover", "--only", "x"), 2, "--only: --recover doesn't take it; the key k leaves conversations out"),
+        (("--undo", "--prefer", "store"), 2, "--prefer: --undo doesn't take it"),
+        (("--run", "x", "--out", "plan.json"), 2, "--out: --run only shows what a run has done"),
         (("nowhere.json",), 2, "nowhere.json: can't be read (No such file or directory)"),
         (("--undo", "2020"), 2, "no run has an id that starts with '2020'"),
         (("--run", "2020"), 2, "no run has an id that starts with '2020'"),
