@@ -48,6 +48,7 @@ from ..context import (
 from ..lost_stores import lost_here
 from ..misuse import Misuse, unknown_checkout
 from ..options import CHECKOUTS, IDS, command_line, options_of
+from ..output.errors import ExitCode
 from ..output.interaction import (
     confirm,
     confirm_or_exit,
@@ -301,12 +302,14 @@ def _restore_at(options: Options, roots: Roots, gone: str, name: str) -> tuple[b
     if lost:
         print_message(options, f"first restores what was deleted of {name}, then moves it here")
         command = f"reconcile recover --from {shlex.quote(gone)}"
-        run(
+        code = run(
             own,
             lambda: command,
             lambda policy, _: replace(policy, request=ProjectRequest(lost)),
             lambda _: "Restore this?",
         )
+        if own.is_cancelled or code == ExitCode.INTERRUPTED:
+            raise click.exceptions.Exit(code)
     return True, count
 
 

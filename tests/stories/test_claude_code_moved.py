@@ -12,6 +12,7 @@ import pytest
 from tests.agents.program import VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried
 from tests.support.projects.git_world import git
+from tests.support.projects.terminal import Session, interrupted_at_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -246,6 +247,23 @@ def test_the_sessions_of_another_repository_move_if_that_is_wanted(
     other.reconcile()
     assert carried(other.live) == carried(other.store) == own | before
     assert other.store != saved.store
+
+
+@pytest.mark.parametrize("code", [4, 130], ids=["no", "Ctrl-C"])
+def test_a_no_to_what_is_restored_first_ends_the_command(saved: Sides, other: Sides, code: int) -> None:
+    """The move that follows is another question, which nobody has come to."""
+    shutil.rmtree(saved.project)
+    next(saved.live.glob("*.jsonl")).unlink()
+    before = carried(saved.live)
+    line = ("recover", "--from", saved.project, "-w", other.project)
+    if code == 130:
+        found, shown = interrupted_at_terminal(*line, goal="Restore this?")
+    else:
+        terminal = Session(*line)
+        terminal.type("n\n", after="Restore this? [y/N]")
+        found, shown = terminal.end()
+    assert (found, "Move " in shown) == (code, False), shown
+    assert carried(saved.live) == before
 
 
 def test_another_repository_that_is_there_keeps_its_sessions(saved: Sides, other: Sides) -> None:
