@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.apply import run as apply_run
 from tests.cli.modules import module
 from tests.support.faults.fault_points import dies_before
@@ -589,6 +591,33 @@ def test_no_command_removes_what_waits_for_permission(
     world.run(*command)
     left = {path.name for path in world.workspace.iterdir()}
     assert {f"{number}-talk" for number in ids[:4]} <= left
+
+
+def test_a_full_disk_leaves_no_part_of_the_id(known: World) -> None:
+    """An empty file of that name would refuse every later command, `recover` included."""
+    shutil.rmtree(known.project / ".jp")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            put_marker_back(str(known.project / ".jp"), "ab1cd")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list((known.project / ".jp").iterdir()) == []
+    put_marker_back(str(known.project / ".jp"), "ab1cd")
+    assert [path.read_text() for path in (known.project / ".jp").iterdir()] == [MARKER]
+
+
+def test_a_broken_id_is_moved_away_before_it_is_restored(known: World) -> None:
+    (known.project / ".jp" / ".id").write_text("")
+    refused = known.run("recover", "--yes", "-w", known.project)
+    assert (refused.exit_code, "otherwise move it away, and restore it: reconcile recover" in refused.stderr) == (
+        2,
+        True,
+    )
+    (known.project / ".jp" / ".id").unlink()
+    known.run("recover", "--yes", "-w", known.project)
+    assert (known.project / ".jp" / ".id").read_text() == MARKER
 
 
 def test_a_conversation_that_becomes_local_while_recover_asks_is_not_published(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -72,10 +73,22 @@ def known_checkouts(request: Request, silos: str) -> Checkouts:
 
 
 def put_marker_back(workspace: str, workspace_id: str) -> None:
-    """Create ``.jp`` and its ``.id`` if they are missing. Raises `OSError`."""
+    """Create ``.jp`` and its ``.id`` if they are missing; a process that ends meanwhile leaves no part of one.
+
+    Raises `OSError`.
+    """
+    from reconcile.fs.mutations import Root  # imported here: only a project without its `.id` needs it
+
     os.makedirs(workspace, exist_ok=True)
-    with contextlib.suppress(FileExistsError), open(os.path.join(workspace, ID_FILE), "x", encoding="utf-8") as file:
-        file.write(ID_TEXT.format(workspace_id))
+    temporary = f"{ID_FILE}.reconcile-{os.urandom(4).hex()}.tmp"
+    with contextlib.closing(Root(os.path.realpath(workspace))) as root:
+        try:
+            root.create_file(temporary, (ID_TEXT.format(workspace_id).encode(),), time.time_ns())
+            with contextlib.suppress(FileExistsError):
+                root.rename_new(temporary, ID_FILE)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(root.path, temporary))
 
 
 def _recorded(request: Request) -> Iterator[_Record | Unreadable]:

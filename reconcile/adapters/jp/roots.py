@@ -189,12 +189,12 @@ def find_project(start: str) -> str | None:
 def read_id(workspace: str) -> str:
     """Return the workspace id in ``.id``: its last line, five characters. Raises `LocateError`."""
     path = os.path.join(workspace, ID_FILE)
-    hint = (
-        "in a new project, make the file: jp init\notherwise restore it: reconcile recover, or git checkout -- .jp/.id"
-    )
+    restored = "restore it: reconcile recover, or git checkout -- .jp/.id"
+    hint = f"in a new project, make the file: jp init\notherwise {restored}"
+    broken = hint.replace(restored, f"move it away, and {restored}")  # `recover` replaces no file
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise LocateError(f"{path}: not a file, so the workspace id is unknown", hint)
+            raise LocateError(f"{path}: not a file, so the workspace id is unknown", broken)
         with open(path, "rb") as file:
             content = file.read(_ID_LIMIT)
     except FileNotFoundError:
@@ -208,7 +208,7 @@ def read_id(workspace: str) -> str:
     last = content.removesuffix(b"\n").rpartition(b"\n")[2].removesuffix(b"\r")
     if not _utf8(content) or not _is_id(last):
         found = "the file is empty" if not content.strip() else "found " + f"{last[:40]!r}"[1:]
-        raise LocateError(f"{path}: the last line must be an id of five characters, 0-9 or a-z ({found})", hint)
+        raise LocateError(f"{path}: the last line must be an id of five characters, 0-9 or a-z ({found})", broken)
     return last.decode()
 
 
