@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -44,6 +45,8 @@ _CHUNK = 1 << 16
 """Bytes of a session that are read at once: its first lines have its directory."""
 _LIMIT = 1 << 16
 """Bytes that are read of the file of a process."""
+_TRIES, _PAUSE = 3, 0.01
+"""How often it is read while the process runs, and the seconds between."""
 
 
 class PlaceIn(Struct, frozen=True):
@@ -253,17 +256,30 @@ def live_sessions(home: str) -> LiveSessions:
     """
     live = LiveSessions()
     for name in _names(os.path.join(home, "sessions")):
-        with suppress(OSError, ValueError, RecursionError):
-            with open_regular(os.path.join(home, "sessions", name)) as file:
-                value = json.loads(file.read(_LIMIT))
+        with suppress(OSError):
+            value = _written(os.path.join(home, "sessions", name), int(name.removesuffix(".json")))
             if isinstance(value, dict) and isinstance(value.get("sessionId"), str) and _runs(value):
                 live[value["sessionId"]] = value["pid"]
     return live
 
 
+def _written(path: str, pid: int) -> object:
+    """Return the value of the file of a process; None if it is damaged. Raises `OSError`.
+
+    A process that runs may be writing it at this moment, so it is read again then.
+    """
+    for _ in range(_TRIES):
+        with suppress(ValueError, RecursionError), open_regular(path) as file:
+            return json.loads(file.read(_LIMIT))
+        if not (0 < pid <= MOST_PID and is_alive(pid)):
+            break
+        time.sleep(_PAUSE)
+    return None
+
+
 def _names(directory: str) -> list[str]:
     try:
-        return [name for name in os.listdir(directory) if re.fullmatch(r"[0-9]+\.json", name)]
+        return [name for name in os.listdir(directory) if re.fullmatch(r"[0-9]{1,18}\.json", name)]
     except FileNotFoundError:
         return []
 

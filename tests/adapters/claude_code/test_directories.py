@@ -388,6 +388,14 @@ def test_a_file_that_is_not_utf_8_hides_no_other(place: Path) -> None:
     assert opened(running(place, process(2), "2.json")) == {ID.format(2)}
 
 
+def test_a_file_that_is_being_written_again_is_read_once_more(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program replaces the content in place: the file is empty for a moment, and the process runs."""
+    name = f"{os.getpid()}.json"
+    home = running(place, "", name)
+    monkeypatch.setattr("time.sleep", lambda _: running(place, process(1), name))
+    assert opened(home) == {ID.format(1)}
+
+
 def test_pipes_and_directories_hide_no_other(place: Path) -> None:
     home = running(place, process(2), "2.json")
     os.mkfifo(place.parent / "sessions" / "1.json")
