@@ -216,6 +216,7 @@ def forget_untouched(state: State, run: str, checkout: int | None) -> None:
     These needed no step, or were skipped, failed, or not begun before a kill. An intent or a request that the run has
     written is a change, whatever the results of the steps are. So is an undo without a step: it isn't requested again.
     """
+    _end_wishes(state, run, checkout)
     untouched = state.journal.untouched(run) | state.journal.without_step(run)
     if untouched:
         before = state.journal.records_of(run)
@@ -226,6 +227,15 @@ def forget_untouched(state: State, run: str, checkout: int | None) -> None:
         state.journal.drop_records(
             run, [key for key, record in now.items() if record == replace(before[key], dropped={})]
         )
+
+
+def _end_wishes(state: State, run: str, checkout: int | None) -> None:
+    """End the requests to publish the forks that a run has not made: a conversation that gets such an id is another."""
+    unmade = state.journal.unmade_forks(run) if checkout is not None else set()
+    if unmade and checkout is not None:
+        intents = state.load(checkout, unmade).intents
+        ended = {key: None for key in unmade if key in intents and intents[key].is_wish}
+        state.save_update(checkout, BaselineUpdate(intents=ended))
 
 
 def restore_untouched(state: State, run: Run) -> None:

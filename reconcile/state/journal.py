@@ -156,6 +156,13 @@ class Journal:
             rows = select(self._connection, sql, (run, run))
         return {conversation for (conversation,) in rows}
 
+    def unmade_forks(self, run: str) -> set[str]:
+        """Return the forks that a run has planned and not made."""
+        sql = "SELECT conversation FROM step WHERE run = ? AND kind = ? AND state <> ?"
+        with state_errors(self._path):
+            rows = select(self._connection, sql, (run, Kind.FORK.value, StepState.DONE.value))
+        return {conversation for (conversation,) in rows}
+
     def drop_records(self, run: str, conversations: Iterable[str]) -> None:
         """Remove the recorded baseline of conversations that a run has not changed, on disk or in the state."""
         rows = encoded_rows((run, conversation) for conversation in conversations)

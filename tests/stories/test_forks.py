@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.support.faults.fault_points import Mode, under_fault
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
 from tests.support.projects.world import LONG_AGO, SECOND, append
 
@@ -41,3 +45,21 @@ def test_a_fork_of_a_conflict_has_no_id_before_the_run(world: World) -> None:
     assert "a new fork" not in done
     (new,) = {path.name.partition("-")[0] for path in world.store.iterdir()} - {str(FIRST), str(SECOND_ID), str(THIRD)}
     assert f"jp-c{new}" in done
+
+
+@pytest.mark.parametrize("mode", [Mode.FULL, Mode.KILLED])
+def test_a_fork_that_was_not_made_leaves_no_intent(world: World, mode: Mode) -> None:
+    """A conversation that gets the same id later is published only on request."""
+    three(world)
+    world.reconcile()
+    failed = 0
+    for step in itertools.count(1):
+        words = ("fork", str(FIRST), "--title", f"At {step}")
+        if not under_fault(mode, step, lambda: world.run("--workspace", world.project, *words)):  # noqa: B023
+            break
+        world.reconcile()
+        there = {f"jp-c{path.name.partition('-')[0]}" for path in world.store.iterdir()}
+        kept = {str(row[1]) for row in world.remembered()["intent"]}
+        assert kept <= there, f"at step {step}"
+        failed += not any(f"at-{step}" in path.name for path in world.store.iterdir())
+    assert failed
