@@ -250,7 +250,7 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
         counted=counted,
         outline=_outline(context, actions),
         displaced=frozenset(context.displaced),
-        voided=tuple([view.id for view in context.views.values() if context.is_void(view)]) if renewed else (),
+        voided=_voided(context, about) if renewed else (),
         now_ns=context.now_ns,
         places=tuple((key, node.path) for key, node in sorted(context.present.items())),
         rooted=tuple(
@@ -263,6 +263,12 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
         about=about,
     )
     return without_program(without_git(plan, context.policy.git_busy), workspace, context.rules)
+
+
+def _voided(context: PlanningContext, about: frozenset[str] | None) -> tuple[str, ...]:
+    """Return the conversations whose baseline ends with their store; a limited run concludes nothing about others."""
+    views = [view for view in context.views.values() if about is None or view.id in about]
+    return tuple([view.id for view in views if context.is_void(view)])
 
 
 def _is_rooted(context: PlanningContext, view: View) -> bool:

@@ -470,6 +470,8 @@ def test_what_the_store_lost_as_a_whole_has_no_baseline_any_more() -> None:
     renewed = seen(Side.STORE, [line(2)], identity="store:1")
     plan = plan_of(renewed, here(line(1), line(2), line(4)), baseline)
     assert plan.voided == ("jp-c1", "jp-c3")
+    limited = Policy(only=frozenset({"jp-c3"}))
+    assert plan_of(renewed, here(line(1), line(2), line(4)), baseline, limited).voided == ("jp-c3",)
     assert plan_of(stored(line(2)), here(line(1), line(2), line(4)), baseline).voided == ()
     buried = replace(baseline, tombstones={"jp-c1": frozenset(baseline.agreed["jp-c1"].units.values())})
     assert plan_of(renewed, here(line(1), line(2), line(4)), buried).voided == ("jp-c3",)

@@ -346,6 +346,25 @@ def test_a_store_that_was_moved_and_came_back_is_the_same_one(saved: World, on_d
     assert not (saved.workspace / f"{FIRST}-it").exists()
 
 
+def test_a_limited_run_beside_another_store_forgets_nothing_of_the_rest(saved: World, on_disk: Path) -> None:
+    """When the store is back, what was removed from it or from the workspace meanwhile is a removal."""
+    first, second, third = (f"{FIRST + number}-it" for number in range(3))
+    saved.store.rename(on_disk / "away")
+    saved.store.mkdir()
+    copied(on_disk / "away" / first, saved.store / first)
+    shutil.rmtree(saved.workspace / second)
+    known = saved.remembered()["agreed"]
+    saved.reconcile("--only", str(FIRST), settled=False)
+    assert saved.remembered()["agreed"] == known
+    shutil.rmtree(saved.store)
+    (on_disk / "away").rename(saved.store)
+    shutil.rmtree(saved.store / third)
+    saved.reconcile()
+    assert not (saved.workspace / second).exists()
+    assert not (saved.workspace / third).exists()
+    assert len(names(saved.workspace)) == 6
+
+
 def test_a_store_that_an_older_version_recorded_without_a_generation_is_still_the_same_one(saved: World) -> None:
     with contextlib.closing(sqlite3.connect(saved.state / DATABASE)) as connection, connection:
         (known,) = connection.execute("SELECT store_identity FROM checkout").fetchone()
