@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
     from reconcile.model.plan import Action, Plan
+    from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, File, Snapshot
     from reconcile.model.units import Rules
     from reconcile.planning.context import PlanningContext
@@ -38,15 +39,22 @@ BULK_NAMES = 5
 
 
 def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action]:
-    """Hold removals of too many directories without permission. `gc` needs it too, since it names no targets."""
-    leaving, directories = context.edits.leaving, context.whole.directories
-    removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in leaving]
-    counted = _without_owned(removals, context.rules)
-    # A requested removal that waited counts once, though it is done on both sides.
-    count = len({(a.conversation, a.conversation not in context.edits.deleted and a.target) for a in counted})
+    """Hold removals of too many directories without permission: those that this run would carry out.
+
+    A command doesn't count the targets that it names. `gc` names none.
+    """
     collects = isinstance(context.policy.request, GcRequest)
     is_named = bool(context.edits.scope) and not collects
-    if context.policy.accept_bulk or is_named or not is_bulk(count, directories):
+    asked = {*context.edits.leaving, *(context.edits.deleted if is_named else ())}
+    removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in asked]
+    if context.policy.accept_bulk or not removals:
+        return actions
+    chosen = _chosen(context, actions)
+    removals = [action for action in removals if chosen is None or action.id in chosen[0]]
+    counted, directories = _without_owned(removals, context.rules), context.whole.directories
+    # A requested removal that waited counts once, though it is done on both sides.
+    count = len({(a.conversation, a.conversation not in context.edits.deleted and a.target) for a in counted})
+    if not is_bulk(count, directories):
         return actions
     # All other steps of these conversations wait too: a version that lost now would be authoritative again.
     concerned = {action.conversation for action in removals}
@@ -56,9 +64,18 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
         context.tombstones.pop(conversation, None)
     what, names = _named(counted, context.rules)
     message = f"{count} of {directories} {what} would be removed: {names}"
-    again = f"reconcile {'gc ' if collects else ''}--allow-bulk-removal"
+    limits = (
+        limits_of(context.policy) if context.policy.tree_edit is None else ""
+    )  # a command is limited to its targets
+    again = f"reconcile {'gc ' if collects else ''}{limits}--allow-bulk-removal"
     context.held.append(_whole(Reason.BULK, message, again))
     return [action for action in actions if action.id not in refused]
+
+
+def limits_of(policy: Policy) -> str:
+    """Return the options that limit a run, each with a space behind it."""
+    named = [("--only", sorted(policy.only)), ("--below", sorted(policy.below))]
+    return "".join(f"{option} {conversation} " for option, ids in named for conversation in ids)
 
 
 def bulk_undo(
@@ -233,20 +250,10 @@ def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Acti
     with several directories is done whole: a directory that stayed would be compared with the new content. Nothing is
     reported or recorded about other conversations, except of steps that are done.
     """
-    wanted = named(context)
-    if wanted is None:
+    chosen = _chosen(context, actions)
+    if chosen is None:
         return actions, None
-    if context.due is not None:
-        wanted |= {conversation for conversation, *_ in _due(actions, context.intents) - context.due}
-    kept = _with_needs(actions, wanted)
-    while several := _with_several_directories(context, actions, kept) - wanted:
-        wanted |= several
-        kept = _with_needs(actions, wanted)
-    kept |= {
-        action.id
-        for action in actions
-        if action.kind is Kind.REBUILD and action.needs and kept.issuperset(action.needs)
-    }
+    kept, wanted = chosen
     spoken = {None, *wanted}
     context.held = [item for item in context.held if item.conversation in spoken]
     context.aside = [item for item in context.aside if item.conversation in wanted]
@@ -258,6 +265,28 @@ def selected(context: PlanningContext, actions: list[Action]) -> tuple[list[Acti
     context.asides = {key: record for key, record in context.asides.items() if key[0] in done}
     context.tombstones = {key: digests for key, digests in context.tombstones.items() if key in done}
     return [action for action in actions if action.id in kept], done
+
+
+def _chosen(context: PlanningContext, actions: list[Action]) -> tuple[set[str], frozenset[str]] | None:
+    """Return the ids of the steps that a limited run carries out, and the conversations that it is about; None for all.
+
+    The steps are those of the named conversations, those that they need, and those that a command makes due.
+    """
+    wanted = named(context)
+    if wanted is None:
+        return None
+    if context.due is not None:
+        wanted |= {conversation for conversation, *_ in _due(actions, context.intents) - context.due}
+    kept = _with_needs(actions, wanted)
+    while several := _with_several_directories(context, actions, kept) - wanted:
+        wanted |= several
+        kept = _with_needs(actions, wanted)
+    kept |= {
+        action.id
+        for action in actions
+        if action.kind is Kind.REBUILD and action.needs and kept.issuperset(action.needs)
+    }
+    return kept, wanted
 
 
 def _with_needs(actions: Sequence[Action], wanted: Container[str]) -> set[str]:

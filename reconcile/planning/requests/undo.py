@@ -24,6 +24,7 @@ from reconcile.planning.filters import (
     bulk_undo,
     directory_state,
     git_is_busy,
+    limits_of,
     renumbered,
     undone_record,
     withheld,
@@ -168,7 +169,7 @@ def plan_undo(
     if policy.only or policy.below:
         chosen &= _named(policy, world.baseline)
     actions = undo.kept_of(chosen)
-    again = f"reconcile undo {past.id} --allow-bulk-removal"
+    again = f"reconcile undo {past.id} {limits_of(policy)}--allow-bulk-removal"
     bulk = bulk_undo(actions, whole, rules, again, lambda conversation: undo.directories.has(conversation, Side.STORE))
     if bulk is not None and not policy.accept_bulk:
         return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
