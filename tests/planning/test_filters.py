@@ -472,6 +472,8 @@ def test_what_the_store_lost_as_a_whole_has_no_baseline_any_more() -> None:
     assert plan.voided == ("jp-c1", "jp-c3")
     limited = Policy(only=frozenset({"jp-c3"}))
     assert plan_of(renewed, here(line(1), line(2), line(4)), baseline, limited).voided == ("jp-c3",)
+    unknown, lines = replace(baseline, store_identity=None), (line(1), line(2), line(4))
+    assert plan_of(stored(), here(*lines), unknown, limited).voided == ("jp-c1", "jp-c2", "jp-c3")
     assert plan_of(stored(line(2)), here(line(1), line(2), line(4)), baseline).voided == ()
     buried = replace(baseline, tombstones={"jp-c1": frozenset(baseline.agreed["jp-c1"].units.values())})
     assert plan_of(renewed, here(line(1), line(2), line(4)), buried).voided == ("jp-c3",)
