@@ -268,7 +268,7 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
 def _voided(context: PlanningContext, about: frozenset[str] | None) -> tuple[str, ...]:
     """Return the conversations whose baseline ends with their store; a limited run concludes nothing about others.
 
-    Without a recorded identity, only this keeps the next run from taking them for removed from a store refilled in part.
+    Without a recorded identity, only this keeps the next run from taking them for removed from a partly refilled store.
     """
     limits = about if context.baseline.store_identity is not None else None
     views = [view for view in context.views.values() if limits is None or view.id in limits]
