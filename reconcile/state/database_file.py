@@ -36,6 +36,8 @@ _UNFINISHED = f"{NAME}.new-"
 _COMPANIONS = ("-wal", "-shm")
 _LOGS = ("-wal", "-journal")
 """The second is used if the file system has no shared memory."""
+_LEFT = (*_COMPANIONS, "-journal")
+"""The files beside a deleted database that SQLite would use for a new one."""
 _FILES = (NAME, *(f"{NAME}{suffix}" for suffix in ("-wal", "-shm", "-journal")), GENERATION, LIST)
 _LEFT_BY_RUNS = ("index-", "vault")
 _LOST = "the undo history and parents that JP stripped are lost, but nothing is removed or published"
@@ -121,7 +123,7 @@ def _way_to_write(path: str) -> str:
 
 def _companions(names: set[str]) -> list[str]:
     """Return the names of the database's existing companions."""
-    return [name for suffix in _COMPANIONS if (name := f"{NAME}{suffix}") in names]
+    return [name for suffix in _LEFT if (name := f"{NAME}{suffix}") in names]
 
 
 def _had_one(names: set[str]) -> bool:
@@ -352,11 +354,11 @@ def _finding_damage() -> Iterator[None]:
 def _move_aside(path: str) -> str:
     """Rename a damaged database and its companions to the first unused name, and return the name."""
     number = 1
-    while any(os.path.lexists(f"{path}.damaged-{number}{suffix}") for suffix in ("", *_COMPANIONS)):
+    while any(os.path.lexists(f"{path}.damaged-{number}{suffix}") for suffix in ("", *_LEFT)):
         number += 1
     kept = f"{path}.damaged-{number}"
     # The database last: a new one must never be created beside the companions of the old one.
-    for suffix in (*_COMPANIONS, ""):
+    for suffix in (*_LEFT, ""):
         # Missing: it did not exist, or another process moves the same database.
         with contextlib.suppress(FileNotFoundError):
             os.rename(path + suffix, kept + suffix)

@@ -264,6 +264,26 @@ def test_a_log_without_its_database_is_not_taken_for_the_new_ones(place: Path) -
     assert (place / "state.sqlite.damaged-1-wal").exists()
 
 
+def test_a_rollback_journal_without_its_database_is_not_applied_to_the_new_one(place: Path) -> None:
+    """On a file system without shared memory SQLite leaves one after a kill."""
+    with State.open(str(place)) as first:
+        first.checkout("/p", "8:1", NOW)
+    with contextlib.closing(sqlite3.connect(place / "state.sqlite", isolation_level=None)) as other:
+        assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+        other.execute("PRAGMA cache_size = 1")
+        other.execute("BEGIN IMMEDIATE")
+        other.executemany("INSERT INTO meta VALUES (?, ?)", ((f"key {number}", "v" * 500) for number in range(1000)))
+        other.execute("UPDATE checkout SET last_seen = 1")
+        shutil.copy(place / "state.sqlite-journal", place / "kept")
+        other.execute("ROLLBACK")
+    (place / "state.sqlite").unlink()
+    (place / "kept").rename(place / "state.sqlite-journal")
+    with State.open(str(place)) as opened:
+        assert opened.checkouts() == ()
+        assert "missing" in opened.messages[0]
+    assert (place / "state.sqlite.damaged-1-journal").exists()
+
+
 def test_a_file_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a directory")
     with pytest.raises(StateError, match="data"):
