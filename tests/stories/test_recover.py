@@ -608,6 +608,19 @@ def test_a_full_disk_leaves_no_part_of_the_id(known: World) -> None:
     assert [path.read_text() for path in (known.project / ".jp").iterdir()] == [MARKER]
 
 
+def test_the_id_is_on_the_disk_before_it_has_its_name(known: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power failure, a file system may have the new name with an empty file."""
+    shutil.rmtree(known.project / ".jp")
+    flushed = []
+
+    def flush(fd: int) -> None:
+        flushed.append((os.fstat(fd).st_size, (known.project / ".jp" / ".id").exists()))
+
+    monkeypatch.setattr("reconcile.fs.durability.sync_file", flush)
+    put_marker_back(str(known.project / ".jp"), "ab1cd")
+    assert flushed == [(len(MARKER), False)]
+
+
 def test_a_broken_id_is_moved_away_before_it_is_restored(known: World) -> None:
     (known.project / ".jp" / ".id").write_text("")
     refused = known.run("recover", "--yes", "-w", known.project)

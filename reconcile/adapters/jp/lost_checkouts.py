@@ -77,13 +77,15 @@ def put_marker_back(workspace: str, workspace_id: str) -> None:
 
     Raises `OSError`.
     """
-    from reconcile.fs.mutations import Root  # imported here: only a project without its `.id` needs it
+    from reconcile.fs.durability import fsync_file  # imported here, as below: only a project without its `.id` needs it
+    from reconcile.fs.mutations import Root
 
     os.makedirs(workspace, exist_ok=True)
     temporary = f"{ID_FILE}.reconcile-{os.urandom(4).hex()}.tmp"
     with contextlib.closing(Root(os.path.realpath(workspace))) as root:
         try:
             root.create_file(temporary, (ID_TEXT.format(workspace_id).encode(),), time.time_ns())
+            fsync_file(os.path.join(root.path, temporary))
             with contextlib.suppress(FileExistsError):
                 root.rename_new(temporary, ID_FILE)
         finally:
