@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
 
+from reconcile.errors import ReconcileError
 from reconcile.inspect.conversation import decided_conflicts, mark_seen
 from reconcile.inspect.differences import changes_as_json, differences_of
 from reconcile.inspect.markdown import to_markdown
@@ -92,7 +94,9 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
         if view is not None:
             decided = [each for each in decided_conflicts(session, view.id) if not each.is_back(view)]
     if view is not None and not options.is_dry and any(not each.is_seen for each in decided):
-        with open_session(session.roots, settings_of(session.roots), readonly=False) as writing:
+        # A state that can't be written keeps the notice, and the difference is shown all the same.
+        settings = settings_of(session.roots)
+        with suppress(ReconcileError, OSError), open_session(session.roots, settings, readonly=False) as writing:
             mark_seen(writing, [view.id])
     if options.json:
         found = _as_json(differences, decided) if view is not None else _versions_as_json(differences)

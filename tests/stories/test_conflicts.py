@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cli.modules import module
 from tests.support.faults.fault_points import dies_at
 from tests.support.projects.terminal import at_terminal, interrupted_at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
@@ -205,6 +208,23 @@ def test_diff_shows_which_side_won_and_status_says_it_no_more(world: World) -> N
     set_key(world.workspace / f"{FIRST}-workspace", "user", "me", LONG_AGO + 3 * SECOND)
     world.reconcile()
     assert "conflict" not in said(world, "diff", str(FIRST)), "it was seen, and the unit has changed since"
+
+
+def test_diff_shows_a_conflict_although_the_state_can_not_be_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retitled(world, newer="workspace")
+    world.reconcile()
+    open_session = module("commands.diff").open_session
+
+    def full(*args: object, readonly: bool) -> object:
+        if readonly:
+            return open_session(*args, readonly=True)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module("commands.diff"), "open_session", full)
+    assert f"decided by run {newest(world)}:" in said(world, "diff", str(FIRST))
+    assert status(world)[ID]["detail"] != "", "the notice stays unread"
 
 
 def test_status_names_no_conflict_of_which_nothing_is_left(world: World) -> None:
