@@ -131,13 +131,21 @@ def _candidates(words: list[str], incomplete: str) -> list[CompletionItem]:
 
 
 def _for_bash(value: str, word: str, typed: str) -> str:
-    """Return what bash has to insert: quoted, unless a quote is open, and without the part before a word break."""
+    """Return what bash has to insert: quoted for the quote that is open, or without the part before a word break.
+
+    A title is somebody's text. The shell must read it as one word, and run nothing of it.
+    """
     import shlex
 
-    raw = re.split(r"(?<!\\)\s", typed)[-1]
+    quote = _open_quote(typed)
+    if quote == '"':
+        return re.sub(r'(["$`\\])', r"\\\1", value)
+    if quote == "'":
+        return value.replace("'", "'\\''")
+    # Within quotes, no character breaks a word.
     if (before := _BREAKS.match(word)) and value.startswith(before[0]):
         value = value[len(before[0]) :]
-    return value if _open_quote(typed) or (raw[:1] in "'\"" and raw) else shlex.quote(value)
+    return shlex.quote(value)
 
 
 def split(line: str) -> list[str]:
@@ -160,11 +168,19 @@ def split(line: str) -> list[str]:
     return [*words, word]
 
 
-def _open_quote(line: str) -> bool:
-    quote = ""
-    for char in re.sub(r"\\.", "", line):
-        quote = "" if char == quote else quote or (char if char in "'\"" else "")
-    return bool(quote)
+def _open_quote(line: str) -> str:
+    """Return the quote that is open at the end of a command line; empty: none is."""
+    quote, escaped = "", False
+    for char in line:
+        if escaped:
+            escaped = False
+        elif char == "\\" and quote != "'":
+            escaped = True
+        elif char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote = char
+    return quote
 
 
 def _unquoted(word: str) -> str:

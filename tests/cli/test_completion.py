@@ -236,6 +236,26 @@ def test_bash(project: Path, run: Run) -> None:
     assert in_bash("diff zzz") == [""]
 
 
+def test_in_bash_a_colon_within_quotes_breaks_no_word(project: Path) -> None:
+    write_conversation(project / ".jp" / "conversations" / "17780600000-plan", "Plan: the rest", events(1))
+    assert in_bash('diff "Plan: t') == ["Plan: the rest"]
+    assert in_bash("diff Plan:\\ t") == ["' the rest'"]
+
+
+@pytest.mark.parametrize("quote", ["", '"', "'"], ids=["no quote", "double", "single"])
+def test_bash_runs_nothing_of_a_title(project: Path, tmp_path: Path, quote: str) -> None:
+    """A title comes from a conversation, and the completed line is run as soon as a person presses Enter."""
+    title = f"""Deploy `touch {tmp_path}/a` $(touch {tmp_path}/b) "it's" \\ $HOME; touch {tmp_path}/c"""
+    write_conversation(project / ".jp" / "conversations" / "17780600000-deploy", title, events(1))
+    (completed,) = in_bash(f"diff {quote}dep")
+    typed = f"{quote}{completed}{quote}"
+    assert shell("bash", "--norc", "-c", f"printf '%s\\n' {typed}") == [title]
+    assert not {"a", "b", "c"} & {path.name for path in tmp_path.iterdir()}
+    if quote:
+        (again,) = in_bash(f"diff {quote}{completed[:-3]}")
+        assert again == completed
+
+
 def test_fish(project: Path) -> None:
     script = f"source {PROJECT}/share/{FILES['fish']}; complete -C $argv"
     assert shell("fish", "--no-config", "-c", script, "reconcile diff ") == [
