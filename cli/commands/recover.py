@@ -646,7 +646,8 @@ def _confirm(
     # While git is in the middle of an operation, the request is recorded, and carried out at its end.
     put_off = plan.policy.git_busy is not None and bool(plan.intents)
     pending = asks or (not options.is_dry and (put_off or bool(session.state.journal.open_runs())))
-    if not answered and (not pending or (asks and not options.yes)):
+    is_later = options.yes or (is_named and options.json)  # one object, with the result
+    if not answered and (not pending or (asks and not is_later)):
         report(options, roots, session.messages, plan, None)
     if asks and not (is_named or (answered and plan.actions)):
         confirm_or_exit(options, "Restore this?")

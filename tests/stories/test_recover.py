@@ -593,6 +593,13 @@ def test_no_command_removes_what_waits_for_permission(
     assert {f"{number}-talk" for number in ids[:4]} <= left
 
 
+def test_recover_of_a_named_one_prints_one_object(known: World) -> None:
+    shutil.rmtree(known.workspace / f"{FIRST}-it")
+    document = json.loads(recover(known, str(FIRST), "--json").stdout)
+    assert f"jp-c{FIRST}" in {each["conversation"] for each in document["actions"]}
+    assert (known.workspace / f"{FIRST}-it").is_dir()
+
+
 def test_a_full_disk_leaves_no_part_of_the_id(known: World) -> None:
     """An empty file of that name would refuse every later command, `recover` included."""
     shutil.rmtree(known.project / ".jp")
