@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from reconcile.secrets.rules import RULES
+from reconcile.secrets.texts import may_be_wide
 
 if TYPE_CHECKING:
     from hyperscan import Database
@@ -21,8 +22,6 @@ _LEAST: Final = 2 << 20
 """Bytes that the rules check before a database is built."""
 _MOST: Final = 1 << 31
 """Bytes of a content that Hyperscan takes."""
-_BINARY: Final = 200
-"""Bytes in which a zero tells that a content may be in UTF-16."""
 _ESCAPED: Final = r"\\u00[2-7]"
 """An escape of JSON for a printable ASCII character: the content must be decoded."""
 _ESCAPED_SLASH: Final = r"\\/"
@@ -58,7 +57,7 @@ class Prefilter:
     def may_have_secret(self, content: bytes) -> bool:
         """Tell whether a content may have a secret. False is certain: no rule finds one in any of its texts."""
         database = self._database or self._built(len(content))
-        if database is None or len(content) >= _MOST or b"\0" in content[:_BINARY]:
+        if database is None or len(content) >= _MOST or may_be_wide(content):
             return True
         while content:
             seen = _seen(database, content)

@@ -9,7 +9,7 @@ import binascii
 import json
 import re
 from binascii import a2b_base64
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -72,7 +72,7 @@ def new_texts(content: bytes, before: Collection[bytes] = (), is_wanted: Callabl
     """
     if content in before:
         return Texts([])
-    if b"\0" in content[:_ENCODED]:
+    if may_be_wide(content):
         plain, known = _without_zeros(content), [_without_zeros(each) for each in before]
         return Texts([*_of_whole(content, before), *_of_whole(plain, known)])
     if content[:_BEGINNING].lstrip()[:1] == b"[" and (appended := _of_appended(content, before)) is not None:
@@ -80,9 +80,14 @@ def new_texts(content: bytes, before: Collection[bytes] = (), is_wanted: Callabl
     return Texts(_of_whole(content, before, is_wanted))
 
 
+def may_be_wide(content: bytes) -> bool:
+    """Tell whether a content may be in UTF-16 or UTF-32, by a zero near its beginning or by the mark there."""
+    return b"\0" in content[:_ENCODED] or content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+
+
 def _without_zeros(content: bytes) -> bytes:
     """Return the ASCII characters of a text in UTF-16 or UTF-32, in any order of the bytes."""
-    return content.removeprefix(b"\xff\xfe").removeprefix(b"\xfe\xff").replace(b"\0", b"")
+    return content.removeprefix(BOM_UTF16_LE).removeprefix(BOM_UTF16_BE).replace(b"\0", b"")
 
 
 def _of_whole(content: bytes, before: Collection[bytes], is_wanted: Callable[[bytes], bool] = bool) -> list[Piece]:

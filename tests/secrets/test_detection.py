@@ -366,3 +366,14 @@ def test_a_secret_in_json_in_a_line_that_is_not_json_is_found(around: str, depth
     line = line[:-3] if around == "cut" else around.format(line)
     found = find_secrets(f'{{"a": 1}}\n{line}\n'.encode(), KEY, (), READY if ready else None)
     assert sorted((each.kind, each.line) for each in found) == [("assigned password", 2), ("private key (PEM)", 2)]
+
+
+@pytest.mark.parametrize("ready", [True, False], ids=["prefilter", "none"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_a_secret_after_a_long_line_in_utf_16_is_found(encoding: str, *, ready: bool) -> None:
+    """The beginning of such a file has no zero if it has no letter of ASCII."""
+    text = "\u65e5" * 300 + f"\n{_github()}\n"
+    if encoding == "utf-16-be":
+        text = f"\ufeff{text}"
+    found = find_secrets(text.encode(encoding), KEY, (), READY if ready else None)
+    assert [each.kind for each in found] == ["GitHub token"]
