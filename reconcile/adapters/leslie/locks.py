@@ -14,7 +14,7 @@ import stat
 import time
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import Struct, field
 
@@ -59,18 +59,22 @@ class Held(Struct):
 
     def check(self) -> None:
         """Raise `LockLostError` unless the lock is still ours; touch it before it grows stale."""
-        try:
-            status = os.lstat(self.path)
-        except FileNotFoundError:
-            status = None
+        status = _status(self.path)
         if status is None or (status.st_ino, status.st_mtime_ns) != (self.inode, self.mtime_ns):
-            raise LockLostError(
-                f"{self.path}: another process {'removed' if status is None else 'replaced'} the lock of this run",
-                "check the latest changes, then run again",
-            )
+            self._raise_lost(is_removed=status is None)
         if time.time_ns() - self.mtime_ns > _REFRESH * _SECOND:
-            os.utime(self.path)
-            self.mtime_ns = os.lstat(self.path).st_mtime_ns
+            with contextlib.suppress(OSError):
+                os.utime(self.path)
+            status = _status(self.path)
+            if status is None or status.st_ino != self.inode:
+                self._raise_lost(is_removed=status is None)
+            self.mtime_ns = status.st_mtime_ns
+
+    def _raise_lost(self, *, is_removed: bool) -> NoReturn:
+        raise LockLostError(
+            f"{self.path}: another process {'removed' if is_removed else 'replaced'} the lock of this run",
+            "check the latest changes, then run again",
+        )
 
     def release(self) -> None:
         """Release it, if it is still ours."""
@@ -78,6 +82,14 @@ class Held(Struct):
             self.check()
             with contextlib.suppress(OSError):
                 os.rmdir(self.path)
+
+
+def _status(path: str) -> os.stat_result | None:
+    """Return the status of a lock; None if it is gone, or if its directory is none any more."""
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

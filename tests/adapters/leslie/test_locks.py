@@ -162,6 +162,26 @@ def test_a_lock_that_was_taken_away(file: Path) -> None:
     other.release()
 
 
+def test_a_lock_whose_directory_was_replaced_is_lost(file: Path) -> None:
+    """git can check out a file of its name."""
+    held = acquire(str(file))
+    shutil.rmtree(file.parent)
+    file.parent.write_text("")
+    with pytest.raises(LockLostError, match="removed the lock"):
+        held.check()
+    held.release()
+
+
+def test_a_lock_that_is_removed_while_it_is_touched_is_lost(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = acquire(str(file))
+    aged(lock_of(file), 5)
+    held.mtime_ns = lock_of(file).stat().st_mtime_ns
+    monkeypatch.setattr("os.utime", os.rmdir)
+    with pytest.raises(LockLostError, match="removed the lock"):
+        held.check()
+    held.release()
+
+
 def test_a_lock_that_somebody_touched(file: Path) -> None:
     held = acquire(str(file))
     aged(lock_of(file), 1)
