@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.fs.git import Git, GitError
-from reconcile.fs.git_state import checkout_top
+from reconcile.fs.git_state import checkout_top, worktrees
 from reconcile.scan.outdated import file_at
 
 if TYPE_CHECKING:
@@ -48,12 +48,13 @@ def git_records(
 ) -> dict[str, GitRecord] | None:
     """Return the records of those conversations that git has; ``directory`` is the workspace's of all conversations.
 
-    None: git gave no answer, so that nothing is known. An empty result is certain.
+    None: git gave no answer, or the repository of a worktree is gone, so that nothing is known. An empty result is
+    certain.
     """
     try:
         top = checkout_top(directory)
         if top is None:
-            return {}
+            return None if worktrees(directory) is None else {}
         git, below = Git(top), os.path.relpath(os.path.realpath(directory), top)
         above = "" if below == "." else f"{below}/"
         owner = _owner(frozenset(conversations), fmt)

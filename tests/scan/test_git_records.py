@@ -133,3 +133,14 @@ def test_a_damaged_repository_gives_no_answer(top: Path) -> None:
     commit(top, "one")
     shutil.rmtree(top / ".git" / "objects")
     assert records(top) is None
+
+
+def test_a_worktree_whose_repository_was_renamed_gives_no_answer(top: Path) -> None:
+    """The repository still has the commit, only its place is unknown."""
+    write(top, "17500000001-one")
+    first = commit(top, "one")
+    beside = top.parent / "beside"
+    git(top, "worktree", "add", "-q", str(beside), "-b", "beside")
+    assert records(beside) == {ONE: GitRecord(first)}
+    top.rename(top.parent / "renamed")
+    assert records(beside) is None
