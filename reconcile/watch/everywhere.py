@@ -133,8 +133,10 @@ class HomeWatcher:
         self._count: int | None = None
         self._took = 0
         """How long the last pass over all projects took, in ns."""
-        self._identities: dict[str, str] = {}
-        """The identity of each directory that is watched: a new one at the same path sends no events."""
+        self._programs = ""
+        """The identity of Claude Code's directory: a new one at the same path sends no events."""
+        self._sides: dict[Target, tuple[Roots, dict[str, str]]] = {}
+        """The sides of each project of another format, with the identities of their directories."""
         self._polling_until: int | None = None
         self.queue: EventQueue[_Source] = EventQueue()
 
@@ -168,7 +170,7 @@ class HomeWatcher:
             until = time.monotonic_ns() + max(_POLL, _SHARE * self._took)
         while not (self.queue.stop_requested or self.queue.reopen_requested):
             now = time.monotonic_ns()
-            if now >= until or self._is_any_replaced() or suspended_ns() - suspended > SUSPENDED_NS:
+            if now >= until or self._is_any_replaced(known) or suspended_ns() - suspended > SUSPENDED_NS:
                 return
             self._visit_due(known, now)
             dues = (due for debouncer in self._pending.values() if (due := debouncer.due_at()) is not None)
@@ -181,7 +183,13 @@ class HomeWatcher:
     def _listening(self, known: Everywhere) -> Iterator[None]:
         """Receive events while the block runs, if the system sends any; otherwise all projects are polled."""
         listeners: list[EventListener] = []
-        now, self._identities = time.monotonic_ns(), {known.programs: present_identity(known.programs)}
+        now, self._programs = time.monotonic_ns(), present_identity(known.programs)
+        others = (target for target in known.targets if target.format != FORMAT)
+        self._sides = {
+            target: (roots, {path: present_identity(path) for path in _directories_of(roots)})
+            for target in others
+            if (roots := self._roots(target)) is not None
+        }
         try:
             if self._polling_until is None or now >= self._polling_until:
                 self._polling_until = None
@@ -202,16 +210,19 @@ class HomeWatcher:
         sides: dict[Side, str] = {Side.WORKSPACE: known.programs}
         if self._only in (None, FORMAT):
             yield EventListener(sides, self._on_event(None), self.queue.reopen)
-        for target in known.targets:
-            if target.format != FORMAT and (roots := self._roots(target)) is not None:
-                sides = {Side.STORE: roots.store_conversations, Side.WORKSPACE: roots.workspace_conversations}
-                places = get_format(target.format).places
-                tops = () if places is None else places.tops
-                self._identities |= {path: present_identity(path) for path in sides.values()}
-                yield EventListener(sides, self._on_event(target), self.queue.reopen, tops)
+        for target, (roots, _) in self._sides.items():
+            sides = {Side.STORE: roots.store_conversations, Side.WORKSPACE: roots.workspace_conversations}
+            places = get_format(target.format).places
+            tops = () if places is None else places.tops
+            yield EventListener(sides, self._on_event(target), self.queue.reopen, tops)
 
-    def _is_any_replaced(self) -> bool:
-        return any(present_identity(path) != identity for path, identity in self._identities.items())
+    def _is_any_replaced(self, known: Everywhere) -> bool:
+        return present_identity(known.programs) != self._programs or any(map(self._is_replaced, self._sides))
+
+    def _is_replaced(self, target: Target) -> bool:
+        """Tell whether a directory of a project isn't the one that the last run there knew: it gets no pass then."""
+        _, identities = self._sides.get(target, (None, {}))
+        return any(present_identity(path) != identity for path, identity in identities.items())
 
     def _on_event(self, target: Target | None) -> Callable[[Side, str], None]:
         return lambda side, path: self.queue.on_event(_Source(target, side), path)
@@ -267,7 +278,7 @@ class HomeWatcher:
                 self._home.report_waiting(str(error))
                 self._schedule(key, _FAILED)
                 continue
-            if target is not None:
+            if target is not None and (target.format == FORMAT or target in known.targets):
                 self._pass(target, moving, key)
 
     def _target_of(self, key: _Key, known: Everywhere) -> Target | None:
@@ -280,6 +291,8 @@ class HomeWatcher:
 
     def _pass(self, target: Target, moving: frozenset[str], key: _Key) -> None:
         """Make a pass over one project. An error is reported once, and is the project's alone."""
+        if self._is_replaced(target):
+            return  # its user has to begin there (`every_project`)
         if target not in self._projects:
             self._projects[target] = _Project(target, self._emit_status)
         project, again, begun = self._projects[target], None, time.monotonic_ns()
@@ -367,3 +380,7 @@ class HomeWatcher:
         reporters = [project.reporter for project in self._projects.values()]
         held = sum(reporter.held for reporter in reporters)
         self._emit(event, WatchStatus(self._count or 0, held, status.busy, "project"))
+
+
+def _directories_of(roots: Roots) -> tuple[str, ...]:
+    return roots.store_conversations, roots.workspace_conversations, roots.identified

@@ -20,7 +20,7 @@ from reconcile.engine.engine import Engine
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import error_text
 from reconcile.fs.locks import LockedError, watch_lock
-from reconcile.fs.paths import identity_of
+from reconcile.fs.paths import directory_identity
 from reconcile.fs.posix import release_memory
 from reconcile.index.on_disk import IndexChangedError
 from reconcile.model.baseline import LOST, Baseline, WorldState
@@ -479,7 +479,7 @@ def _directories_of(run: Pass, conversation: str) -> Directories:
 def present_identity(directory: str) -> str:
     """Return the identity of a watched directory; one that can't be told for now differs from every other."""
     try:
-        return identity_of(directory)
+        return directory_identity(directory)
     except OSError as error:
         return error_text(error)
 

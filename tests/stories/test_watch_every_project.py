@@ -143,6 +143,20 @@ def test_a_side_that_is_made_again_is_listened_to_again(jp: World) -> None:
     assert "Nothing to do" in jp.run("--workspace", jp.project).output
 
 
+def test_a_workspace_that_was_replaced_waits_for_a_run(jp: World) -> None:
+    """As at the start of a watcher: the first run with it decides what is published."""
+    with Watching(None) as watching:
+        shutil.copytree(jp.workspace.parent, jp.project / "copy")
+        shutil.rmtree(jp.workspace.parent)
+        (jp.project / "copy").rename(jp.workspace.parent)
+        grow(jp.store, FIRST)
+        watching.hears("message", "another directory is there since its last run")
+        grow(jp.store, FIRST)
+        time.sleep(3)
+        assert watching.stop() == 0
+        assert not watching.said("done")
+
+
 def test_a_store_that_is_lost_is_not_filled(jp: World, run: Run) -> None:
     """As `watch` does: its disk may be not mounted, or its directory moved away."""
     jp.store.rename(f"{jp.store}.away")

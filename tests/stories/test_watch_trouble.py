@@ -183,14 +183,14 @@ def test_after_the_machine_was_suspended_everything_is_looked_at(
 
 def test_a_side_whose_identity_is_unknown_for_a_while(watched: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A network disk that does not answer, or a directory above that nobody may read: the watcher goes on waiting."""
-    real, is_away = paths.identity_of, False
+    real, is_away = paths.directory_identity, False
 
-    def identity_of(directory: str) -> str:
+    def directory_identity(directory: str) -> str:
         if is_away and directory == str(watched.workspace):
             raise OSError(errno.EIO, "I/O error", directory)
         return real(directory)
 
-    monkeypatch.setattr("reconcile.watch.watcher.identity_of", identity_of)
+    monkeypatch.setattr("reconcile.watch.watcher.directory_identity", directory_identity)
     with looking_at_everything(watched, 3600 * SECOND):
         is_away = True
         time.sleep(1)
