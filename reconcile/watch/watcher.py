@@ -208,6 +208,8 @@ class WatchLoop:
         self._locked_since: int | None = None
         """The time since which another reconcile has the store's lock."""
         self._vanishing = Vanishing()
+        self._told: set[str] = set()
+        """The messages that were reported: every pass repeats one about a killed run that can't be finished yet."""
         self._event_count = 0
         """Events since the last pause."""
         self._memory_released_at = time.monotonic_ns()
@@ -417,7 +419,9 @@ class WatchLoop:
     def _report(self, run: Pass, outcome: Outcome, everything: Collection[str] | None) -> None:
         """Report a pass; ``everything``: all conversations, after a check."""
         for message in self._session.messages:
-            self._reporter.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
+            if message not in self._told:
+                self._told.add(message)
+                self._reporter.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
         self._session.messages.clear()
         if everything is not None:
             first, places = not self._reporter.conversations, self._session.format.places

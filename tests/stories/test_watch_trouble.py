@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.adapters.jp.locks import LockRoots, LockSet
 from reconcile.adapters.locate import locate
 from reconcile.engine.session import Session
 from reconcile.fs import paths
 from reconcile.fs.mutations import Root
 from reconcile.model.policy import Policy
+from reconcile.state.connection import as_json
+from reconcile.state.database import State
+from reconcile.state.journal import Step
 from reconcile.watch.reporter import EventKind
 from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 from tests.support.projects.git_world import commit, git
@@ -114,6 +118,23 @@ def test_a_request_to_read_the_configuration_again_while_it_is_read(watched: Wor
     with looking_at_everything(watched, 3600 * SECOND, open_again):
         opened[0].queue.reopen()
         until(lambda: len(opened) == 3)
+
+
+def test_a_killed_run_that_waits_for_a_lock_is_reported_once(watched: World) -> None:
+    """JP has the conversation that the killed run was writing, and works on others meanwhile."""
+    record = as_json({"target": f"store:{THIRD}-it", "unit": "stream", "writes": [], "removes": []})
+    with State.open(str(watched.state)) as state:
+        run = state.journal.begin_run(state.checkouts()[0].id, "reconcile", time.time_ns())
+        state.journal.plan_steps(run, [Step("1", f"jp-c{THIRD}", "stream", "copy", record)], time.time_ns())
+        state.journal.step_begun(run, ["1"], time.time_ns())
+    locks = LockSet(LockRoots(str(watched.silo), str(watched.project / ".jp")))
+    with locks.acquire([f"jp-c{THIRD}.lock"]) as acquired, Watching(watched) as watcher:
+        assert acquired.held
+        for times in range(1, 4):
+            grow(watched.workspace, FIRST)
+            watcher.hears("done", str(FIRST), times=times)
+        assert watcher.stop() == 0
+        assert len(watcher.said("message", f"run {run} was interrupted")) == 1
 
 
 @contextmanager
