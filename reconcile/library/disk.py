@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -81,8 +81,9 @@ class ConnectionPool:
 
     def close(self) -> None:
         """Close the idle connections, and remove the staging directory."""
-        with self._mutex, ExitStack() as stack:
-            if self._idle and self._pid == os.getpid():  # in a forked child they belong to the parent
+        is_ours = self._pid == os.getpid()  # in a forked child they belong to the parent, and so may the mutex
+        with self._mutex if is_ours else nullcontext(), ExitStack() as stack:
+            if self._idle and is_ours:
                 with suppress(OSError):  # a link replaced a side, or its disk fails; the next run removes the directory
                     sides = self._session.site.open_sides(stack).values()
                     remove_library_staging(self._idle[0].state.identity(), sides)

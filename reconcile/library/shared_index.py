@@ -188,8 +188,10 @@ class SharedIndex:
 
     def close(self) -> None:
         """Save the cache of the scanner, and close the state."""
-        with self._scan_mutex, self._mutex:
-            if not self.session.readonly and self._pid == os.getpid():
+        # A forked child must not wait for a mutex: another thread may have had it, and the child has only this one.
+        is_ours, nothing = self._pid == os.getpid(), contextlib.nullcontext()
+        with self._scan_mutex if is_ours else nothing, self._mutex if is_ours else nothing:
+            if is_ours and not self.session.readonly:
                 self.session.scanner.save()
             self._state.close()
             self.session.state.close()

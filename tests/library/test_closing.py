@@ -170,6 +170,28 @@ workspace.close()
     assert len(list(world.store.iterdir())) == 3
 
 
+def test_a_fork_ends_while_a_thread_of_its_parent_has_looked_at_both_sides(world: World) -> None:
+    program = f"""
+import os, sys, threading
+from reconcile import Workspace
+workspace = Workspace.open({str(world.project)!r})
+session, go, begun = workspace._opened._index.session, threading.Event(), threading.Event()
+scan = session.scan
+session.scan = lambda: (begun.set(), go.wait(), scan())[2]
+thread = threading.Thread(target=workspace.refresh)
+thread.start()
+begun.wait()
+if (pid := os.fork()) == 0:
+    sys.exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+go.set()
+thread.join()
+workspace.close()
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=30)
+    assert not done.stderr
+
+
 def append(workspace: Workspace) -> None:
     lock: ConversationLock = locked(workspace, timeout=1)
     with lock.into_mut() as mut:
