@@ -204,6 +204,14 @@ def try_lock(fd: int) -> bool:
     return _lock_descriptor()(fd, blocking=False)
 
 
+def unlock(fd: int) -> None:
+    """Unlock an open file, also where a forked copy has it open. A failure is ignored: closing unlocks it, too."""
+    import filelock
+
+    with contextlib.suppress(OSError):
+        filelock.unlock_descriptor(fd)
+
+
 @cache
 def _lock_descriptor() -> Callable[..., bool]:
     with Uninterrupted():

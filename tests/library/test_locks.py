@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -349,3 +350,19 @@ def test_a_task_that_is_cancelled_while_it_reads_lets_go(
     monkeypatch.setattr(backend, "prepare", slowly)
     asyncio.run(story())
     assert held
+
+
+def test_a_lock_ends_although_a_forked_copy_of_the_process_goes_on(workspace: Workspace) -> None:
+    lock = locked(workspace)
+    waits, ends = os.pipe()
+    if (child := os.fork()) == 0:
+        os.close(ends)
+        os.read(waits, 1)
+        os._exit(0)
+    try:
+        lock.close()
+        locked(workspace).close()
+    finally:
+        os.close(ends)
+        os.close(waits)
+        os.waitpid(child, 0)

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import error_text, kind_of
-from reconcile.fs.locks import try_lock
+from reconcile.fs.locks import try_lock, unlock
 from reconcile.fs.paths import open_regular, status_at
 from reconcile.fs.posix import MOST_PID, O_CLOEXEC, O_NOFOLLOW, process_lives, raise_descriptor_limit
 
@@ -151,11 +151,11 @@ class SharedDirectories:
 class HeldLock:
     """One lock that this process holds until `release`."""
 
-    __slots__ = ("_directory", "_fd", "_inode", "_link", "_path", "_roots", "name")
+    __slots__ = ("_directory", "_fd", "_inode", "_link", "_owner", "_path", "_roots", "name")
 
     def __init__(self, name: str, roots: LockRoots, path: str, fd: int, directory: _Directory) -> None:
         self.name = name
-        self._roots, self._path, self._fd = roots, path, fd
+        self._roots, self._path, self._fd, self._owner = roots, path, fd, os.getpid()
         self._directory: _Directory | None = directory
         self._inode: tuple[int, int] | None = None
         self._link: str | None = None
@@ -236,7 +236,11 @@ class HeldLock:
         self._remove_link()
         # Cleared first: after an interruption in between, a second call must not close another file of that number.
         fd, self._fd = self._fd, -1
-        os.close(fd)
+        try:
+            if os.getpid() == self._owner:  # a forked copy of this process shares the lock, and may go on for long
+                unlock(fd)
+        finally:
+            os.close(fd)
         self._leave_directory()
 
     def _leave_directory(self) -> None:
