@@ -11,6 +11,7 @@ import click
 
 from reconcile.fs.locks import read_home_watcher
 from reconcile.fs.posix import process_lives
+from reconcile.remote.address import without_password
 from reconcile.state.directory import state_directory
 
 from ..command import Command, Several
@@ -86,7 +87,7 @@ def _report_dry(options: Options, manager: Manager, new: Service | None) -> None
     """
     there, file, content = manager.read(), short_path(manager.file), ""
     if new is not None:
-        content = "" if there == new else manager.text(new)
+        content = "" if there == new else without_password(manager.text(new))
         try:
             manager.check(new)
         except ServiceError:
@@ -147,7 +148,7 @@ def _report(options: Options, manager: Manager, *, removed: bool) -> bool:
             "pid": pid,
             "program": None if installed is None else installed.program,
             "syncs": installed is not None and installed.syncs,
-            "environment": {} if installed is None else dict(installed.environment),
+            "environment": {} if installed is None else _shown(installed),
             "last_pass_ns": last_pass,
             "stops_at_logout": state.stops_at_logout,
             "trouble": [*_troubles(manager.name, installed, state)],
@@ -162,13 +163,18 @@ def _report(options: Options, manager: Manager, *, removed: bool) -> bool:
         return is_running
     facts = [("Service", _words(state, pid)), ("File", short_path(manager.file)), ("Program", installed.program)]
     facts += [("Syncs", "each store that has a remote, once a minute")] if installed.syncs else []
-    facts += [("Variable", f"{name}={value}") for name, value in installed.environment.items()]
+    facts += [("Variable", f"{name}={value}") for name, value in _shown(installed).items()]
     facts += [("Last pass", format_time(last_pass))] if last_pass is not None else []
     lines = [line for name, text in facts for line in wrap(clean(text), style.columns, f"{name:{_AT}}", " " * _AT)]
     for trouble in _troubles(manager.name, installed, state):
         lines += ["", *wrap(trouble, style.columns)]
     show(lines)
     return is_running
+
+
+def _shown(installed: Service) -> dict[str, str]:
+    """Return the variables in the file, an address of a remote without its password."""
+    return {name: without_password(value) for name, value in installed.environment.items()}
 
 
 def _words(state: State, pid: int | None) -> str:

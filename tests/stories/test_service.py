@@ -378,6 +378,19 @@ def test_the_variables_of_the_shell_are_kept(machine: Machine, monkeypatch: pyte
     assert "XDG_STATE_HOME" not in machine.unit.read_text()
 
 
+def test_a_password_in_the_address_of_a_remote_is_in_the_file_alone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILE_REMOTE", "https://me:s3cret@example.org/it.git")
+    shown = machine.service("install", "--dry-run").output + machine.service("install", "--dry-run", "--json").output
+    shown += machine.service("install").output + machine.service("status").output + str(machine.status())
+    assert "s3cret" not in shown
+    assert shown.count("example.org") == 5
+    assert "s3cret" in machine.unit.read_text()
+    assert machine.unit.stat().st_mode & 0o77 == 0
+    assert machine.service("install", "--dry-run").output.startswith("would leave")
+
+
 def test_git_in_an_unusual_place_is_on_the_path(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
