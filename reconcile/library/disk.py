@@ -22,7 +22,14 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.files import Directory, read_files
 from reconcile.fs.paths import directory_identity
 from reconcile.library.change_plan import concerns_others, plan_change, plan_conversation, stated_parent, store_copy
-from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, children_error
+from reconcile.library.errors import (
+    ChangedError,
+    HasChildrenError,
+    PersistError,
+    UnreadableError,
+    children_error,
+    kept_note,
+)
 from reconcile.library.storage import FileSource
 from reconcile.model.policy import Children, RemoveRequest
 from reconcile.model.reasons import Reason
@@ -128,6 +135,10 @@ class FileSystemBackend:
             if not error.saved:
                 with contextlib.suppress(OSError, ReconcileError):
                     error.keep(self._save_to_vault(change))
+            raise
+        except Exception as error:
+            with contextlib.suppress(OSError, ReconcileError):  # a bug must not cost the change: its scope may end now
+                error.add_note(kept_note(self._save_to_vault(change)))
             raise
 
     def remove(self, removal: Removal) -> tuple[str, ...]:

@@ -68,11 +68,16 @@ class PersistError(LibraryError):
     def keep(self, versions: Sequence[str]) -> None:
         """Set the names that the change has in the vault."""
         self.versions = tuple(versions)
-        self.add_note(f"the vault has the changes: `reconcile show {'`, `reconcile show '.join(versions)}`")
+        self.add_note(kept_note(versions))
 
 
 class ChangedError(PersistError):
     """A program without a lock wrote to the store after the scope read it; nothing is overwritten."""
+
+
+def kept_note(versions: Sequence[str]) -> str:
+    """Return the note of an exception whose changes are in the vault under these names."""
+    return f"the vault has the changes: `reconcile show {'`, `reconcile show '.join(versions)}`"
 
 
 def log_failure(words: str, error: BaseException) -> None:

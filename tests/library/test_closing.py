@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import subprocess
 import sys
 import threading
@@ -107,6 +108,23 @@ def test_everything_that_fails_when_a_workspace_closes_is_told(world: World) -> 
         left = spoiled(world, workspace)
     told = "\n".join([str(raised.value), *raised.value.__notes__])
     assert all(f"{mut.id}: events.json: a program without a lock changed it since it was read" in told for mut in left)
+
+
+def test_a_bug_does_not_cost_what_a_scope_was_to_write(
+    world: World, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan_change(*_: object) -> None:
+        raise KeyError("a bug")
+
+    mut = mutable(workspace)
+    say(mut, "hello")
+    monkeypatch.setattr("reconcile.library.disk.plan_change", plan_change)
+    with pytest.raises(KeyError) as raised:
+        mut.close()
+    assert mut.closed
+    (note,) = raised.value.__notes__
+    (name,) = re.findall("[0-9a-f]{64}", note)
+    assert "hello" in world.run("--workspace", world.project, "show", name).output
 
 
 def test_a_side_that_can_not_be_read_at_the_end_hides_no_failure(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
