@@ -38,3 +38,8 @@ def unknown_checkout(path: str, known: Iterable[str], option: str) -> Misuse:
         f"{option}: no checkout is known at {clean(path)}",
         did_you_mean([f"{option} {shlex.quote(near)}"]) if near else "list them: reconcile checkouts",
     )
+
+
+def empty_path(option: str) -> Misuse:
+    """Return the error for an empty path, as of a variable of a script: it would mean the current directory."""
+    return Misuse(f"{option}: the path is empty", "list the checkouts: reconcile checkouts")

@@ -9,7 +9,7 @@ import click
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
-from ..misuse import unknown_checkout
+from ..misuse import empty_path, unknown_checkout
 from ..options import CHECKOUTS, command_line, options_of
 from ..output.documents import print_document
 from ..output.interaction import waiting_callback
@@ -49,6 +49,8 @@ def checkouts(context: click.Context, forget: str | None) -> None:
     The list includes checkouts whose directory is gone, or replaced: another directory is at its path now. --forget
     deletes the record of a checkout and changes none of its files. The next run in a forgotten checkout is a first run.
     """
+    if forget == "":
+        raise empty_path("--forget")
     options = options_of(context)
     roots = find_roots(options)
     settings = settings_of(roots)

@@ -46,7 +46,7 @@ from ..context import (
     with_owned,
 )
 from ..lost_stores import lost_here
-from ..misuse import Misuse, unknown_checkout
+from ..misuse import Misuse, empty_path, unknown_checkout
 from ..options import CHECKOUTS, IDS, command_line, options_of
 from ..output.errors import ExitCode
 from ..output.interaction import (
@@ -130,6 +130,8 @@ def recover(context: click.Context, ids: tuple[str, ...], everything: bool, sour
     """
     if ids and everything:
         raise click.UsageError("name conversations, or give --all")
+    if source == "":
+        raise empty_path("--from")
     restore_lost(context, ids=ids, everything=everything, source=source)
 
 

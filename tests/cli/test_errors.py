@@ -112,6 +112,17 @@ def test_wrong_usage_has_a_hint_and_the_exit_code_2(run: Run, project: Path) -> 
     assert files(project) == before
 
 
+@pytest.mark.parametrize("words", [("checkouts", "--forget"), ("recover", "--yes", "--from")], ids=" ".join)
+def test_an_empty_path_is_no_checkout(words: tuple[str, ...], run: Run, project: Path) -> None:
+    """A script has it from a variable that is not set; the checkout that it is in would be taken."""
+    run()
+    before = files(project)
+    result = run(*words, "")
+    assert (result.exit_code, f"{words[-1]}: the path is empty" in result.stderr) == (2, True), result.output
+    assert files(project) == before
+    assert project.name in run("checkouts").stdout
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
