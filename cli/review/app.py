@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from reconcile.model.snapshot import WHOLE
 from reconcile.signals import Interrupt
 
+from ..output.errors import FAILURES
 from ..output.text import wants_color
 from .decisions import Decisions
 from .details import KEYS, detail_lines
@@ -89,6 +90,7 @@ class ReviewApp(App[Result]):
     #message.-covered { display: none; }
     """
     ENABLE_COMMAND_PALETTE = False
+    failure: BaseException | None = None
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"choose('{choice.value}')", choice.value) for choice, key in KEYS.items()),
         Binding("x", "choose('skip')", "skip"),
@@ -324,15 +326,29 @@ class ReviewApp(App[Result]):
         if not self.walk.apply_words:
             self.say("this view only shows; nothing can be applied")
             return
-        plan = self.walk.plan_for(self.decisions)
+        try:
+            plan = self.walk.plan_for(self.decisions)
+        except FAILURES as error:
+            self._end_with(error)
+            return
         text = sentences(self.walk, self.decisions, plan)
 
         def answered(answer: bool | None) -> None:
-            if answer:
+            if not answer:
+                return
+            try:
                 self.walk.confirmed(plan)
+            except FAILURES as error:
+                self._end_with(error)
+            else:
                 self.exit(Result(plan, self.decisions.titles(self.walk.subjects)))
 
         self.push_screen(Question(f"{self.walk.apply_words.capitalize()}?", text), answered)
+
+    def _end_with(self, error: BaseException) -> None:
+        """End the view with an error that is no bug, such as a full disk: the command prints it."""
+        self.failure = error
+        self.exit(Result())
 
     def action_quit_walk(self) -> None:
         """Leave; nothing is applied. Asks if there are decisions."""
@@ -379,6 +395,7 @@ def walk_in_full_screen(walk: Walk, options: Options) -> Result:
     """Show a walk until the person applies or quits; nothing is changed here.
 
     Raises:
+        ReconcileError, OSError: the plan or the decisions could not be made or recorded.
         Interrupt: SIGINT has ended the view. Any other signal ends the process, as it would have without the view.
     """
     app = _TerminalApp(walk, colored=_wants_color(options))
@@ -392,6 +409,8 @@ def walk_in_full_screen(walk: Walk, options: Options) -> Result:
             signal.signal(number, handler)
         if not was_enabled:
             gc.disable()
+    if app.failure is not None:
+        raise app.failure
     if app.ended_by is signal.SIGINT:
         raise Interrupt
     if app.ended_by is not None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import errno
 import json
+import os
 import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cli.modules import module
 from tests.support.planted import KINDS
@@ -372,6 +377,33 @@ def test_decisions_are_recorded_with_the_answer_and_outlive_the_review(world: Wo
     ]
     assert titles == [*["Release notes for June"] * 2, *["Import of backups from 2019"] * 2]
     assert "waits" not in world.run("status", "-w", world.project).output
+
+
+@pytest.mark.parametrize("step", ["plan_for", "confirmed"])
+def test_a_full_disk_ends_the_view_with_the_error_and_no_traceback(
+    walk: Any, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    app, options = module("review.app"), module("arguments").Options()
+
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def story(screen: Screen) -> None:
+        await screen.press("s", "a", "y")
+
+    def run(self: Any, *, mouse: bool) -> Any:
+        async def play() -> None:
+            async with self.run_test(size=SMALL) as pilot:
+                await pilot.pause()
+                await story(Screen(self, pilot))
+
+        with contextlib.suppress(OSError):  # the library prints a traceback, with values of the user's, and goes on
+            asyncio.run(play())
+        return self.return_value
+
+    monkeypatch.setattr(app.ReviewApp, "run", run)
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        app.walk_in_full_screen(replace(walk, **{step: full}), options)
 
 
 def test_a_dry_run_records_no_decisions(walk: Any, world: World) -> None:
