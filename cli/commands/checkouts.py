@@ -75,7 +75,8 @@ def checkouts(context: click.Context, forget: str | None) -> None:
         for checkout in chosen:
             session.state.forget_checkout(checkout.id)
         if not options.json:
-            click.echo(f"forgotten: {_counted(chosen)} of {short_path(forget)}")
+            if not options.quiet:
+                click.echo(f"forgotten: {_counted(chosen)} of {short_path(forget)}")
             for conversation, verb in sorted(waiting):
                 click.echo(f"dropped: `reconcile {verb.value} {conversation}`, which waited there")
 

@@ -118,7 +118,7 @@ def _report(
     words = "would be deleted from the vault for good" if planned else "in the vault"
     words = "deleted from the vault for good" if removed else words
     lines += [style(line, bold=True) for line in wrap(f"{_counted(chosen)} {words}.", style.columns)]
-    show_paged(lines, style)
+    show_paged([] if removed and options.quiet else lines, style)
     if removed:
         _warn_of_sides(session, chosen)
 

@@ -135,6 +135,18 @@ def test_a_purge_says_where_the_content_still_is(world: World) -> None:
     assert f"still at: workspace:{FIRST}-it/metadata.json" in gone.stdout
 
 
+def test_quiet_says_only_where_purged_content_still_is_and_what_a_forgotten_checkout_waited_for(world: World) -> None:
+    digest = edited(world)
+    world.reconcile("restore", digest[:12])
+    gone = world.run("vault", "--purge", digest[:8], "--yes", "-q", "-w", world.project)
+    assert gone.exit_code == 0
+    assert gone.stdout.splitlines() == [
+        f"  this content is still at: {side}:{FIRST}-it/metadata.json" for side in ("store", "workspace")
+    ]
+    forgotten = world.run("checkouts", "--forget", world.project, "-q", "-w", world.project)
+    assert (forgotten.exit_code, forgotten.output) == (0, "")
+
+
 def test_pruning_takes_what_no_run_has_needed_for_a_while(world: World) -> None:
     digest = edited(world)
     assert "0 versions" in world.run("vault", "--prune", "--older-than", "1d", "-w", world.project).stdout
