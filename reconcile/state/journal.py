@@ -131,7 +131,7 @@ class Journal:
             write_rows(
                 self._connection,
                 "INSERT INTO remembered VALUES (?, ?, ?)",
-                ((run, key, _record_to_json(remembered)) for key, remembered in before.items()),
+                ((run, key, as_json(remembered)) for key, remembered in before.items()),
             )
 
     def records_of(self, run: str) -> dict[str, ConversationRecord]:
@@ -391,12 +391,6 @@ def _next_id(newest: str | None, now_ns: int) -> str:
 
 def _intent_to_json(intent: Intent | None) -> str | None:
     return None if intent is None else as_json(intent)
-
-
-def _record_to_json(record: ConversationRecord) -> str:
-    """Return a record as JSON. Only an undo drops requests, and earlier versions of this program recorded none."""
-    text = as_json(record)
-    return text if record.dropped else text.replace(',"dropped":{}', "")
 
 
 def _record_from_json(text: str) -> ConversationRecord:
