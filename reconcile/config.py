@@ -54,12 +54,17 @@ _KEYS = (*_CHOICES, "ignore", "shared_sessions", *_SECONDS)
 
 
 def config_path(environ: Mapping[str, str]) -> str:
-    """Return the path of the configuration file."""
-    if base := environ.get("XDG_CONFIG_HOME"):
+    """Return the path of the configuration file. A relative path in the environment counts as unset."""
+    if os.path.isabs(base := environ.get("XDG_CONFIG_HOME", "")):
         return os.path.join(base, "reconcile", NAME)
     import platformdirs  # here: not needed if the environment names the directory
 
-    return os.path.join(platformdirs.user_config_dir("reconcile"), NAME)
+    directory = platformdirs.user_config_dir("reconcile")
+    if not os.path.isabs(directory):  # an older version returns a relative path
+        from reconcile.fs.home import home_directory
+
+        directory = os.path.join(home_directory(environ), ".config", "reconcile")
+    return os.path.join(directory, NAME)
 
 
 def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Settings:

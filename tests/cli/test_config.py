@@ -74,3 +74,15 @@ def test_the_home_directory_is_short(run: Run, home: Path, tmp_path: Path, monke
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "cfg"))
     monkeypatch.chdir(tmp_path)
     assert run("config").stdout.startswith(f"file       {Path('~/cfg/reconcile/reconcile.toml')} (absent)\n")
+
+
+def test_a_relative_path_leads_to_no_file_of_a_project(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pulled repository could have a file there."""
+    file = tmp_path / "project" / ".config" / "reconcile" / "reconcile.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('missing = "reproject"\n')
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("XDG_CONFIG_HOME", ".config")
+    assert settings(run)["missing"][:2] == ("intent", "default")
