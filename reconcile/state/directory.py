@@ -45,10 +45,18 @@ def state_directory(key: str, environ: Mapping[str, str], platform: str = sys.pl
 
 
 def data_directory(platform: str = sys.platform) -> str:
-    """Return the directory of reconcile's data in the user's home, by platformdirs."""
+    """Return the directory of reconcile's data in the user's home, by platformdirs.
+
+    A relative path in the environment, which an older platformdirs takes, counts as unset.
+    """
     module, system = _SYSTEMS.get(platform, ("unix", "Unix"))
     directories = getattr(import_module(f"platformdirs.{module}"), system)
-    return str(directories("reconcile", appauthor=False).user_data_dir)
+    directory = str(directories("reconcile", appauthor=False).user_data_dir)
+    if os.path.isabs(directory) or platform == "win32":
+        return directory
+    from reconcile.fs.home import home_directory  # here: hardly anybody needs it
+
+    return os.path.join(home_directory(os.environ), ".local", "share", "reconcile")
 
 
 def advance(directory: str) -> None:

@@ -37,7 +37,7 @@ from reconcile.state.baseline_table import MAX_NAMES
 from reconcile.state.connection import select, write_rows
 from reconcile.state.database import BaselineUpdate, Checkout, Conflict, State, StateError
 from reconcile.state.database_file import connect_to_file_alone
-from reconcile.state.directory import generation, state_directory
+from reconcile.state.directory import data_directory, generation, state_directory
 from reconcile.state.journal import IntentChange, Step, StepState
 from reconcile.state.schema import LIBRARY, MIGRATIONS, VERSION, migrate, version_of
 from reconcile.state.vault import Version, VersionKind
@@ -1149,3 +1149,10 @@ class _File:
 def test_threads_that_open_the_state_at_the_same_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection._process, "open", {-1: (_File(), 0)})
     State.open(str(tmp_path)).close()
+
+
+def test_a_relative_data_directory_counts_as_unset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older platformdirs takes it from the environment: private copies would be in the project."""
+    monkeypatch.setattr("platformdirs.unix.Unix.user_data_dir", "data/reconcile")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_directory("linux") == str(tmp_path / ".local" / "share" / "reconcile")
