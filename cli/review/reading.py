@@ -40,9 +40,18 @@ class Reader:
         self._context: PlanningContext | None = None
 
     def read(self, conversation: str) -> Reading:
-        """Read both versions of a conversation; one that doesn't exist yet has none, nor has a whole side."""
+        """Read both versions of a conversation; one that doesn't exist yet has none, nor has a whole side.
+
+        A person looks for minutes, in which a program may rename or remove a directory: a note tells that.
+        """
         if conversation == SIDES_AS_WHOLE:
             return Reading()
+        try:
+            return self._read(conversation)
+        except OSError as error:
+            return Reading(notes=(f"it has changed since the plan was made, and can't be read ({error.strerror})",))
+
+    def _read(self, conversation: str) -> Reading:
         view = self._views(conversation).get(conversation)
         if view is None:
             return Reading()

@@ -406,6 +406,22 @@ def test_a_full_disk_ends_the_view_with_the_error_and_no_traceback(
         app.walk_in_full_screen(replace(walk, **{step: full}), options)
 
 
+def test_a_directory_that_is_renamed_meanwhile_is_a_note_and_no_traceback(world: World) -> None:
+    conflicts(world)
+
+    async def story(screen: Screen) -> None:
+        assert "can't be read" not in screen.details
+        for path in sorted(world.workspace.iterdir()):
+            path.rename(path.with_name(f"{path.name}-renamed"))
+        await screen.press("s", "n")
+        assert "it has changed since the plan was made, and can't be read (No such file" in " ".join(
+            screen.details.split()
+        )
+
+    with walk_of(world.project) as walk:
+        played(walk, story)
+
+
 def test_a_dry_run_records_no_decisions(walk: Any, world: World) -> None:
     async def story(screen: Screen) -> None:
         await screen.press("s", "a", "y")
