@@ -160,7 +160,7 @@ class Repository(Struct, frozen=True):
                     raise HookError(f"git's setting {section}.{key} has a value of yours", hint)
             content = read_if_there(path)
             is_ours = content is None or _ALONE.encode() in content
-            _write(path, in_front(content or b"", block(*_ATTRIBUTES) if is_ours else block(*_LINES)), 0o644)
+            _write(path, in_front(content or b"", block(*_ATTRIBUTES) if is_ours else block(*_LINES)), _mode(path))
             for key, value in self._settings():
                 _ask(self.top, "config", "--local", key, value)
         if refused:
@@ -183,7 +183,7 @@ class Repository(Struct, frozen=True):
         if bare == b"" and _ALONE.encode() in (content or b""):
             os.unlink(path)
         elif bare is not None:
-            _write(path, bare, 0o644)
+            _write(path, bare, _mode(path))
         for section, (command, _) in _COMMANDS.items():
             if not self._is_ours(section):
                 continue
@@ -350,6 +350,12 @@ def _status(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except FileNotFoundError:
         return None
+
+
+def _mode(path: str) -> int:
+    """Return the mode of a file of the user's; of a new one, the usual mode."""
+    status = _status(path)
+    return 0o644 if status is None else status.st_mode
 
 
 def _state(lines: bytes | None, *expected: bytes) -> State:

@@ -114,6 +114,15 @@ def test_a_hook_of_the_users_stays_and_runs(story: World) -> None:
     assert not [name for name in after if "before-reconcile" in name]
 
 
+def test_the_attributes_keep_their_mode(story: World) -> None:
+    path = story.project / ".gitattributes"
+    path.write_text("*.png binary\n")
+    path.chmod(0o640)
+    for action in (("install", "--merge-driver"), ("remove",)):
+        hooks(story, *action)
+        assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_a_hook_that_is_not_executable_is_not_made_so(story: World) -> None:
     path = story.project / ".git" / "hooks" / "pre-commit"
     path.write_text("#!/bin/sh\nexit 1\n")
