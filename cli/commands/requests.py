@@ -269,6 +269,8 @@ def resolve(
                 report(options_of(context), session.roots, session.notices, nothing, None)
                 raise click.exceptions.Exit(ExitCode.DONE)
         else:
+            if not policy.is_unlimited:  # what is named is looked at, too
+                policy = replace(policy, only=policy.only | frozenset(chosen))
             _name_undisputed(options_of(context), engine, chosen, policy)
         if decision is None:
             waiting = with_owned(engine, chosen)  # without a secret of their own

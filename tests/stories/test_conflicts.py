@@ -486,6 +486,14 @@ def test_resolve_says_that_a_conversation_has_no_conflict(world: World, choice: 
         assert said == f"{ID} has no conflict, and is not blocked\n", "no conversation has one"
 
 
+def test_resolve_looks_at_what_it_names_also_with_another_one_in_only(world: World) -> None:
+    retitled(world)
+    only = ("--only", str(SECOND_ID), "-n", "-w", world.project)
+    assert "has no conflict" not in world.run("resolve", str(FIRST), "--take", "store", *only).output
+    refused = world.run("resolve", str(FIRST), "--take", "both", *only)
+    assert (refused.exit_code, "only events can be kept in both versions" in refused.stderr) == (2, True)
+
+
 def test_a_title_has_one_value_although_both_were_chosen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(monkeypatch)
     retitled(world)
