@@ -24,7 +24,7 @@ _LENIENT_BASE64: Final = r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*={0,2}\
 _QUOTED_BASE64: Final = r"\"([A-Za-z0-9+/_-]{24,}={0,2})\""
 _ESCAPE: Final = r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|.)"
 _ESCAPES: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_FIRST_OF_A_KEY: Final = (b" PRIVATE KEY", b"PuTTY-User-Key-File-")
+_FIRST_OF_A_KEY: Final = (b"-----BEGIN ", b"PuTTY-User-Key-File-")
 _OF_A_KEY: Final = re.compile(rb"[\s>|\"',+]*+(?:[A-Za-z-]++:[^\n]*+|[A-Za-z0-9+/=]*+[\s\"',+]*+)")
 """A line after the first one: base64, or a name with a value."""
 _LINES_OF_A_KEY: Final = 400

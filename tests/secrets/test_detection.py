@@ -352,6 +352,8 @@ def test_a_private_key_that_was_there_before_is_not_checked_again() -> None:
     before = f"# Notes\n{_private_key()}".encode()
     assert not find_secrets(before + b"more words\n", KEY, (before,))
     assert not find_secrets(b"more\n" + before, KEY, (before,))
+    words = "A PRIVATE KEY is here:\n\nPassword: Xk9#vQ2mZ7pLw4\n"
+    assert not find_secrets(f"{words}more\n".encode(), KEY, (words.encode(),))
 
 
 @pytest.mark.parametrize("ready", [True, False], ids=["prefilter", "none"])
