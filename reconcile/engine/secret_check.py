@@ -21,7 +21,7 @@ from reconcile.fs.paths import regular_descriptor
 from reconcile.model.plan import Item, Kind, Note
 from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE, Place, Side, joined
+from reconcile.model.snapshot import EXTRA, WHOLE, Place, Side, joined
 from reconcile.planning.filters import without_secrets
 from reconcile.secrets.detection import Finding, find_secrets, with_masked_secrets
 from reconcile.secrets.prefilter import Prefilter
@@ -224,9 +224,11 @@ class _Files:
     def name_of(self, action: Action, write: Write) -> str:
         """Return the name of a written file below its conversation; empty for a record that is one file."""
         path = write.target.path
-        if self._site.format.places is None:
-            return path.rpartition("/")[2]
-        return path.removeprefix(action.conversation).removeprefix("/")
+        if self._site.format.places is not None:
+            return path.removeprefix(action.conversation).removeprefix("/")
+        if action.unit == WHOLE:
+            return path.removeprefix(f"{action.target.path}/")
+        return action.unit.removeprefix(EXTRA) if action.unit.startswith(EXTRA) else path.rpartition("/")[2]
 
     def content(self, action: Action, write: Write) -> bytes | None:
         """Return what is written; None if it isn't there any more."""

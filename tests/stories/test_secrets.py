@@ -322,6 +322,17 @@ def test_what_the_workspace_has_already_is_not_held(story: World) -> None:
     assert "harmless" in everywhere(story)
 
 
+@pytest.mark.parametrize("name", ["NOTE.md", "deep/er/NOTE.md"])
+def test_a_file_with_a_secret_that_is_public_goes_on(story: World, name: str) -> None:
+    public = place(story, OTHER) / name
+    public.parent.mkdir(parents=True, exist_ok=True)
+    public.write_text(f"TOKEN={secret()}\n")
+    story.reconcile()
+    (stored(story, OTHER) / name).write_text(f"TOKEN={secret()}\nharmless\n")
+    story.reconcile()
+    assert "harmless" in public.read_text()
+
+
 def test_a_fork_of_a_public_conversation_repeats_what_is_public(story: World) -> None:
     put(place(story, OTHER), with_secret())
     story.reconcile()
