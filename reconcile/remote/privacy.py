@@ -83,8 +83,19 @@ class Marks(NamedTuple):
                     parents[action.conversation] = described.parent.id
         return {fork: sources[parent] for fork, parent in parents.items() if parent in sources}
 
+    def kept_with_forks(self, shared: Collection[str]) -> tuple[str, ...]:
+        """Return what is kept here, with the forks of it that were not sent: they have its content.
+
+        ``shared``: the conversations that a person has shared since the last sync.
+        """
+        kept, known = set(self.kept), {*shared, *self.tree.tombstones}
+        parents = {fork: parent for fork, parent in self._unsent_forks() if fork not in known} if kept else {}
+        while new := {fork for fork, parent in parents.items() if parent in kept}.difference(kept):
+            kept |= new
+        return (*self.kept, *sorted(kept.difference(self.kept)))
+
     def _unsent_forks(self) -> Iterator[tuple[str, str | None]]:
-        """Yield the forks that an earlier attempt has made, each with its source."""
+        """Yield the forks that the remote lacks, as those of an earlier attempt or of a run, each with its source."""
         for copy in self.stored.copies():
             described, key = copy.metadata, copy.conversation
             if (

@@ -518,6 +518,7 @@ class Sync:
         """Carry out what the store and the remote's tree need of each other."""
         tree, before, engine, changed = sides
         known = replace(known, kept=tuple(self._with_beside(known.kept, engine)))
+        known = replace(known, kept=self._marks(tree, before, known, engine).kept_with_forks(known.shared))
         report.ahead = self._ahead(tree, before, known, engine)
         buried = self._buried(tree, before, known, engine)
         now_ns = None if self.planned is None else self.planned.now_ns

@@ -15,7 +15,7 @@ from reconcile.remote.engine import Swap
 from reconcile.remote.git_engine import GitEngine
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import at_terminal
-from tests.support.projects.world import LONG_AGO, SECOND, set_key
+from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
 
 if TYPE_CHECKING:
     from tests.conftest import Run
@@ -158,6 +158,23 @@ def test_a_conversation_that_is_kept_here_is_not_sent(
     assert f"(jp-c{B}) was not kept here" in new_laptop.run("remote", "share", str(B)).output
     assert len(new_laptop.sync()["sent"]) == 1
     quiet(desktop, new_laptop)
+
+
+def test_a_fork_of_what_is_kept_here_is_not_sent_either(new_laptop: Machine, bare: Path) -> None:
+    """A run forks the conversation: the fork has its content."""
+    new_laptop.run("remote", "keep-here", str(A))
+    new_laptop.run("project", str(A), "--yes")
+    here = next((new_laptop.project / ".jp").rglob(f"{A}*"))
+    new_laptop.append(A, 1, "c", LONG_AGO + 60 * SECOND)
+    append(here, 2, "b", LONG_AGO + 120 * SECOND)
+    new_laptop.run()
+    assert {entry["id"] for entry in new_laptop.sync()["sent"]} == {f"jp-c{B}", f"jp-c{C}"}
+    assert git(bare, "ls-tree", "-r", "--name-only", REF).count("/r") == 2
+    kept = json.loads(new_laptop.run("remote", "keep-here", "--json").stdout)["kept"]
+    assert (len(kept), kept[0]) == (2, f"jp-c{A}")
+    new_laptop.run("remote", "share", kept[1])
+    assert [entry["id"] for entry in new_laptop.sync()["sent"]] == [kept[1]]
+    quiet(new_laptop)
 
 
 def test_the_end_of_a_remote_names_what_was_kept_here(laptop: Machine, bare: Path) -> None:
