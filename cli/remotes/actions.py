@@ -314,8 +314,9 @@ def remove(options: Options, shared: Shared, place: RemotePlace, command: str) -
         State.open(shared.state) as known,
     ):
         kept, places = known_of(known, place.name).kept, get_format(shared.roots.format).places
-        _forget_agreement(known, place)
-        forget(place)
+        with known.transaction():  # else a kill would lose what is kept here, and leave the remote
+            _forget_agreement(known, place)
+            forget(place)
     print_message(options, f"{place.name} is forgotten on this machine; {place.shown} keeps what it has")
     if ids := [key for key in kept if counted_as(key, places) == key]:
         were, them = ("was", "it") if len(ids) == 1 else ("were", "them")
@@ -334,8 +335,9 @@ def accept(options: Options, shared: Shared, place: RemotePlace, command: str) -
         before = known_of(known, place.name)
         if before.key is not None:
             record(place._replace(encrypt=True))  # it is never taken for one without encryption
-        _forget_agreement(known, place)
-        note(known, place.name, Known(accepted=True, kept=before.kept, forgets=before.forgets))
+        with known.transaction():  # else a kill would lose what is kept here, and a sync would send it
+            _forget_agreement(known, place)
+            note(known, place.name, Known(accepted=True, kept=before.kept, forgets=before.forgets))
         place.note_refusal("")
     print_message(options, f"{place.name} is taken as it is now: the next sync compares all, and removes nothing")
 

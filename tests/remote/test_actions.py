@@ -199,6 +199,23 @@ def test_an_accepted_remote_does_not_get_what_is_kept_here(new_laptop: Machine, 
     assert json.loads(new_laptop.run("remote", "keep-here", "--json").stdout)["kept"] == [f"jp-c{A}"]
 
 
+@pytest.mark.parametrize(("action", "at"), [("accept", "note"), ("remove origin", "forget")])
+def test_a_kill_does_not_lose_what_is_kept_here(
+    laptop: Machine, monkeypatch: pytest.MonkeyPatch, action: str, at: str
+) -> None:
+    """A sync would send it."""
+    laptop.run("remote", "keep-here", str(A))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"reconcile_cli.remotes.actions.{at}", killed)
+        with laptop.at_work():
+            assert laptop.world.run(*laptop.sides, "remote", *action.split()).exit_code
+    assert json.loads(laptop.run("remote", "keep-here", "--json").stdout)["kept"] == [f"jp-c{A}"]
+
+
 def test_a_sync_does_not_forget_what_is_kept_here_meanwhile(laptop: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The list waits for its end, and then tells that it has sent the conversation."""
     told, swap = list[str](), GitEngine.swap
