@@ -11,6 +11,7 @@ import hashlib
 import os
 import sys
 import zlib
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from reconcile.errors import install_command
+from reconcile.fs.durability import fsync_directory
 from reconcile.fs.private_files import make_private_directory, replace_private_file
 from reconcile.remote.engine import RemoteError
 
@@ -132,13 +134,29 @@ class Keys:
         self.path, self.is_wanted = os.path.join(directory, _FILE), is_wanted
 
     def make(self) -> None:
-        """Make the file, if there is none. Raises `RemoteError`."""
+        """Make the file, if there is none; it is on the medium then. Raises `RemoteError`.
+
+        A key that another process has made meanwhile stays: the keys of a remote may be encrypted for it already.
+        """
         _require_age()
         if not os.path.lexists(self.path):
-            make_private_directory(os.path.dirname(self.path))
+            made = make_private_directory(os.path.dirname(self.path))
             new = identity_of(None)
             text = f"# a key of age, made by reconcile\n# public key: {new.to_public()}\n{new}\n"
-            replace_private_file(self.path, text.encode(), flushed=True)
+            temporary = f"{self.path}.{os.urandom(6).hex()}"
+            replace_private_file(temporary, text.encode(), flushed=True)
+            try:
+                os.link(temporary, self.path)
+            except FileExistsError:
+                pass
+            except OSError:  # the file system has no hard links
+                if not os.path.lexists(self.path):
+                    os.replace(temporary, self.path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+            for directory in (self.path, *made):
+                fsync_directory(os.path.dirname(directory))
 
     @cached_property
     def identities(self) -> Sequence[Identity]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -219,6 +220,35 @@ def test_adding_tells_what_stays_visible(tmp_path: Path, run: Run) -> None:
     path = machine.state.parent / "age-key.txt"
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(machine.run("remote", "--json").stdout)["remotes"][0]["encrypted"]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_new_key_is_on_the_medium_and_replaces_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
+) -> None:
+    """What is sent next is encrypted for it; another process may have sent something for its own key meanwhile."""
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    flushed = list[str]()
+    monkeypatch.setattr("reconcile.remote.sealing.fsync_directory", flushed.append)
+    if not has_links:
+        monkeypatch.setattr(os, "link", refused)
+    keys, meanwhile = (Keys(str(tmp_path / "a" / "b"), is_wanted=True) for _ in "12")
+    before = list[str]()
+
+    def late(text: str | None) -> object:
+        monkeypatch.setattr("reconcile.remote.sealing.identity_of", identity_of)
+        meanwhile.make()
+        before.extend(meanwhile.publics)
+        return identity_of(text)
+
+    monkeypatch.setattr("reconcile.remote.sealing.identity_of", late)
+    keys.make()
+    assert keys.publics == before
+    assert set(flushed) == {str(tmp_path / "a" / "b"), str(tmp_path / "a"), str(tmp_path)}
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["age-key.txt"]
 
 
 @pytest.mark.parametrize("change", ["another", "broken", "gone"])
