@@ -176,7 +176,7 @@ class GitEngine:
         except SilentError:
             return Swap.UNKNOWN
         if done.returncode == 0:
-            self._required("update-ref", _SEEN, commit)
+            self._git("update-ref", _SEEN, commit)  # without it, the next look fetches: the push has arrived
             self._tidy()
             return Swap.WON
         try:

@@ -50,6 +50,17 @@ def test_two_processes_that_write_at_once_get_a_commit_each(tmp_path: Path, monk
     assert set(one.tree(one.write(None, {"a": b"1"}, ()))) == {"a"}
 
 
+def test_a_swap_is_won_although_the_mirror_cannot_note_it(tmp_path: Path) -> None:
+    engine = GitEngine(str(make_bare(tmp_path / "r.git")), "refs/reconcile/x", str(tmp_path / "mirror"))
+    first = engine.write(None, {"a": b"1"}, ())
+    lock = tmp_path / "mirror" / "refs" / "reconcile" / "seen.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    assert engine.swap(None, first) is Swap.WON
+    lock.unlink()
+    assert engine.tip() == first
+
+
 def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
     engine.probe()
     assert engine.tip() is None
