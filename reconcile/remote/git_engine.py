@@ -29,11 +29,13 @@ _SETTINGS = (
     "core.fsmonitor=false",
     "fetch.fsckObjects=true",
     "transfer.fsckObjects=true",
+    *(f"fetch.fsck.{fault}=ignore" for fault in ("hasDotgit", "gitmodulesName", "gitmodulesPath", "gitmodulesUrl")),
     "push.gpgSign=false",
     "push.followTags=false",
     "push.recurseSubmodules=no",
     "gc.auto=0",
 )
+"""What is ignored concerns checkouts. The mirror has none, and `reconcile.remote.tree` looks at each name."""
 _FILE = "100644"
 _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _ABSENT = 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from reconcile.remote.engine import RemoteEngine
     from reconcile.remote.sealing import Keys
 
+_T = TypeVar("_T")
 FORMAT = "format"
 _VERSION, _ENCRYPTED = 1, 2
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNSEEN = re.compile(r"[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""The characters that HFS+ leaves out of a name, and git with it."""
 _LONGEST = 255
 """Bytes of a name that every file system takes."""
 STAGED = "n"
@@ -272,7 +275,7 @@ def read_tree(
             continue
         try:
             if path.startswith("t/"):
-                tombstone = msgspec.json.decode(read[name], type=Tombstone)
+                tombstone = _parsed(read[name], Tombstone)
                 if tombstone_of(tombstone.id, coding) == path:
                     tombstones[tombstone.id] = tombstone
             else:
@@ -340,7 +343,7 @@ def _format(content: bytes, store: str) -> FormatFile:
                 "update reconcile on this machine",
             )
         found = msgspec.json.decode(content, type=FormatFile)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise RemoteError(f"the remote's file `format` can't be read: {error}", "use an empty repository") from None
     if found.store != store:
         raise RemoteError(f"the remote's ref is about {found.store} (expected {store})", "use another repository")
@@ -355,10 +358,17 @@ def checked_record(content: bytes, path: str, names: Mapping[str, str], fmt: For
 
 
 def _decoded(content: bytes, path: str, coding: Coding) -> Record:
-    record = msgspec.json.decode(content, type=Record)
+    record = _parsed(content, Record)
     if f"{directory_of(record.id, coding)}/r" != path:
         raise ValueError("its record has another id")
     return record
+
+
+def _parsed(content: bytes, kind: type[_T]) -> _T:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _check(record: Record, size: int, names: Mapping[str, str], fmt: Format, coding: Coding) -> None:
@@ -439,9 +449,15 @@ def fault_of_name(path: str) -> str:
         return "the name is not UTF-8"
     if _ODD.search(path):
         return "the name has a control character"
-    if any(part in (b"", b".", b"..") or part.lower() == b".git" or len(part) > _LONGEST for part in parts):
+    if any(part in (b"", b".", b"..") or len(part) > _LONGEST for part in parts) or any(map(_is_git, path.split("/"))):
         return "no machine takes a file of this name"
     return ""
+
+
+def _is_git(name: str) -> bool:
+    """Tell whether a name is `.git` on some file system: git takes no tree with such a name from another machine."""
+    short = (each.partition(":")[0].rstrip(" .").lower() for each in name.split("\\"))
+    return _UNSEEN.sub("", name).lower() == ".git" or any(each in (".git", "git~1") for each in short)
 
 
 def paths_of(records: Iterable[Record]) -> dict[str, tuple[Record, str]]:

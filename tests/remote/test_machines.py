@@ -1091,6 +1091,25 @@ def untaken(laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch) 
     return path
 
 
+@pytest.mark.parametrize("name", ["git~1", "GIT~1. ", "git~1:x", "a\\.git", "\u200c.git"])
+def test_a_name_that_is_gits_own_on_another_system_stops_no_machine(
+    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """git fetches no tree with such a name, so one conversation would stop all others."""
+    (laptop.directory(A) / name).write_text("x")
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    sent = laptop.sync(code=4)
+    assert "rename the file there" in sent["held"][0]
+    assert ids(sent["sent"]) == [f"jp-c{B}"]
+    with monkeypatch.context() as patch:  # an earlier program has sent it
+        patch.setattr("reconcile.remote.sync.unsendable", lambda *_: {})
+        laptop.sync()
+    taken = desktop.sync(code=4)
+    assert "names a file that is none of a conversation" in taken["held"][0]
+    assert ids(taken["taken"]) == [f"jp-c{B}"]
+
+
 @pytest.mark.parametrize("change", ["renamed", "removed", "edited, too"])
 def test_the_machine_that_has_sent_a_refused_record_replaces_it(
     laptop: Machine, desktop: Machine, untaken: Path, change: str

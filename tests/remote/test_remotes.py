@@ -336,6 +336,14 @@ def test_a_hostile_record_is_left_out(laptop: Machine, bare: Path, name: str, fi
     assert "jp-c17528839990/r" in git(bare, "ls-tree", "-r", "--name-only", REF)
 
 
+def test_a_record_and_a_format_of_any_depth_are_refused(laptop: Machine, bare: Path) -> None:
+    deep = b"[" * 200_000
+    rewrite(bare, {next(path for path in record(17528839990, "x", "") if path.endswith("/r")): b'{"x": ' + deep})
+    assert "nested too deeply" in laptop.sync(code=4)["held"][0]
+    rewrite(bare, {"format": b'{"version": ' + deep})
+    assert "`format` can't be read" in laptop.run("sync", code=4).output
+
+
 def test_a_record_of_any_size_is_left_out(laptop: Machine, bare: Path) -> None:
     files = record(17528839990, "17528839990-x", "metadata.json")
     (name,) = (path for path in files if path.endswith("/r"))
