@@ -83,14 +83,15 @@ class Marks(NamedTuple):
                     parents[action.conversation] = described.parent.id
         return {fork: sources[parent] for fork, parent in parents.items() if parent in sources}
 
-    def kept_with_forks(self, shared: Collection[str]) -> tuple[str, ...]:
+    def kept_with_forks(self, shared: Collection[str], sources: Collection[tuple[str, str]]) -> tuple[str, ...]:
         """Return what is kept here, with the forks of it that were not sent: they have its content.
 
-        ``shared``: the conversations that a person has shared since the last sync.
+        ``shared``: the conversations that a person has shared since the last sync. ``sources``: forks that state no
+        parent, each with a conversation from which a run may have made it.
         """
         kept, known = set(self.kept), {*shared, *self.tree.tombstones}
-        parents = {fork: parent for fork, parent in self._unsent_forks() if fork not in known} if kept else {}
-        while new := {fork for fork, parent in parents.items() if parent in kept}.difference(kept):
+        parents = {*self._unsent_forks(), *(each for each in sources if not self.there.of(each[0]))}
+        while new := {fork for fork, parent in parents if parent in kept and fork not in known}.difference(kept):
             kept |= new
         return (*self.kept, *sorted(kept.difference(self.kept)))
 

@@ -517,8 +517,7 @@ class Sync:
     def _plan_and_apply(self, sides: _Sides, start: str | None, known: Known, report: Report) -> _End:
         """Carry out what the store and the remote's tree need of each other."""
         tree, before, engine, changed = sides
-        known = replace(known, kept=tuple(self._with_beside(known.kept, engine)))
-        known = replace(known, kept=self._marks(tree, before, known, engine).kept_with_forks(known.shared))
+        known = replace(known, kept=self._kept(tree, before, known, engine))
         report.ahead = self._ahead(tree, before, known, engine)
         buried = self._buried(tree, before, known, engine)
         now_ns = None if self.planned is None else self.planned.now_ns
@@ -608,10 +607,21 @@ class Sync:
             choices |= self.ask(engine, pass_, policy, wrong).choices
         return choices, found
 
+    def _kept(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> tuple[str, ...]:
+        """Return what is kept here, with its forks that were not sent, and the files beside a session by now."""
+        if not known.kept:
+            return ()
+        marks = self._marks(tree, before, known, engine)
+        marks = marks._replace(kept=tuple(self._with_beside(known.kept, engine)))
+        has_parents = self.session.format.places is None
+        sources = () if has_parents else self.session.state.journal.possible_sources()
+        forks = marks.kept_with_forks(known.shared, sources)
+        return tuple(self._with_beside(forks, engine))
+
     def _with_beside(self, kept: Collection[str], engine: Engine) -> Collection[str]:
         """Return what is kept here, with the files that are beside a session by now."""
         places = self.session.format.places
-        if not kept or places is None:
+        if places is None:
             return kept
         return {*kept, *(key for key in engine.known.conversations() if counted_as(key, places) in kept)}
 

@@ -21,6 +21,7 @@ from reconcile.model.baseline import (
     Verb,
 )
 from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, WHOLE, Side
 from reconcile.state import baseline_table
 from reconcile.state.connection import as_json, encoded_rows, select, write_rows
@@ -303,6 +304,15 @@ class Journal:
             for checkout, conversation in select(self._connection, sql, (Kind.FORK.value, StepState.DONE.value)):
                 made.setdefault(checkout, set()).add(conversation)
         return made
+
+    def possible_sources(self) -> set[tuple[str, str]]:
+        """Return the forks whose step names no source, each with what had diverged in the same run."""
+        sql = """SELECT fork.conversation, other.conversation FROM step AS fork JOIN step AS other USING (run)
+            WHERE fork.kind = ? AND fork.state = ? AND json_extract(fork.record, '$.source') IS NULL
+            AND other.conversation <> fork.conversation AND json_extract(other.record, '$.reason') = ?"""
+        values = Kind.FORK.value, StepState.DONE.value, Reason.DIVERGED.value
+        with state_errors(self._path):
+            return {(fork, other) for fork, other in select(self._connection, sql, values)}
 
     def removed_by(self, conversation: str, checkout: int) -> str | None:
         """Return the newest run of a checkout that removed a conversation from its workspace; None if there is none."""

@@ -141,6 +141,28 @@ def test_a_file_that_comes_beside_a_session_that_is_kept_here_stays_here_too(mac
     quiet(one, other)
 
 
+def test_a_fork_of_a_session_that_is_kept_here_stays_here_too(machines: tuple[Coder, Coder]) -> None:
+    """It states no parent: the run that has made it knows that."""
+    one, _ = machines
+    one.say(T, "private", 3)
+    one.run()
+    one.run("remote", "keep-here", T)
+    live, stored = one.live / f"{T}.jsonl", one.store / f"{T}.jsonl"
+    before = live.read_text()
+    one.say(T, "here", 4)
+    stored.write_text(live.read_text())
+    live.write_text(before)
+    one.say(T, "there", 5)
+    one.run()
+    (fork,) = {name for name in one.contents if "/" not in name} - {f"{S}.jsonl", f"{T}.jsonl"}
+    one.say(fork.removesuffix(".jsonl"), "there, too", 6, "subagents/agent-3.jsonl")
+    assert not one.sync()["sent"]
+    assert fork in json.loads(one.run("remote", "keep-here", "--json").stdout)["kept"]
+    one.run("remote", "share", fork)
+    assert fork in [entry["id"] for entry in one.sync()["sent"]]
+    assert not one.sync()["sent"]
+
+
 def test_both_go_on(machines: tuple[Coder, Coder]) -> None:
     one, other = machines
     other.run("recover", "--all", "--yes")
