@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from functools import partial
@@ -17,6 +16,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.git import Git, GitError, projects_of
 from reconcile.fs.hook_files import REFUSED
 from reconcile.fs.paths import is_directory, status_at
+from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN, ID_FILE, MARKER
 from reconcile.state.connection import StateError
 from reconcile.state.directory import NAME, state_directory
@@ -86,7 +86,7 @@ def _refused(git: Git, options: Options, project: str, below: str, changes: Mapp
     form = get_format("jp", load_settings(os.environ, roots.workspace_id if roots is not None else None).ignore)
     private = partial(_private, roots, directory)
     relative = os.path.relpath(project, git.top)
-    command = "reconcile" if relative == "." else f"reconcile --workspace {shlex.quote(relative)}"
+    command = "reconcile" if relative == "." else f"reconcile --workspace {typed(relative)}"
     return refused(git, changes, below, form, private, _detector(directory), command)
 
 

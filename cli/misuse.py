@@ -27,16 +27,15 @@ def did_you_mean(names: Iterable[str]) -> str:
 
 def unknown_checkout(path: str, known: Iterable[str], option: str) -> Misuse:
     """Return the error for a path that is no known checkout; the hint names the known one that was probably meant."""
-    import shlex  # here, as the rest: each start loads this module
-
     from reconcile.fs.paths import nearest_path
+    from reconcile.model.commands import typed  # here, as the rest: each start loads this module
 
     from .output.text import clean
 
     near = nearest_path(os.path.realpath(path), known)
     return Misuse(
         f"{option}: no checkout is known at {clean(path)}",
-        did_you_mean([f"{option} {shlex.quote(near)}"]) if near else "list them: reconcile checkouts",
+        did_you_mean([f"{option} {typed(near)}"]) if near else "list them: reconcile checkouts",
     )
 
 

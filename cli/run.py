@@ -586,7 +586,9 @@ def write_plan(options: Options, text: str) -> None:
         raise Misuse(f"--out {options.out}: the file exists and is not a plan", "choose another name")
     with open(options.out, "w", encoding="utf-8") as file:
         file.write(text)
-    print_message(options, f"plan saved; apply it: reconcile apply {options.out}")
+    from reconcile.fs.paths import quoted_path  # here, as above
+
+    print_message(options, f"plan saved; apply it: reconcile apply {quoted_path(options.out)}")
 
 
 def _is_plan(path: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.engine.run_history import find_run
 from reconcile.engine.versions import NoVersionError, find_versions, saved_ids, split_version
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import METADATA, Metadata
 from reconcile.model.units import unit_spelling
 from reconcile.state.directory import REMOTES
@@ -154,7 +155,7 @@ def _only_version(session: Session, conversation: str, sides: str) -> str:
         return f"{conversation}@{runs[0]}"
     started = {run.id: run.started_ns for run in session.state.journal.runs()}
     lines = [
-        f"reconcile restore {conversation}@{run}{sides}  (before {format_time(started[run])}: "
+        f"reconcile restore {typed(conversation)}@{run}{sides}  (before {format_time(started[run])}: "
         f"{', '.join(dict.fromkeys(unit_spelling(each.unit) for each in by_run[run]))})"
         for run in runs
     ]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconcile.model.commands import typed
+
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
 from ..misuse import empty_path, unknown_checkout
@@ -78,7 +80,7 @@ def checkouts(context: click.Context, forget: str | None) -> None:
             if not options.quiet:
                 click.echo(f"forgotten: {_counted(chosen)} of {short_path(forget)}")
             for conversation, verb in sorted(waiting):
-                click.echo(f"dropped: `reconcile {verb.value} {conversation}`, which waited there")
+                click.echo(f"dropped: `reconcile {verb.value} {typed(conversation)}`, which waited there")
 
 
 def _counted(checkouts: tuple[Checkout, ...]) -> str:

@@ -13,6 +13,7 @@ from reconcile.inspect.conversation import decided_conflicts, mark_seen
 from reconcile.inspect.differences import changes_as_json, differences_of
 from reconcile.inspect.markdown import to_markdown
 from reconcile.inspect.sources import read_source, split_spelling, split_unit, transcript_of
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import Metadata, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.steps.content import DIVERGED
@@ -167,9 +168,9 @@ def _text(
         yield title_and_id(right.title, right.conversation, style)
         labels = (f"{left.conversation} ({left.label})", f"{right.conversation} ({right.label})")
     if view is not None and (side := _only_side(view)) is not None:
-        yield from fit([f"  only in the {side}; to read it: reconcile show {clean(view.id)}"], style)
+        yield from fit([f"  only in the {side}; to read it: reconcile show {clean(typed(view.id))}"], style)
         if (source := _source_of(view)) is not None:
-            yield from fit([f"  compare it with its source: reconcile diff {clean(source)} {clean(view.id)}"], style)
+            yield from fit([f"  compare it with its source: reconcile diff {clean(typed(source, view.id))}"], style)
         return
     columns = terminal_columns() if is_wide else None
     shown = (clean(labels[0]), clean(labels[1]))
@@ -197,7 +198,9 @@ def _decided_lines(decided: list[Decided], style: Style) -> Iterator[str]:
         unit = clean(unit_text(each.unit))
         yield f"  conflict in {unit}, {how} run {each.run}:"
         yield from (f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side)
-        yield from (f"    {style(f'reconcile {verb} {clean(each.spelling)}', 'cyan')}" for verb in ("diff", "restore"))
+        yield from (
+            f"    {style(f'reconcile {verb} {clean(typed(each.spelling))}', 'cyan')}" for verb in ("diff", "restore")
+        )
 
 
 def _open(session: Session, differences: Differences, tool: str) -> None:

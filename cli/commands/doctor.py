@@ -6,7 +6,6 @@ The formats with derived data have checks of their own (`reconcile.inspect.docto
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from functools import partial
 from itertools import groupby
@@ -21,6 +20,7 @@ from reconcile.adapters.roots import LocateError
 from reconcile.inspect.access import obstacles_of
 from reconcile.inspect.checked import checked, machine_of
 from reconcile.inspect.doctor import CHECKERS, CheckFinding, examine, is_damaged, repair_sources
+from reconcile.model.commands import typed
 from reconcile.model.policy import QuarantineRequest
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import Ailment, Finding
@@ -317,7 +317,7 @@ def _check_lines(findings: tuple[CheckFinding, ...], style: Style, shown: int | 
                 yield style(f"    {clean(line)}", dim=True)
             for finding in same_repair:
                 if finding.on_request:
-                    yield style(f"    reconcile doctor --mend {shlex.quote(clean(finding.id))}", dim=True)
+                    yield style(f"    reconcile doctor --mend {typed(clean(finding.id))}", dim=True)
         if shown is not None and len(same_kind) > shown:
             yield f"  ... and {len(same_kind) - shown} more (-v shows all)"
         yield ""

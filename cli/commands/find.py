@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ from reconcile.inspect.search.places import Where
 from reconcile.inspect.search.search import search
 from reconcile.inspect.search.words import words_of
 from reconcile.inspect.short_ids import short_ids_at
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import Partition
 
 from ..command import Command
@@ -217,7 +217,7 @@ def _place_lines(lines: Lines, style: Style, most: int | None) -> Iterator[str]:
     versions.reverse()
     for place in versions[:most]:
         name = f"    saved by run {clean(place.run)}:" if place.run else "    saved version:"
-        command = clean(f"reconcile show {shlex.quote(place.spelling)}")
+        command = clean(f"reconcile show {typed(place.spelling)}")
         if style.columns is None or width(name) + 1 + width(command) <= style.columns:
             yield f"{name} {style(command, 'cyan')}"
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from reconcile.engine.deleted_extras import deleted_extras
 from reconcile.engine.dispatch import plan_for_policy
 from reconcile.engine.engine import Engine
 from reconcile.fs.paths import quoted_path
+from reconcile.model.commands import typed
 from reconcile.model.plan import counted_as
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
@@ -303,7 +303,7 @@ def _restore_at(options: Options, roots: Roots, gone: str, name: str) -> tuple[b
         count = len(lost) if places is None else sum(map(places.can_fork, lost))
     if lost:
         print_message(options, f"first restores what was deleted of {name}, then moves it here")
-        command = f"reconcile recover --from {shlex.quote(gone)}"
+        command = f"reconcile recover --from {typed(gone)}"
         code = run(
             own,
             lambda: command,
@@ -551,7 +551,7 @@ def _name_forks(
             continue
         options.idle = _NOTHING
         count, which = ("1 fork", "it") if len(forks) == 1 else (f"{len(forks)} forks", "them")
-        which, ids = (which, " ".join(forks)) if len(forks) <= _NAMED else ("one", "ID")
+        which, ids = (which, typed(*forks)) if len(forks) <= _NAMED else ("one", "ID")
         command = _way_back(planning)
         verb = "publish" if command == "project" else "restore"
         way = f"reconcile {command} {ids}{options.sides}"
@@ -572,7 +572,7 @@ def _name_deleted_files(options: Options, planning: PlanningContext, deleted: Ma
     where = f"in {planning.names(shown)}"
     if len(shown) == 1 and len(names) <= _NAMED:
         where = f"{', '.join(names)} {where}"
-    ids = " ".join(shown) if len(shown) <= _NAMED else "ID"
+    ids = typed(*shown) if len(shown) <= _NAMED else "ID"
     words = f"{files} that {verbs[0]} deleted here {verbs[1]} still in the store: {where}"
     print_message(options, f"{words}; restore {which}: reconcile recover {ids}{options.sides}")
 

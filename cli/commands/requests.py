@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from reconcile.adapters.claude_code.places import FORMAT, SHARED
 from reconcile.adapters.roots import LocateError
 from reconcile.model.baseline import AsideKind
+from reconcile.model.commands import typed
 from reconcile.model.format import EventSelection
 from reconcile.model.options import Take
 from reconcile.model.plan import Plan, counted_as
@@ -289,10 +290,10 @@ def _refuse_both(engine: Engine, conversations: Collection[str], policy: Policy)
     for id_ in conversations:
         units = {each.unit for each in conflicts if each.conversation == id_}
         if units and STREAM not in units:
-            named = " and ".join(sorted(map(unit_text, units)))
+            named, resolve = " and ".join(sorted(map(unit_text, units))), f"reconcile resolve {typed(id_)} --take"
             raise Misuse(
                 f"resolve: only events can be kept in both versions, and the conflict of {id_} is in its {named}",
-                f"choose one: reconcile resolve {id_} --take store\nor: reconcile resolve {id_} --take workspace",
+                f"choose one: {resolve} store\nor: {resolve} workspace",
             )
 
 
@@ -323,7 +324,7 @@ def _name_undisputed(options: Options, engine: Engine, conversations: Collection
     named = list(dict.fromkeys((each.conversation, each.title) for each in plan.conflicts))
     for id_, title in named[:_NAMED]:
         about = f"{id_} ({visible(title)})" if title else id_
-        print_message(options, f"{about} has a conflict: reconcile resolve {id_} --take SIDE{options.sides}")
+        print_message(options, f"{about} has a conflict: reconcile resolve {typed(id_)} --take SIDE{options.sides}")
     if (more := len(named) - _NAMED) > 0:
         print_message(options, f"{more} more have a conflict: reconcile status{options.sides}")
 

@@ -23,6 +23,7 @@ from reconcile.inspect.sources import (
     split_spelling,
     transcript_of,
 )
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import STREAM
 
 from ..command import Command
@@ -102,9 +103,9 @@ def _read(options: Options, version: str, *, raw: bool) -> tuple[Source, Format]
 
 def _text(source: Source, form: Format, transcript: Transcript, style: Style) -> Iterator[str]:
     """Yield a version as text, with the other versions that a reader should know of."""
-    notes = [f"{words}: reconcile show {name}" for name, words in source.others]
+    notes = [f"{words}: reconcile show {typed(name)}" for name, words in source.others]
     if transcript.notes:
-        notes.append(f"the files as they are: reconcile show {source.name} --raw")
+        notes.append(f"the files as they are: reconcile show {typed(source.name)} --raw")
     about = (("id", source.conversation), ("from", source.label), *transcript.about)
     title = transcript.title or source.conversation
     shown = replace(transcript, title=title, about=about, notes=(*transcript.notes, *notes))

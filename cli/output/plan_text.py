@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconcile.apply.executor import Result
 from reconcile.formats import get_format
+from reconcile.model.commands import typed
 from reconcile.model.options import Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import RestoreRequest, UndoRequest
@@ -595,7 +596,7 @@ def _next(
 
         return list(after_undo(plan, roots))
     saved = _saved_alone(plan, outcome) if outcome is not None and roots.format == "jp" else None
-    return [] if saved is None else [(f"reconcile project {saved}", "publishes it: it is in the store only")]
+    return [] if saved is None else [(f"reconcile project {typed(saved)}", "publishes it: it is in the store only")]
 
 
 def _has_nothing_to_do(options: Options, roots: Roots, plan: Plan, *, is_bare: bool) -> bool:

@@ -21,6 +21,7 @@ from reconcile.fs.git_state import checkout_top
 from reconcile.fs.locks import run_lock
 from reconcile.fs.paths import quoted_path
 from reconcile.fs.private_files import make_private_directory
+from reconcile.model.commands import typed
 from reconcile.model.plan import counted_as
 from reconcile.remote.address import checked_url, refuse_commits_of_project
 from reconcile.remote.engine import RemoteError
@@ -176,8 +177,8 @@ def add(
     if not (is_encrypted or is_first) and found is None:
         again = [
             quoted_path(place.shown),
-            *(["--name", name] if name else []),
-            *(["--as", known_as] if known_as else []),
+            *(["--name", typed(name)] if name else []),
+            *(["--as", typed(known_as)] if known_as else []),
         ]
         command = f"reconcile remote remove {place.name} && reconcile remote add --encrypt {' '.join(again)}"
         print_message(options, f"to encrypt it, before the first sync: {command}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.fs.locks import run_lock
+from reconcile.model.commands import typed
 from reconcile.model.plan import counted_as
 from reconcile.model.snapshot import Metadata, Side
 from reconcile.remote.known import known_of, note, synced_with
@@ -84,7 +85,9 @@ def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[
 
 def _kept_there(conversation: str, place: RemotePlace) -> str:
     """Return what the remote keeps of a conversation that was sent before, and the commands that remove it there."""
-    commands = " && ".join((f"reconcile remote share {conversation}", f"reconcile rm {conversation}", "reconcile sync"))
+    commands = " && ".join(
+        (f"reconcile remote share {typed(conversation)}", f"reconcile rm {typed(conversation)}", "reconcile sync")
+    )
     return (
         f"{place.name} has it from an earlier sync, and keeps that; to remove it there and on all machines: {commands}"
     )

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from reconcile.adapters.roots import LocateError
 from reconcile.engine.versions import saved_titles
 from reconcile.formats import get_format
+from reconcile.fs.paths import quoted_path
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind, counted_as
@@ -171,7 +172,8 @@ def _place(options: Options, command: str, shared: Shared, url: str | None, half
         shown = without_password(url)
         raise Misuse(
             f"{shown} is not known yet, and a dry run adds nothing",
-            f"add it, which sends and takes nothing: reconcile remote add {shown} && reconcile sync --dry-run",
+            "add it, which sends and takes nothing: "
+            f"reconcile remote add {quoted_path(shown)} && reconcile sync --dry-run",
         )
     place, _ = add(options, shared, url, None, syncs=half is not Half.PULL)
     options.nothing = f"the remote {place.name} was added, but nothing else"

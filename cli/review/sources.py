@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.engine.run_history import find_run, newest_run, past_run
+from reconcile.model.commands import typed
 from reconcile.model.plan import Heading, Plan
 from reconcile.model.policy import ProjectRequest, UndoRequest
 from reconcile.planning.filters import renumbered, withheld
@@ -88,7 +89,7 @@ def walk_of_run(engine: Engine, policy: Policy, run: str) -> Walk:
     )
 
     def read(conversation: str) -> Reading:
-        return Reading(notes=(f"the version before: reconcile diff {conversation}@{found.id}",))
+        return Reading(notes=(f"the version before: reconcile diff {typed(conversation)}@{found.id}",))
 
     walk = _walk(engine, plan, f"run {found.id}: {found.command}", "", frozenset(), lambda _: plan)
     return replace(walk, read=read)

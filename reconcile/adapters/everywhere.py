@@ -7,7 +7,6 @@ its user's to begin. For the same reason a project whose sides aren't those of i
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.adapters.claude_code.places import FORMAT, SHARED
@@ -17,6 +16,7 @@ from reconcile.adapters.roots import LocateError
 from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.paths import directory_identity, names_in
 from reconcile.model.baseline import LOST
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import Unreadable, is_same_directory
 from reconcile.state.checkouts import SeenCheckout, seen_checkouts
 from reconcile.state.directory import state_directory
@@ -102,7 +102,7 @@ def _without_any_session(seen: Iterable[tuple[SeenCheckout | Unreadable, str]]) 
     """Yield the projects that a run has seen, where no project has a session: Claude Code's directory may be lost."""
     for each, name in seen:
         if name == FORMAT and not isinstance(each, Unreadable) and os.path.isdir(each.project):
-            way = f"cd {shlex.quote(each.project)} && reconcile recover"
+            way = f"cd {typed(each.project)} && reconcile recover"
             yield LeftOut(each.project, f"Claude Code has no session of it; the store may have some: {way}")
 
 
@@ -151,7 +151,7 @@ def _why_not(seen: SeenCheckout, name: str, request: Request) -> str | None:
     target = Target(seen.project, name)
     if not os.path.isdir(seen.project):
         return ""
-    here = f"run it in the project: cd {shlex.quote(seen.project)} && reconcile"
+    here = f"run it in the project: cd {typed(seen.project)} && reconcile"
     try:
         roots = _roots(target, request)
     except LocateError as error:

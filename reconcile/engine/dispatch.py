@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from reconcile.engine.session import Session
 from reconcile.errors import ReconcileError
+from reconcile.model.commands import typed
 from reconcile.model.policy import (
     ForkRequest,
     GcRequest,
@@ -133,7 +134,9 @@ def _plan_of_request(
         raise RequestError(f"{unknown} is on neither side any more", _RUNS)
     try:
         if isinstance(request, QuarantineRequest):
-            again = " ".join(("reconcile doctor", *(f"--quarantine {conversation}" for conversation in request.ids)))
+            again = " ".join(
+                ("reconcile doctor", *(f"--quarantine {typed(conversation)}" for conversation in request.ids))
+            )
             return without_git(plan_quarantine(planning, request.ids), policy.git_busy, again)
         if (places := session.format.places) is not None:
             return without_git(_plan_of_record_fork(session, planning, request, places), policy.git_busy)

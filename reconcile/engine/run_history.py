@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reconcile.errors import ReconcileError
 from reconcile.model.baseline import is_local
+from reconcile.model.commands import typed
 from reconcile.model.past_run import LaterChanges, PastRun, SavedFile, changed_since, undone_runs
 from reconcile.model.plan import Action, Kind, Precondition, Write
 from reconcile.model.reasons import Reason, reason_of
@@ -297,7 +298,7 @@ def _owner(project: str | None) -> str:
 
 
 def _way_on(run: Run, project: str | None) -> str:
-    hints = [f"undo it there: reconcile undo {run.id} --workspace {project}"] if _is_there(project) else []
+    hints = [f"undo it there: reconcile undo {run.id} --workspace {typed(project or '')}"] if _is_there(project) else []
     return "\n".join([*hints, f"restore one conversation here: reconcile restore ID@{run.id}"])
 
 

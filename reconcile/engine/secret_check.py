@@ -18,6 +18,7 @@ from reconcile.fs.files import TOO_LARGE, Directory, error_text, fingerprint_of,
 from reconcile.fs.hashing import digest as digest_of
 from reconcile.fs.helper_process import HelperProcess
 from reconcile.fs.paths import regular_descriptor
+from reconcile.model.commands import typed
 from reconcile.model.plan import Item, Kind, Note
 from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.reasons import Reason
@@ -95,7 +96,10 @@ class SecretCheck:
             if named := {key: each for key, each in new.items() if _may_allow(shown, each)}:
                 granted[conversation] = named
             if others := {key: each for key, each in new.items() if key not in named}:
-                resolve = (f"reconcile resolve {conversation} --allow-secrets", f"reconcile local {conversation}")
+                resolve = (
+                    f"reconcile resolve {typed(conversation)} --allow-secrets",
+                    f"reconcile local {typed(conversation)}",
+                )
                 unit, words = units[next(iter(others))], _named(others.values())
                 item = _item(conversation, titles[conversation], unit, words, resolve)
                 findings = tuple(each.words for each in others.values())

@@ -7,7 +7,6 @@ A name is ``ID@RUN[:unit]``, or the beginning of a digest. Only the user deletes
 from __future__ import annotations
 
 import re
-import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.files import error_text
 from reconcile.fs.hashing import chunks_of
 from reconcile.fs.paths import is_directory
+from reconcile.model.commands import typed
 from reconcile.model.past_run import Restorable, SavedFile, SavedUnit
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
@@ -415,7 +415,7 @@ def _lost(state: State, project: str, fmt: Format, conversation: str, title: str
             unread += f"; {other} may have it, but can't be read ({error_text(error)})"
             continue
         if is_there:
-            command = f"reconcile --workspace {shlex.quote(other)}"
+            command = f"reconcile --workspace {typed(other)}"
             return Lost(conversation, title, f"{other} may still have it, and a run there saves it again", command)
     units: dict[str, set[str]] = {}
     for version in state.versions.of_conversation(conversation):
@@ -424,8 +424,8 @@ def _lost(state: State, project: str, fmt: Format, conversation: str, title: str
     whole = [run for run, kept in units.items() if kept.issuperset(fmt.required)]
     if whole:
         words = f"the vault has the version of run {max(whole)}{unread}"
-        return Lost(conversation, title, words, f"reconcile restore {conversation}@{max(whole)}")
+        return Lost(conversation, title, words, f"reconcile restore {typed(conversation)}@{max(whole)}")
     if units:
         words = f"the vault has a part of it from run {max(units)}{unread}"
-        return Lost(conversation, title, words, f"reconcile show {conversation}@{max(units)}")
+        return Lost(conversation, title, words, f"reconcile show {typed(conversation)}@{max(units)}")
     return Lost(conversation, title, f"the vault has no version of it{unread}", None)

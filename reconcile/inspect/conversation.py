@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from reconcile.engine.run_history import undone_changes
 from reconcile.formats.json import strict
 from reconcile.fs.files import Directory, read_files, uncopied_entries
+from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import CASES, Reason, case_of
@@ -359,7 +360,7 @@ class Decided(Struct, frozen=True):
     def words(self) -> str:
         """The notice: what was decided, and the command that brings the other version back."""
         how = "you took" if self.chosen else "both sides changed it, and the run took"
-        back, other = f"reconcile restore {self.spelling}", f"the {self.winner.other}'s"
+        back, other = f"reconcile restore {typed(self.spelling)}", f"the {self.winner.other}'s"
         kept = f"{other} is now the fork {self.child}; " if self.child else ""
         return f"{unit_text(self.unit)}: {how} the {self.winner}'s; {kept}`{back}` brings {other} back"
 

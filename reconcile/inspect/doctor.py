@@ -24,6 +24,7 @@ from reconcile.fs.helper_process import HelperProcess
 from reconcile.fs.paths import names_in
 from reconcile.inspect.access import obstacle_at, obstacles_of, usable_names
 from reconcile.model.baseline import private_of
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import METADATA, Fault, Metadata, Place, Side
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, by_kind, diagnose, misnamed, orphaned
 from reconcile.state.vault import VaultError, VersionKind
@@ -347,7 +348,7 @@ def repair_sources(session: Session, path: str) -> tuple[str, ...]:
 
 
 def _sources(session: Session, path: str) -> Iterator[tuple[str, ...]]:
-    record = shlex.quote(path)
+    record = typed(path)
     if _is_whole(session, path, _read(session.roots.store_conversations, path)):
         yield "the store has a valid version", f"reconcile resolve {record} --take store"
     for checkout in sorted(session.state.checkouts(), key=lambda checkout: -checkout.last_seen):
@@ -357,7 +358,7 @@ def _sources(session: Session, path: str) -> Iterator[tuple[str, ...]]:
         if _is_whole(session, path, _read(root, path)):
             words = f"{os.path.join(root, path)} is valid: copy it into the store, then to this workspace"
             take = f"reconcile resolve {record} --take"
-            yield words, f"{take} workspace --workspace {shlex.quote(checkout.project)}", f"{take} store"
+            yield words, f"{take} workspace --workspace {typed(checkout.project)}", f"{take} store"
     for version in reversed(session.state.versions.of_conversation(path)):
         kept = version.unit == METADATA and version.kind is VersionKind.FILE
         if kept and _is_whole(session, path, _kept(session, version.digest)):

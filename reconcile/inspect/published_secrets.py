@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.fs.files import Directory, error_text, read_files
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import Fault, Side, joined
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding
 from reconcile.state.allowed_secrets import AllowedSecrets
@@ -75,8 +76,8 @@ def _with_record(session: Session, finding: Finding, records: dict[str, GitRecor
     fmt = session.format
     files = shlex.quote(f"*{fmt.dirname(conversation, None)}*" if fmt.places is None else conversation)
     words = "git gave no answer" if records is None else record.words if record is not None else "not in git"
-    ways = [_REVOKE, f"reconcile local {conversation}"]
+    ways = [_REVOKE, f"reconcile local {typed(conversation)}"]
     if record is not None and record.commit is not None:
         ways.append(f"git filter-repo --invert-paths --path-glob {files} rewrites the history without the conversation")
-    ways.append(f"reconcile resolve {conversation} --allow-secrets")
+    ways.append(f"reconcile resolve {typed(conversation)} --allow-secrets")
     return replace(finding, found=f"{finding.found}; {words}", mend=tuple(ways))

@@ -17,6 +17,7 @@ from reconcile.adapters.roots import Request
 from reconcile.formats.claude_code.lines import parsed
 from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.paths import open_regular
+from reconcile.model.commands import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,7 +138,7 @@ def _elsewhere(projects: str, own: str) -> Iterator[SessionFinding]:
         is_its = begun is not None and directory_name(begun) == directory
         if place != own and begun is not None and is_its and not os.path.lexists(begun):
             words = f"its project {begun} is gone"
-            mend = f"in the project's new place: reconcile recover --from {shlex.quote(begun)}"
+            mend = f"in the project's new place: reconcile recover --from {typed(begun)}"
             yield SessionFinding(
                 "orphan", "note", place, words, "`claude --continue` no longer finds its sessions.", mend
             )

@@ -31,6 +31,7 @@ from reconcile.library.errors import (
     kept_note,
 )
 from reconcile.library.storage import FileSource
+from reconcile.model.commands import typed
 from reconcile.model.policy import Children, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Fault, Partition, Side
@@ -364,7 +365,7 @@ def _readable_copy(index: SharedIndex, basis: PlanningBasis, conversation: str) 
     for file, facts in (("metadata.json", copy.metadata), ("events.json", copy.stream)):
         if facts is None or isinstance(facts, Fault):
             words = facts.words if facts else "no such file"
-            hint = f"see what is wrong: reconcile status {conversation}"
+            hint = f"see what is wrong: reconcile status {typed(conversation)}"
             raise UnreadableError(f"{copy.place}/{facts.file if facts else file}: {words}", hint)
     return copy
 

@@ -11,6 +11,7 @@ from reconcile.formats.jp import times
 from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, serialised
 from reconcile.formats.json import strict
 from reconcile.library.errors import InvalidValueError, UnreadableError
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def decode(conversation: str, name: str, content: bytes) -> Json:
         value: Any = strict.load(content)
     except strict.InvalidContentError as error:
         raise UnreadableError(
-            f"{conversation}: {name}: {error.found}", f"see what is wrong: reconcile status {conversation}"
+            f"{conversation}: {name}: {error.found}", f"see what is wrong: reconcile status {typed(conversation)}"
         ) from None
     return cast("Json", value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
+from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Item, Kind
 from reconcile.model.policy import ProjectRequest
@@ -62,15 +63,15 @@ def report_conversation(context: PlanningContext, view: View) -> None:
             WHOLE,
             Reason.REMOVED_BEFORE,
             "an old copy of a removed conversation; restore it with resolve, or remove the copy with rm",
-            f"reconcile resolve {view.id} --take workspace",
-            f"reconcile rm {view.id}",
+            f"reconcile resolve {typed(view.id)} --take workspace",
+            f"reconcile rm {typed(view.id)}",
         )
     elif presence.state == "unreadable" and view.store.main is None and linked is None:
         message = "a part of the store can't be read, and may hold it; left alone until the store can be read"
         context.hold(view, WHOLE, Reason.UNREADABLE, message)
     elif lacks is not None and presence.goal is Goal.NOTHING and not view.invalid_in_store_alone():
         message = f"the {lacks} does not have it, so its version can't be taken; left alone"
-        context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile resolve {view.id} --take {lacks.other}")
+        context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile resolve {typed(view.id)} --take {lacks.other}")
     elif presence.reason is Reason.EDIT_WINS:
         context.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since; the edit wins")
     if presence.state == "local" and view.workspace.main is not None and not _is_held_whole(context, view):
@@ -79,8 +80,8 @@ def report_conversation(context: PlanningContext, view: View) -> None:
             WHOLE,
             Reason.LOCAL_PRESENT,
             "marked local, but this checkout still has a copy; remove it with local, or publish it again with project",
-            f"reconcile local {view.id}",
-            f"reconcile project {view.id}",
+            f"reconcile local {typed(view.id)}",
+            f"reconcile project {typed(view.id)}",
         )
     for verdict in context.verdicts.get(view.id, {}).values():
         _report_unit(context, view, verdict)
@@ -125,10 +126,10 @@ def _hold_unplaced(context: PlanningContext, view: View) -> None:
     elif not is_complete(view):
         if not view.invalid_in_store_alone():  # those are reported as in any run
             message = "incomplete in the store, so it can't be copied into the workspace"
-            context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {view.id}")
+            context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {typed(view.id)}")
     elif not is_sound(context, container):
         message = f"its parent {container} is incomplete here"
-        context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {container}")
+        context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {typed(str(container))}")
 
 
 def _link_in_place(context: PlanningContext, view: View) -> str | None:
@@ -183,7 +184,7 @@ def _invalid(context: PlanningContext, view: View) -> None:
 def _hold_invalid(context: PlanningContext, view: View) -> None:
     """Hold a conversation that only the store has, for its invalid files: no run can publish it."""
     for unit, copy, fault in view.invalid_in_store_alone():
-        context.hold_file(view, unit, copy, fault, f"reconcile doctor --quarantine {view.id}")
+        context.hold_file(view, unit, copy, fault, f"reconcile doctor --quarantine {typed(view.id)}")
 
 
 def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None:
@@ -195,14 +196,18 @@ def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None
             verdict.unit,
             Reason.BEHIND_ASIDE,
             "the workspace has an older version; the store keeps the newer one",
-            *(f"reconcile resolve {view.id} --take {side}" for side in Side),
+            *(f"reconcile resolve {typed(view.id)} --take {side}" for side in Side),
         )
         for side in (view.store, view.workspace):
             context.keep_version(side.units[verdict.unit])
     elif verdict.record is not None and verdict.record.kind in _LEFT:
         reason = _LEFT[verdict.record.kind]
         context.set_aside(
-            view, verdict.unit, reason, reason.words, *(f"reconcile resolve {view.id} --take {side}" for side in Side)
+            view,
+            verdict.unit,
+            reason,
+            reason.words,
+            *(f"reconcile resolve {typed(view.id)} --take {side}" for side in Side),
         )
     _note_conflict(context, view, verdict)
     if verdict.noted is not None:
@@ -227,9 +232,9 @@ def _note_conflict(context: PlanningContext, view: View, verdict: Verdict) -> No
 
 
 def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None:
-    take = [f"reconcile resolve {view.id} --take {side}" for side in ("store", "workspace")]
+    take = [f"reconcile resolve {typed(view.id)} --take {side}" for side in ("store", "workspace")]
     if verdict.reason is Reason.DIVERGED_HELD:
-        both = f"reconcile resolve {view.id} --take both"
+        both = f"reconcile resolve {typed(view.id)} --take both"
         context.hold(view, verdict.unit, Reason.DIVERGED_HELD, Reason.DIVERGED_HELD.words, *take, both)
         return
     if verdict.reason is Reason.CONFLICT_HELD:
@@ -251,9 +256,9 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
         context.keep_version(unit)
         other = unit.copy.side.other
         sound = view.side(other).digest(verdict.unit) is not None
-        resolve = (f"reconcile resolve {view.id} --take {other.value}",) if sound else ()
+        resolve = (f"reconcile resolve {typed(view.id)} --take {other.value}",) if sound else ()
         if view.local and other is Side.STORE:  # no run writes to it
-            resolve = (f"reconcile doctor --quarantine {view.id}",)
+            resolve = (f"reconcile doctor --quarantine {typed(view.id)}",)
         assert unit.fault is not None  # noqa: S101 - the verdict has the faulty ones
         context.hold_file(view, verdict.unit, unit.copy, unit.fault, *resolve)
     if not verdict.faulty:
@@ -263,7 +268,7 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
 def _report_missing(context: PlanningContext, view: View, verdict: Verdict) -> None:
     whole = next(side for side in Side if view.side(side).digest(verdict.unit) is not None)
     message = f"the {whole.other} has no {unit_text(verdict.unit)}"
-    context.hold(view, verdict.unit, Reason.INVALID, message, f"reconcile resolve {view.id} --take {whole}")
+    context.hold(view, verdict.unit, Reason.INVALID, message, f"reconcile resolve {typed(view.id)} --take {whole}")
 
 
 def _report_parent(context: PlanningContext, view: View) -> None:
@@ -285,7 +290,7 @@ def _report_parted(context: PlanningContext, view: View) -> None:
     if record is not None:
         here, there = ("archived", "live") if view.archived else ("live", "archived")
         message = f"{here} here by a commit, but {there} in the store; both are left alone"
-        ways = (f"reconcile resolve {view.id} --take {side}" for side in Side)
+        ways = (f"reconcile resolve {typed(view.id)} --take {side}" for side in Side)
         context.set_aside(view, WHOLE, Reason.DISPLACED, message, *ways)
     if context.baseline.asides.get((view.id, PLACE)) != record:
         context.asides[view.id, PLACE] = record
@@ -358,9 +363,9 @@ def is_for_others(view: View) -> bool:
 def restoring(view: View) -> str:
     """Return the commands that decide about what was deleted in the workspace, each after its purpose."""
     places = view.format.places
-    command = f"reconcile {'project' if places is None else places.way_back} {view.id}"
+    command = f"reconcile {'project' if places is None else places.way_back} {typed(view.id)}"
     if is_for_others(view):
-        return f"keep it private: reconcile local {view.id}; share it again: {command}"
+        return f"keep it private: reconcile local {typed(view.id)}; share it again: {command}"
     return f"restore it: {command}"
 
 

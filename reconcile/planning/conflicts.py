@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from reconcile.model.commands import typed
 from reconcile.model.options import Take
 from reconcile.model.plan import Conflict, Rival
 from reconcile.model.reasons import Reason
@@ -200,19 +201,19 @@ def choices(conflict: Conflict) -> tuple[Take, ...]:
 def commands(conflict: Conflict) -> tuple[str, ...]:
     """Return the commands that choose before a run does; of events also the one that keeps both."""
     takes = (Take.STORE, Take.WORKSPACE, Take.BOTH) if conflict.unit == STREAM else choices(conflict)
-    return tuple(f"reconcile resolve {conflict.conversation} --take {take.value}" for take in takes)
+    return tuple(f"reconcile resolve {typed(conflict.conversation)} --take {take.value}" for take in takes)
 
 
 def restore_command(conflict: Conflict, run: str) -> str:
     """Return the command that brings the other version back; of a merge, the one that names both versions."""
     if conflict.merges:
-        return f"reconcile diff {conflict.conversation}"
+        return f"reconcile diff {typed(conflict.conversation)}"
     return restore_of(conflict.conversation, run, conflict.unit)
 
 
 def restore_of(conversation: str, run: str, unit: str) -> str:
     """Return the command that restores the version of a unit that a run has replaced."""
-    return f"reconcile restore {conversation}@{run}:{unit_spelling(unit)}"
+    return f"reconcile restore {typed(f'{conversation}@{run}:{unit_spelling(unit)}')}"
 
 
 def event_time(text: str) -> str:

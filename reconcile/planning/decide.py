@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.model.commands import typed
 from reconcile.model.options import Take
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
@@ -136,7 +137,7 @@ def _make_way(context: PlanningContext) -> None:
         if not arriving:
             continue
         unwanted = () if kept & set(arriving) else sorted(records & kept)
-        ways = (f"reconcile rm {' '.join(unwanted)}",) if 0 < len(unwanted) <= NAMED else ()
+        ways = (f"reconcile rm {typed(*unwanted)}",) if 0 < len(unwanted) <= NAMED else ()
         words = two_shapes(is_file_in_store=file in kept)
         asked = context.edits.requested
         told = {record for record in (file, *(records & asked)) if goals[record] is not Goal.REMOVE}

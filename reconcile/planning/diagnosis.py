@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.model.commands import typed
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Metadata, Partition, Side, Unreadable
@@ -169,7 +170,7 @@ def misnamed(conversation: str, place: Place, name: str) -> Finding:
 
 def orphaned(conversation: str, place: str, parent: str | None) -> Finding:
     """Return the finding of a conversation whose parent is nowhere, or archived."""
-    mend = (f"reconcile set-parent {conversation} PARENT", f"reconcile set-parent {conversation} --none")
+    mend = (f"reconcile set-parent {typed(conversation)} PARENT", f"reconcile set-parent {typed(conversation)} --none")
     return Finding(Ailment.MISSING_PARENT, place, f"its parent {parent} is deleted or archived", conversation, mend)
 
 
@@ -186,7 +187,7 @@ def _held(context: PlanningContext, plan: Plan) -> Iterator[Finding]:
         if _is_unread(context.views[item.conversation]):
             yield Finding(Ailment.UNREADABLE, place, words, item.conversation, (SEE_TO_IT,))
             continue
-        quarantine = f"reconcile doctor --quarantine {item.conversation}"
+        quarantine = f"reconcile doctor --quarantine {typed(item.conversation)}"
         mend = tuple(dict.fromkeys((*item.resolve, quarantine)))
         if "conflict marker" in words:
             mend = ("resolve the merge in git (git status)", *mend)
@@ -234,7 +235,9 @@ def _one(context: PlanningContext, view: View, main: Copy) -> Iterator[Finding]:
         name = context.rules.format.dirname(view.id, metadata.title)
         yield misnamed(view.id, main.place, name)
     if main.side is Side.WORKSPACE and view.agreed is not None and view.agreed.place != main.path:
-        yield _of(Ailment.DRIFT, main, f"the last run left it at {view.agreed.place}", f"reconcile project {view.id}")
+        yield _of(
+            Ailment.DRIFT, main, f"the last run left it at {view.agreed.place}", f"reconcile project {typed(view.id)}"
+        )
 
 
 def _of(ailment: Ailment, copy: Copy, message: str, *mend: str) -> Finding:
@@ -245,7 +248,11 @@ def _tree(context: PlanningContext) -> Iterator[Finding]:
     for cycle in context.tree.cycles:
         chain = " > ".join((*cycle, cycle[0]))
         yield Finding(
-            Ailment.CYCLE, _place(context, cycle[0]), chain, cycle[0], (f"reconcile set-parent {cycle[0]} --none",)
+            Ailment.CYCLE,
+            _place(context, cycle[0]),
+            chain,
+            cycle[0],
+            (f"reconcile set-parent {typed(cycle[0])} --none",),
         )
     for conversation in context.tree.walk():
         if context.tree.parent_is_gone(conversation):
@@ -268,7 +275,7 @@ def _planned(plan: Plan) -> Iterator[Finding]:
 
 
 def _empty(copy: Copy) -> Finding:
-    return _of(Ailment.EMPTY, copy, NOTHING_IN_IT, f"reconcile status {copy.conversation}", "remove it")
+    return _of(Ailment.EMPTY, copy, NOTHING_IN_IT, f"reconcile status {typed(copy.conversation)}", "remove it")
 
 
 def empty_directories(*sides: Snapshot) -> Iterator[Copy]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord
+from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN
 from reconcile.model.options import Take
 from reconcile.model.plan import Item, Kind
@@ -74,7 +75,7 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
 def limits_of(policy: Policy) -> str:
     """Return the options that limit a run, each with a space behind it."""
     named = [("--only", sorted(policy.only)), ("--below", sorted(policy.below))]
-    return "".join(f"{option} {conversation} " for option, ids in named for conversation in ids)
+    return "".join(f"{option} {typed(conversation)} " for option, ids in named for conversation in ids)
 
 
 def bulk_undo(
@@ -481,8 +482,8 @@ def _blocked(context: PlanningContext, actions: Iterable[Action], resting: Colle
             context.tombstones.pop(conversation, None)
             words = f"waits for {by}, whose last change you undid"
             ways = _ways(context, by)
-            again = f"{by} --take {context.policy.decisions.get(conversation)}"
-            both = [f"reconcile resolve {conversation} {again}" for way in ways if way.endswith(again)]
+            again = f"{typed(by)} --take {context.policy.decisions.get(conversation)}"
+            both = [f"reconcile resolve {typed(conversation)} {again}" for way in ways if way.endswith(again)]
             context.set_aside(context.views[conversation], WHOLE, Reason.UNDONE, words, *(both or ways))
     return blocked
 
@@ -494,7 +495,7 @@ def _with_undone_below(context: PlanningContext, item: Item, resting: Collection
     """
     if item.conversation is None or not item.resolve:
         return item
-    own, named = context.views[item.conversation], f"reconcile resolve {item.conversation} --take"
+    own, named = context.views[item.conversation], f"reconcile resolve {typed(item.conversation)} --take"
     tops = {side: tuple(f"{copy.path}/" for copy in own.side(side).stale) for side in Side}
     below = sorted(
         (id_ for id_ in resting if any(_is_below(context.views[id_], side, tops[side]) for side in Side)),
@@ -504,7 +505,7 @@ def _with_undone_below(context: PlanningContext, item: Item, resting: Collection
     for side in Side:
         there = [id_ for id_ in below if context.views[id_].side(side).main is not None]
         if there and f"{named} {side}" in ways:
-            ways[ways.index(f"{named} {side}")] = f"reconcile resolve {' '.join((own.id, *there))} --take {side}"
+            ways[ways.index(f"{named} {side}")] = f"reconcile resolve {typed(own.id, *there)} --take {side}"
     return replace(item, resolve=tuple(ways))
 
 
@@ -516,7 +517,9 @@ def _is_below(view: View, side: Side, tops: tuple[str, ...]) -> bool:
 
 def _ways(context: PlanningContext, conversation: str) -> list[str]:
     view = context.views[conversation]
-    return [f"reconcile resolve {conversation} --take {side}" for side in Side if view.side(side).main is not None]
+    return [
+        f"reconcile resolve {typed(conversation)} --take {side}" for side in Side if view.side(side).main is not None
+    ]
 
 
 def _directory_states(side: Snapshot, wanted: Collection[str]) -> dict[str, list[DirectoryState]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.hashing import digest
+from reconcile.model.commands import typed
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import checked_record, coding_of, directory_of, read_format, slots_of
 
@@ -57,7 +58,7 @@ def past_version(engine: RemoteEngine, fmt: Format, place: RemotePlace, conversa
     if commit is None or not engine.contains(newest, commit):
         raise NoCommitError(
             f"{place.name} has no commit {text}, as far as this machine knows",
-            f"list those of a conversation: reconcile show {conversation}@{place.name}",
+            f"list those of a conversation: reconcile show {typed(conversation)}@{place.name}",
         )
     coding = _coding_at(engine, place, newest, commit)
     top = directory_of(conversation, coding)
@@ -115,4 +116,4 @@ def _hint(earlier: list[tuple[str, int]], conversation: str, place: RemotePlace)
     """Return a hint for a conversation that a commit lacks: the commit that removed it is the first one."""
     if not earlier:
         return "list the saved versions: reconcile vault -v"
-    return f"it had it before: reconcile show {conversation}@{place.name}:{earlier[0][0][:SHOWN]}"
+    return f"it had it before: reconcile show {typed(conversation)}@{place.name}:{earlier[0][0][:SHOWN]}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
+from reconcile.model.commands import typed
 from reconcile.model.policy import REQUEST_COMMANDS, ForkRequest
 from reconcile.model.snapshot import Place, Side
 
@@ -165,7 +166,7 @@ def conflict_to_json(conflict: Conflict) -> Json:
         "reason": conflict.reason.value,
         "forks": conflict.forks,
         "merges": conflict.merges,
-        "resolve": [f"reconcile resolve {conflict.conversation} --take {side}" for side in Side],
+        "resolve": [f"reconcile resolve {typed(conflict.conversation)} --take {side}" for side in Side],
     }
 
 

@@ -64,6 +64,22 @@ def of_metadata(**changes: object) -> Conflict:
     return replace(conflict, **changes)
 
 
+# An id with a title that a shell would read as commands.
+IN_A_PATH = ".conversations/b $(touch y).json"
+
+
+def test_the_commands_have_ids_as_a_shell_reads_them() -> None:
+    conflict = of_metadata(conversation=IN_A_PATH)
+    assert commands(conflict) == tuple(
+        f"reconcile resolve '.conversations/b $(touch y).json' --take {take}" for take in ("store", "workspace")
+    )
+    assert restore_command(conflict, "run") == "reconcile restore '.conversations/b $(touch y).json@run:metadata'"
+    merged = replace(conflict, merges=True)
+    assert restore_command(merged, "run") == "reconcile diff '.conversations/b $(touch y).json'"
+    assert restore_of("jp-c1", "run", "extra:a b.md") == "reconcile restore 'jp-c1@run:a b.md'"
+    assert commands(of_metadata())[0] == "reconcile resolve jp-c1 --take store"
+
+
 # Which units are conflicts.
 
 

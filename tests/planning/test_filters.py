@@ -15,6 +15,7 @@ from reconcile.model.units import Rules
 from reconcile.planning.filters import (
     bulk_undo,
     git_is_busy,
+    limits_of,
     selected,
     without_git,
     without_moving,
@@ -62,6 +63,11 @@ def test_many_removals_at_once_wait_with_all_that_becomes_of_them() -> None:
     assert gone(7).held[0].message.endswith("4-x, 5-x and 2 more")
     accepted = gone(7, policy=Policy(accept_bulk=True))
     assert (len(accepted.actions), len(accepted.tombstones), accepted.held) == (7, 7, ())
+
+
+def test_the_options_that_limit_a_run_have_ids_as_a_shell_reads_them() -> None:
+    policy = Policy(only=frozenset({"a/b $(touch y).json", "a/b.json"}), below=frozenset({"jp-c1"}))
+    assert limits_of(policy) == "--only 'a/b $(touch y).json' --only a/b.json --below jp-c1 "
 
 
 def test_what_the_others_do_goes_on_and_what_was_asked_for_is_no_bulk() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from typing import TYPE_CHECKING
 
@@ -279,3 +280,16 @@ def test_worktrees_of_one_repository_share_what_they_have(run: Run, tmp_path: Pa
     here.reconcile()
     assert here.carried() == there.carried() == below(here.store)
     assert here.doctor() == there.doctor() == []
+
+
+def test_a_suggested_command_has_a_title_as_a_shell_reads_it(two: tuple[Vault, Vault]) -> None:
+    here, there = two
+    path = ".nexus/workspaces/ws_b $(touch y).jsonl"
+    for number, vault in enumerate(two):
+        vault.write(path, events(created("b"), trace(f"other{number}", id="same", timestamp=5)))
+    here.reconcile()
+    lines = there.reconcile(code=4).stdout.splitlines()
+    command = next(line.strip() for line in lines if "--take store" in line)
+    assert command.startswith(f"reconcile resolve '{path}' --take store")
+    there.reconcile(*shlex.split(command)[1:5])
+    assert there.carried() == here.carried() == below(here.store)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from reconcile.adapters.roots import LocateError, Roots
 from reconcile.fs.home import home_directory
 from reconcile.fs.paths import directory_identity, is_absence, is_directory, nearest_path, quoted_path, status_at
+from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _refuse_lost(start: str, project: str, request: Request) -> None:
     if lost is not None:
         raise LocateError(
             f"{lost}: the {MARKER} directory of this checkout is missing ({project} is another project)",
-            f"restore it: reconcile recover\nor use the other project: --workspace {project}",
+            f"restore it: reconcile recover\nor use the other project: --workspace {typed(project)}",
         )
 
 
@@ -89,12 +90,10 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     if request.store is not None:
         ids = (os.path.basename(request.path(request.store)).rpartition("-")[2],)
     if not ids and source is not None:
-        import shlex  # here: only this message needs it
-
         near = nearest_path(request.path(source), known.ids)
         raise LocateError(
             f"--from: no checkout is known at {source}, nor at {project}, and {MARKER}/{ID_FILE} is missing here",
-            f"did you mean --from {shlex.quote(near)}?" if near else "name the store of that workspace with --store",
+            f"did you mean --from {typed(near)}?" if near else "name the store of that workspace with --store",
         )
     if not ids or not _is_id(os.fsencode(ids[0])):
         raise LocateError(
@@ -110,7 +109,10 @@ def _refuse_unread(unread: Sequence[Unreadable], project: str, *, has_id: bool) 
     """Raise `LocateError`: an unreadable record may be that of the checkout, with another id or a nearer project."""
     words = "; ".join(f"{record.file}: {record.words}" for record in unread)
     if has_id:
-        unknown, way_on = f"whether a nearer project than {project} was lost", f"name that one: --workspace {project}"
+        unknown, way_on = (
+            f"whether a nearer project than {project} was lost",
+            f"name that one: --workspace {typed(project)}",
+        )
     else:
         unknown, way_on = f"which workspace was in {project}", "name its store with --store"
     raise LocateError(f"{words}, so it is unknown {unknown}", f"make it readable, or {way_on}")
@@ -291,7 +293,7 @@ def _named_store(path: str) -> str:
     if os.path.basename(path) == CHILDREN and not os.path.isdir(os.path.join(path, CHILDREN)):
         raise LocateError(
             f"--store: {path} is the {CHILDREN} directory, not the store that holds it",
-            f"use --store {os.path.dirname(path)}",
+            f"use --store {typed(os.path.dirname(path))}",
         )
     return path
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import DecidedUnit, PendingRequest, Verb
+from reconcile.model.commands import typed
 from reconcile.model.options import Take
 from reconcile.model.snapshot import METADATA, Side
 from reconcile.model.units import unit_text
@@ -119,7 +120,7 @@ def decision_text(conversation: str, waiting: PendingRequest) -> str:
     """Return a decision in words: the command, or the answers about conflicts."""
     if waiting.value is None:
         return _answers_text(waiting.decided)
-    return f"`resolve {conversation} --take {waiting.value}`"
+    return f"`resolve {typed(conversation)} --take {waiting.value}`"
 
 
 def _answers_text(decided: Iterable[DecidedUnit]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import PendingRequest, Verb
+from reconcile.model.commands import typed
 from reconcile.model.options import Take
 from reconcile.model.plan import Note
 from reconcile.model.policy import Children, GcRequest, LocalRequest, ProjectRequest, RemoveRequest, SetParentRequest
@@ -314,7 +315,7 @@ def _is_written_since(context: PlanningContext, conversation: str, waiting: Pend
 
 
 def _ended(conversation: str, why: str) -> str:
-    return f"not removed, since {why}; repeat `reconcile rm {conversation}` to remove it"
+    return f"not removed, since {why}; repeat `reconcile rm {typed(conversation)}` to remove it"
 
 
 def _parents(

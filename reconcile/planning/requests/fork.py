@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.commands import typed
 from reconcile.model.options import Layout
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
@@ -73,7 +74,7 @@ def _plan_of_continuation(context: PlanningContext, view: View, files: Mapping[s
     """Return the plan that creates a child from a continuation that a merge of git leaves out, unless there is one."""
     metadata = view.store.metadata or view.workspace.metadata
     if metadata is None:
-        raise RefusedError(f"{view.id} has no valid metadata", f"see what is wrong: reconcile status {view.id}")
+        raise RefusedError(f"{view.id} has no valid metadata", f"see what is wrong: reconcile status {typed(view.id)}")
     described = [
         (File(name, len(files[name]), context.now_ns, context.rules.digest(files[name])), files[name])
         for name in context.rules.format.stream_files
@@ -98,7 +99,7 @@ def _files(
     context: PlanningContext, view: View, request: ForkRequest, contents: Mapping[str, Content]
 ) -> dict[str, bytes]:
     fmt = context.rules.format
-    way_on = f"run reconcile, or see what is wrong: reconcile status {view.id}"
+    way_on = f"run reconcile, or see what is wrong: reconcile status {typed(view.id)}"
     known: dict[str, bytes] = {}
     for name, content in contents.items():
         if isinstance(content, Fault):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.commands import typed
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Fault, File, Side
@@ -87,7 +88,7 @@ def _forked(
         try:
             content = fmt.cut_stream({"": content}, request.part)[""]
         except ValueError as error:
-            hint = f"see its events: reconcile show {record}"
+            hint = f"see its events: reconcile show {typed(record)}"
             raise RefusedError(f"{record} can't be cut: {error}", hint) from None
         content = fmt.forked_metadata(content, parent=record, title=request.title)
     return places.forked(record, content, request.uuid or None)

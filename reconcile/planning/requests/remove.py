@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind
+from reconcile.model.commands import typed
 from reconcile.model.plan import Note
 from reconcile.model.policy import NO_CONVERSATION, Children
 from reconcile.model.reasons import Reason
@@ -255,8 +256,8 @@ def _has_children(context: PlanningContext, target: str, below: list[str]) -> Re
     kind = "1 descendant" if len(below) == 1 else f"{len(below)} descendants"
     return RefusedError(
         f"{context.names([target])} has {kind}: {context.names(below)}",
-        f"remove all of them: reconcile rm {target} --cascade",
-        f"or let its children move up: reconcile rm {target} --promote",
+        f"remove all of them: reconcile rm {typed(target)} --cascade",
+        f"or let its children move up: reconcile rm {typed(target)} --promote",
     )
 
 

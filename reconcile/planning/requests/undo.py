@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Intent, IntentKind, is_local
+from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan, Precondition
 from reconcile.model.reasons import Reason
@@ -354,7 +355,7 @@ class _Undo:
         alone = kept and not ends and conversation in self.past.since.changed
         more = self._or_alone(conversation) if alone else ""
         if conversation in self._changed and not kept:
-            more = f"; see what it is now: reconcile diff {conversation}"
+            more = f"; see what it is now: reconcile diff {typed(conversation)}"
         return Item(
             conversation=conversation,
             title=self.title_of(conversation),
@@ -362,8 +363,8 @@ class _Undo:
             reason=Reason.WRITTEN_SINCE,
             message=self.refused[conversation] + more,
             resolve=(
-                *((f"reconcile project {conversation}",) if ends else ()),
-                *((f"reconcile restore {conversation}@{self.past.id}",) if kept else ()),
+                *((f"reconcile project {typed(conversation)}",) if ends else ()),
+                *((f"reconcile restore {typed(conversation)}@{self.past.id}",) if kept else ()),
             ),
         )
 
@@ -527,7 +528,7 @@ class _Undo:
         if side is Side.STORE:
             return
         if action.conversation in self.local:
-            again = f"publish it: reconcile project {action.conversation}"
+            again = f"publish it: reconcile project {typed(action.conversation)}"
             raise _PrivateError(f"{action.target}: local, so it is not copied to the workspace; {again}")
         while container is not None:
             if (owner := self.directories.owner(container)) in self.local:

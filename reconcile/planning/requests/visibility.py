@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.commands import typed
 from reconcile.model.options import Take
 from reconcile.model.plan import Item, Note
 from reconcile.model.policy import NO_CONVERSATION
@@ -53,7 +54,7 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
         above = [] if target in back else _chain(private, target, intents)
         if above and not request.ancestors:
             message = f"its parents are not in this workspace and would be published too: {context.names(above)}"
-            again = f"reconcile project {target} --with-ancestors"
+            again = f"reconcile project {typed(target)} --with-ancestors"
             held.append(context.held_item(target, Reason.ANCESTORS_ABSENT, message, again))
             continue
         intents |= dict.fromkeys((*above, target), Intent(IntentKind.PROJECTED))

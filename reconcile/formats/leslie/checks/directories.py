@@ -37,6 +37,7 @@ from reconcile.formats.leslie.document import (
 from reconcile.formats.leslie.rebuild import rebuild, storage_path
 from reconcile.formats.leslie.replay import Operation, replay
 from reconcile.formats.leslie.union import merge
+from reconcile.model.commands import typed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -234,5 +235,5 @@ def _copies(directory: ThreadDirectory, thread: str, replayed: Replayed) -> Iter
         copy = f"context/inherited/{target}"
         if is_safe(target) and not directory.has(copy):
             words = f"{copy}, the frozen copy of a reference, is missing"
-            advice = f"copy the present content: leslie reference --from {thread} --target {target}"
+            advice = f"copy the present content: leslie reference --from {typed(thread)} --target {typed(target)}"
             yield Finding(Kind.NO_COPY, severity, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")
