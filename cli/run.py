@@ -579,16 +579,38 @@ def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
 
 def write_plan(options: Options, text: str) -> None:
     """Write the text of a plan to the file of ``--out``. A file that is no plan isn't overwritten."""
+    from reconcile.fs.paths import quoted_path  # here, as below: most runs save no plan
+
+    from .misuse import Misuse
+
     assert options.out is not None  # noqa: S101 - the caller asked
     if os.path.exists(options.out) and not _is_plan(options.out):
-        from .misuse import Misuse  # here: most runs save no plan
-
         raise Misuse(f"--out {options.out}: the file exists and is not a plan", "choose another name")
-    with open(options.out, "w", encoding="utf-8") as file:
-        file.write(text)
-    from reconcile.fs.paths import quoted_path  # here, as above
-
+    if os.path.exists(options.out) and not os.path.isfile(options.out):  # a pipe, or a terminal
+        with open(options.out, "w", encoding="utf-8") as file:
+            file.write(text)
+    elif os.path.islink(options.out):
+        raise Misuse(f"--out {options.out}: it is a symbolic link", "name the file itself")
+    else:
+        _replace_plan(options.out, text.encode())
     print_message(options, f"plan saved; apply it: reconcile apply {quoted_path(options.out)}")
+
+
+def _replace_plan(path: str, content: bytes) -> None:
+    """Write a plan, which may have private contents, for its owner only; an older one keeps its mode.
+
+    The directory may be in the checkout. Others can commit a link with a name that they know, hence the random one.
+    """
+    import stat
+
+    from reconcile.errors import ReconcileError
+    from reconcile.fs.private_files import FILE_MODE, replace_through
+
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else FILE_MODE
+        replace_through(f"{path}.reconcile-{os.urandom(4).hex()}.tmp", path, (content,), flushed=True, mode=mode)
+    except OSError as error:
+        raise ReconcileError(f"--out {path}: {error.strerror}", "check the path") from error
 
 
 def _is_plan(path: str) -> bool:

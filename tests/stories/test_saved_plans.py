@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import stat
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -45,6 +47,58 @@ def test_a_saved_plan_refuses_what_was_edited_meanwhile_and_does_the_rest(world:
     assert f"store:{FIRST}-it: already done" in again
     world.reconcile()
     assert listing(world.store) == listing(world.workspace)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_plan_is_private_and_one_that_is_replaced_keeps_its_mode(world: World, tmp_path: Path) -> None:
+    three(world)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    assert mode_of(saved) == 0o600
+    saved.chmod(0o644)
+    before = saved.stat().st_ino
+    world.reconcile("--out", saved, settled=False)
+    assert mode_of(saved) == 0o644
+    assert saved.stat().st_ino != before
+    assert [path.name for path in tmp_path.glob("plan*")] == ["plan.json"]
+
+
+def test_a_full_disk_keeps_the_older_plan(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    three(world)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    before = saved.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("reconcile.fs.private_files.write_all", full)
+    result = world.run("--workspace", world.project, "--out", saved)
+    assert result.exit_code == 1, result.output
+    assert f"error: --out {saved}: No space left on device" in result.stderr
+    assert saved.read_bytes() == before
+    assert [path.name for path in tmp_path.glob("plan*")] == ["plan.json"]
+
+
+def test_a_plan_is_not_saved_through_a_link_but_into_a_pipe(world: World, tmp_path: Path) -> None:
+    three(world)
+    saved, link, pipe = tmp_path / "plan.json", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(saved)
+    for _ in range(2):
+        result = world.run("--workspace", world.project, "--out", link)
+        assert result.exit_code == 2, result.output
+        assert f"--out {link}: it is a symbolic link" in result.stderr
+        before = saved.read_bytes() if saved.exists() else None
+        world.reconcile("--out", saved, settled=False)
+    assert before is not None
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    world.reconcile("--out", pipe, settled=False)
+    assert os.read(reader, 100).startswith(b'{\n  "format": "reconcile.plan/')
+    os.close(reader)
 
 
 def test_a_saved_plan_is_carried_out_once(world: World, tmp_path: Path) -> None:
