@@ -330,14 +330,19 @@ def _bring_home(
     restored = restored if options.is_dry else 0
     if not (found.entries or found.left or restored):
         return False
-    if found.left:
-        stay = f"{len(found.left)} stay{'s' if len(found.left) == 1 else ''} at the old path"
-        print_message(options, f"{stay}: Claude Code has {'it' if len(found.left) == 1 else 'them'} open", trouble=True)
+    _name_open(options, found.left)
     words = _move_words(roots, found, restored, gone, name)
     if options.is_dry or not found.entries:
         print_message(options, f"would move {words}")
         return bool(found.entries)
     confirm_or_exit(options, f"Move {words}?")
+    offered, before = found.entries, found.left
+    found = find_orphans(roots, gone)  # a session may have been opened meanwhile
+    _name_open(options, [path for path in found.left if path not in before])
+    found = found._replace(entries=tuple(path for path in offered if path in found.entries))
+    if not found.entries:
+        return False
+    words = _move_words(roots, found, 0, gone, name)
     move_home(found, roots.workspace)
     if roots.link:
         link_store(roots)  # nothing else may be left to do, and a later run must find the store
@@ -347,6 +352,13 @@ def _bring_home(
     own.quiet, own.json = True, False
     run(own, lambda: "reconcile")  # from now on it counts as what was here, also if it is lost at once
     return True
+
+
+def _name_open(options: Options, paths: Sequence[str]) -> None:
+    """Print the number of sessions that stay at the old path, as processes have them open."""
+    if paths:
+        stay, which = (f"{len(paths)} stay", "them") if len(paths) != 1 else ("1 stays", "it")
+        print_message(options, f"{stay} at the old path: Claude Code has {which} open", trouble=True)
 
 
 def _move_words(roots: Roots, found: Orphans, restored: int, gone: Sequence[str], source: str) -> str:

@@ -146,6 +146,27 @@ def test_a_session_that_is_open_moves_when_it_is_closed(saved: Sides, tmp_path: 
     assert carried(here.live) == before
 
 
+@pytest.mark.parametrize("opened", [1, 2])
+def test_a_session_that_is_opened_during_the_question_stays(saved: Sides, tmp_path: Path, opened: int) -> None:
+    sessions = sorted(path.stem for path in saved.live.glob("*.jsonl"))
+    assert len(sessions) == 2
+    here = moved(saved, tmp_path / "renamed")
+    terminal = Session("recover", "-w", here.project)
+    terminal.type("", after="Move 2 sessions")
+    for pid, session in zip((os.getpid(), os.getppid()), sessions[:opened], strict=False):
+        here.open_in(pid, session)
+    terminal.type("y\n", after="[y/N]")
+    if opened == 2:
+        terminal.type("n\n", after="Restore 2 sessions")  # as for sessions that were open before
+    _, shown = terminal.end()
+    assert "Claude Code has" in shown
+    assert ("moved 1 session of" in shown) == (opened == 1), shown
+    for session in sessions[:opened]:
+        assert (saved.live / f"{session}.jsonl").exists()
+    for session in sessions[opened:]:
+        assert (here.live / f"{session}.jsonl").exists()
+
+
 def test_what_has_the_same_name_here_stays_there(saved: Sides, tmp_path: Path) -> None:
     name = min(path.name for path in saved.live.glob("*.jsonl"))
     there = (saved.live / name).read_bytes()
