@@ -33,6 +33,8 @@ _SETTINGS = (
     "push.gpgSign=false",
     "push.followTags=false",
     "push.recurseSubmodules=no",
+    "push.pushOption=",
+    "i18n.logOutputEncoding=utf-8",
     "gc.auto=0",
 )
 """What is ignored concerns checkouts. The mirror has none, and `reconcile.remote.tree` looks at each name."""

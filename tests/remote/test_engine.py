@@ -61,6 +61,19 @@ def test_a_swap_is_won_although_the_mirror_cannot_note_it(tmp_path: Path) -> Non
     assert engine.tip() == first
 
 
+@pytest.mark.parametrize("setting", ["[push]\n  pushOption = ci.skip\n", "[i18n]\n  logOutputEncoding = utf-16\n"])
+def test_a_setting_of_the_users_git_for_other_repositories_counts_for_no_remote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    (tmp_path / "settings").write_text(setting)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "settings"))
+    engine = GitEngine(str(make_bare(tmp_path / "r.git")), "refs/reconcile/x", str(tmp_path / "mirror"))
+    engine.probe()
+    first = engine.write(None, {"a": b"1"}, ())
+    assert engine.swap(None, first) is Swap.WON
+    assert [commit for commit, _ in engine.history(first, "a")] == [first]
+
+
 def test_a_tree_is_what_was_written(engine: RemoteEngine) -> None:
     engine.probe()
     assert engine.tip() is None
