@@ -37,7 +37,7 @@ _SETTINGS = (
     "i18n.logOutputEncoding=utf-8",
     "gc.auto=0",
 )
-"""What is ignored concerns checkouts. The mirror has none, and `reconcile.remote.tree` looks at each name."""
+"""The ignored faults concern checkouts. The mirror has none, and `reconcile.remote.tree` looks at each name."""
 _FILE = "100644"
 _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _ABSENT = 2
