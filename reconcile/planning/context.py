@@ -58,7 +58,8 @@ class Edits(Struct, frozen=True, kw_only=True):
     must get another parent first. ``together``: groups that are applied completely or not at all, by name.
     ``requested``: conversations to place where they belong. ``apart``: conversations that lie elsewhere than in their
     absent parent, and in which one (None: at the top). ``scope``: the conversations of the run; all others stay as they
-    are. ``dropped``: earlier requests that end without being carried out.
+    are. ``limits``: the options by which the person limits a command that names no target. ``dropped``: earlier
+    requests that end without being carried out.
     """
 
     intents: Mapping[str, Intent | None] = field(default_factory=dict)
@@ -74,6 +75,7 @@ class Edits(Struct, frozen=True, kw_only=True):
     decisions: Mapping[str, Take] = field(default_factory=dict)
     choices: Mapping[tuple[str, str], Take] = field(default_factory=dict)
     scope: frozenset[str] = frozenset()
+    limits: str = ""
     held: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
     dropped: frozenset[tuple[str, Verb]] = frozenset()

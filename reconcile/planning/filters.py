@@ -66,7 +66,7 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
     what, names = _named(counted, context.rules)
     message = f"{count} of {directories} {what} would be removed: {names}"
     # A command is limited to its targets, which the person repeats.
-    limits = limits_of(context.policy) if context.policy.tree_edit is None else ""
+    limits = limits_of(context.policy) if context.policy.tree_edit is None else context.edits.limits
     again = f"reconcile {'gc ' if collects else ''}{limits}--allow-bulk-removal"
     context.held.append(_whole(Reason.BULK, message, again))
     return [action for action in actions if action.id not in refused]

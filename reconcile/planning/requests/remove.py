@@ -15,6 +15,7 @@ from reconcile.model.plan import Note
 from reconcile.model.policy import NO_CONVERSATION, Children
 from reconcile.model.reasons import Reason
 from reconcile.planning.context import Edits, RefusedError
+from reconcile.planning.filters import limits_of
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal
 
@@ -178,6 +179,7 @@ def collect(context: PlanningContext, request: GcRequest) -> Edits:
     message = "expired, but changed in the workspace; the change is saved first, and the next gc decides"
     return Edits(
         deleted=deleted,
+        limits=limits_of(context.policy),
         below=ancestry.among(deleted),
         scope=frozenset((*targets, *unsaved)) or NO_CONVERSATION,
         notes=tuple(

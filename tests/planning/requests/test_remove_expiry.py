@@ -71,5 +71,8 @@ def test_gc_asks_before_it_removes_many_and_leaves_no_request() -> None:
         assert [item.resolve for item in plan.held] == [("reconcile gc --allow-bulk-removal",)] * is_held
         assert len(plan.actions) == (0 if is_held else 2 * count)
         assert not plan.waiting or not is_held
+        limited = plan_of(*sides, replace(policy, only=frozenset(f"jp-c{number}" for number in range(1, 1 + count))))
+        only = " ".join(f"--only jp-c{number}" for number in range(1, 1 + count))
+        assert [item.resolve for item in limited.held] == [(f"reconcile gc {only} --allow-bulk-removal",)] * is_held
         allowed = plan_of(*sides, replace(policy, accept_bulk=True))
         assert (len(allowed.actions), allowed.held) == (2 * count, ())
