@@ -275,7 +275,7 @@ class HeldLock:
         except OSError:
             pass  # without hard links a removed name can only be detected
         try:
-            content = _content(session)
+            content = _content(self._owner, session)
             os.write(self._fd, content)
             # After writing, and only if needed: file systems flush a file early that was truncated to nothing.
             if status.st_size > len(content):
@@ -289,7 +289,7 @@ class HeldLock:
         assert self._directory is not None  # noqa: S101 - it is open until the lock is taken
         name, directory = self._path.rpartition("/")[2], self._directory.fd
         stem = name.removesuffix(".lock")  # JP looks at every name that ends in .lock
-        link = f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}"
+        link = f"{_LINK_PREFIX}{self._owner}-{stem}{_LINK_SUFFIX}"
         try:
             os.link(name, link, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
         except FileExistsError:  # left by a dead process with our number
@@ -491,10 +491,10 @@ def _inode_at(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _content(session: str | None) -> bytes:
+def _content(pid: int, session: str | None) -> bytes:
     now = time.time_ns()
     member = "" if session is None else f'"session":{json.dumps(session)},'
-    return f'{{"pid":{os.getpid()},{member}"acquired_at":"{_second(now // 10**9)}.{now % 10**9:09d}+00:00"}}'.encode()
+    return f'{{"pid":{pid},{member}"acquired_at":"{_second(now // 10**9)}.{now % 10**9:09d}+00:00"}}'.encode()
 
 
 @lru_cache(maxsize=1)
