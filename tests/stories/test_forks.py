@@ -47,6 +47,7 @@ def test_a_fork_of_a_conflict_has_no_id_before_the_run(world: World) -> None:
     assert f"jp-c{new}" in done
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.KILLED])
 def test_a_fork_that_was_not_made_leaves_no_intent(world: World, mode: Mode) -> None:
     """A conversation that gets the same id later is published only on request."""

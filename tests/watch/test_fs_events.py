@@ -52,6 +52,7 @@ def test_nobodys_business(path: str) -> None:
     assert target_of(get_format("jp"), path) is None
 
 
+@pytest.mark.long
 def test_after_an_error_in_a_thread_of_watchdog_events_count_as_lost(tmp_path: Path) -> None:
     """Its tables of directories are wrong after some renames, and the removal of such a directory ends its thread."""
     events: list[str] = []
