@@ -36,6 +36,7 @@ def by_the_next_scope(world: World, number: int) -> None:
         assert lock.metadata["title"] in NAMES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("next_one", [by_a_run, by_the_next_scope])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_kill_between_a_title_and_the_name_that_goes_with_it(

@@ -63,6 +63,7 @@ def wander(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> 
     return one
 
 
+@pytest.mark.long
 def test_runs_that_go_on_by_chance(wander: Wander) -> None:
     counts = sum((wander(seed, 15) for seed in range(2)), Counter[str]())
     assert counts["part"] > 5, counts

@@ -81,6 +81,7 @@ def test_what_only_grew_travels(machines: list[VaultMachine]) -> None:
     assert b"and on" in machines[2].records[TALK]
 
 
+@pytest.mark.long
 def test_a_removal_and_a_new_name_travel(machines: list[VaultMachine]) -> None:
     first, second, third = machines
     first.run("rm", TALK, "--yes")
@@ -100,6 +101,7 @@ def test_an_edit_wins_over_a_removal(machines: list[VaultMachine]) -> None:
     assert b"and on" in third.contents[TALK]
 
 
+@pytest.mark.long
 def test_an_entry_that_was_removed_on_purpose_stays_away_everywhere(machines: list[VaultMachine]) -> None:
     first, second, _ = machines
     second.vault.write(TALK, conversation("conv_a", "hello there", "again", "a secret"))

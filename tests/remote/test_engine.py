@@ -136,6 +136,7 @@ def contents_that_git_counts(amount: int) -> list[bytes]:
     return list(itertools.islice(counted, amount))
 
 
+@pytest.mark.long
 def test_the_mirror_is_packed_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reconcile.remote.git_engine.LOOSE", 100)
     url, objects = str(make_bare(tmp_path / "r.git")), tmp_path / "mirror" / "objects"

@@ -101,6 +101,7 @@ def test_no_file_of_the_program_alone_is_sent(machines: list[LeslieMachine], bar
         ]
 
 
+@pytest.mark.long
 def test_all_spawn_at_once(machines: list[LeslieMachine]) -> None:
     for machine in machines:
         name = f"thread-{machine.home.name}"
@@ -212,6 +213,7 @@ def test_a_record_that_was_a_file_and_becomes_a_directory(machines: list[LeslieM
     assert second.contents["notes"] == b"a file again"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("old", "new"), [(A_FILE, A_DIRECTORY), (A_DIRECTORY, A_FILE)], ids=["file", "directory"])
 def test_a_record_with_another_shape_waits_for_another_name(
     machines: list[LeslieMachine], old: dict[str, bytes], new: dict[str, bytes]
@@ -232,6 +234,7 @@ def test_a_record_with_another_shape_waits_for_another_name(
     assert second.contents.items() >= {key.replace("notes", "others"): each for key, each in new.items()}.items()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("old", "new"), [(A_FILE, A_DIRECTORY), (A_DIRECTORY, A_FILE)], ids=["file", "directory"])
 def test_another_shape_on_another_machine_loses_nothing(
     machines: list[LeslieMachine], old: dict[str, bytes], new: dict[str, bytes]
@@ -252,6 +255,7 @@ def test_another_shape_on_another_machine_loses_nothing(
     assert third.contents.items() >= both.items()
 
 
+@pytest.mark.long
 def test_a_log_with_the_name_of_a_directory_on_another_machine_waits(machines: list[LeslieMachine]) -> None:
     first, second, third = machines
     put(first.side, {"logs/x": b"one\n"})

@@ -118,6 +118,7 @@ def test_read_only(world: World, place: Path) -> None:
     converge(world)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [False, True])
 def test_a_watcher_waits_between_two_attempts_at_a_read_only_store(world: World, *, every: bool) -> None:
     store = Path(os.environ["JP_USER_DATA_DIR"])

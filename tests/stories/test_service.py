@@ -457,6 +457,7 @@ def test_installing_the_agent(mac: Machine, tmp_path: Path, monkeypatch: pytest.
     assert "log out" not in result.output
 
 
+@pytest.mark.long
 def test_installing_the_agent_again_waits_for_the_old_process(mac: Machine) -> None:
     mac.service("install")
     mac.calls()

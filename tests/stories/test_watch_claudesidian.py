@@ -52,6 +52,7 @@ def in_place(path: Path, content: bytes) -> None:
             file.flush()
 
 
+@pytest.mark.long
 def test_beside_a_program_that_writes_in_place(vault: Vault) -> None:
     seen: set[bytes] = set()
     done = threading.Event()

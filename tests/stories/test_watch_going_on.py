@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
 from tests.support.projects.watcher import Watching, grow, until
 
@@ -29,6 +31,7 @@ def test_what_has_changed_while_none_was_running(watched: World) -> None:
     watched.check_settled()
 
 
+@pytest.mark.long
 def test_what_a_run_has_blocked_is_said_by_each_watcher(watched: World) -> None:
     path = watched.workspace / f"{FIRST}-it" / "events.json"
     whole = path.read_bytes()
