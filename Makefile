@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
+BENCH  := $(VENV)/bench
 
 # Arguments of pytest; `make test ARGS='-k planner'` runs a part.
 # One process more than cores: some tests wait for the disk or for other processes.
@@ -160,8 +161,10 @@ map: $(VENV)/.installed-dev
 screens: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.support.screens
 
+# Measured is the wheel in an environment of its own, as a user has it: an editable installation starts later.
 bench: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.bench.run $(ARGS)
+	$(make-bench)
+	$(BENCH)/bin/python -m tests.bench.run $(ARGS)
 
 bench-rules: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.rules $(ARGS)
@@ -188,6 +191,12 @@ define make-venv
 	       'Name another one: make PYTHON=/path/to/python3 ...' >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || \
 	  { echo 'Making $(VENV)'; $(PYTHON) -m venv --clear $(VENV); }
+endef
+
+define make-bench
+	@$(PYTHON) -m venv --clear --without-pip $(BENCH)
+	@$(BIN)/python -m build --outdir $(BENCH)/dist . > /dev/null
+	@$(PIP) --python $(BENCH)/bin/python install $(BENCH)/dist/*.whl
 endef
 
 $(VENV)/.installed: pyproject.toml
