@@ -597,18 +597,12 @@ def write_plan(options: Options, text: str) -> None:
 
 
 def _replace_plan(path: str, content: bytes) -> None:
-    """Write a plan, which may have private contents, for its owner only; an older one keeps its mode.
-
-    The directory may be in the checkout. Others can commit a link with a name that they know, hence the random one.
-    """
-    import stat
-
+    """Write a plan, which may have private contents, for its owner only; an older one keeps its mode."""
     from reconcile.errors import ReconcileError
-    from reconcile.fs.private_files import FILE_MODE, replace_through
+    from reconcile.fs.private_files import FILE_MODE, replace_users_file
 
     try:
-        mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else FILE_MODE
-        replace_through(f"{path}.reconcile-{os.urandom(4).hex()}.tmp", path, (content,), flushed=True, mode=mode)
+        replace_users_file(path, content, os.stat(path).st_mode if os.path.exists(path) else FILE_MODE)
     except OSError as error:
         raise ReconcileError(f"--out {path}: {error.strerror}", "check the path") from error
 

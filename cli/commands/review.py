@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile.engine.engine import Engine
-from reconcile.errors import install_command
 from reconcile.fs.locks import LockedError
+from reconcile.model.commands import install_command
 
 from ..command import PLANS, Command, Several
 from ..context import open_session, policy_of, settings_of

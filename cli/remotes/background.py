@@ -66,14 +66,11 @@ class BackgroundSync:
                 continue
             for name, words in stores.items():
                 if not self._stopped.is_set():
-                    self._note(name, self._said(name, words))
-
-    def _said(self, name: str, words: Sequence[str]) -> str:
-        """Sync a store, and return what it says; an error if no process can be started, which the next sync retries."""
-        try:
-            return self._sync(name, words)
-        except OSError as error:
-            return str(error)
+                    try:
+                        said = self._sync(name, words)
+                    except OSError as error:  # no process can be started; the next turn tries again
+                        said = str(error)
+                    self._note(name, said)
 
     def _sync(self, name: str, words: Sequence[str]) -> str:
         """Sync a store, pass its warnings on, and return what else it says; empty if it has succeeded."""

@@ -298,7 +298,9 @@ def _owner(project: str | None) -> str:
 
 
 def _way_on(run: Run, project: str | None) -> str:
-    hints = [f"undo it there: reconcile undo {run.id} --workspace {typed(project or '')}"] if _is_there(project) else []
+    hints = []
+    if project is not None and _is_there(project):
+        hints.append(f"undo it there: reconcile undo {run.id} --workspace {typed(project)}")
     return "\n".join([*hints, f"restore one conversation here: reconcile restore ID@{run.id}"])
 
 

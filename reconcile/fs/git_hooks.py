@@ -20,7 +20,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.files import read_if_there
 from reconcile.fs.git_state import checkout_top
 from reconcile.fs.hook_files import HOOKS, REFUSED, block, block_of, in_front, with_block, without_block
-from reconcile.fs.private_files import replace_through
+from reconcile.fs.private_files import replace_users_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -372,13 +372,9 @@ def _script(path: str) -> bytes | None:
 
 
 def _write(path: str, content: bytes, mode: int) -> None:
-    """Replace a file by way of a rename: git never runs a half-written script. An equal file is not touched.
-
-    The directory may be in the checkout. Others can commit a link with a name that they know, hence the random one.
-    """
+    """Replace a file by way of a rename: git never runs a half-written script. An equal file is not touched."""
     if read_if_there(path) != content:
-        temporary = f"{path}.reconcile-{os.urandom(4).hex()}.tmp"
-        replace_through(temporary, path, (content,), flushed=True, mode=stat.S_IMODE(mode))
+        replace_users_file(path, content, mode)
 
 
 def _values(top: str, key: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from typing import TYPE_CHECKING
 
 from reconcile.fs.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, sync_file
@@ -96,3 +97,12 @@ def replace_through(
             os.unlink(temporary)
         raise
     return size
+
+
+def replace_users_file(path: str, content: bytes, mode: int = FILE_MODE) -> None:
+    """Replace a file of the user's atomically, with exactly this mode; it is on the medium then. Raises `OSError`.
+
+    Its directory may be in a checkout. Others can commit a link with a name that they know, hence the random one.
+    """
+    temporary = f"{path}.reconcile-{os.urandom(4).hex()}.tmp"
+    replace_through(temporary, path, (content,), flushed=True, mode=stat.S_IMODE(mode))

@@ -8,3 +8,13 @@ def typed(*words: str) -> str:
     import shlex  # here: most runs suggest no command
 
     return shlex.join(words)
+
+
+def install_command(package: str, environment: str, python: str) -> str:
+    """Return the command that installs a package into an environment: one of pipx, of uv, or another."""
+    directories = environment.replace("\\", "/").rstrip("/").split("/")
+    if "pipx" in directories:
+        return f"pipx inject {typed(directories[-1], package)}"
+    if "uv" in directories:
+        return f"uv pip install --python {typed(python, package)}"
+    return f"{typed(python)} -m pip install {typed(package)}"

@@ -65,7 +65,7 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
         context.tombstones.pop(conversation, None)
     what, names = _named(counted, context.rules)
     message = f"{count} of {directories} {what} would be removed: {names}"
-    # A command is limited to its targets, which the person repeats.
+    # A command replaces the person's limits in the policy by its targets.
     limits = limits_of(context.policy) if context.policy.tree_edit is None else context.edits.limits
     again = f"reconcile {'gc ' if collects else ''}{limits}--allow-bulk-removal"
     context.held.append(_whole(Reason.BULK, message, again))

@@ -11,16 +11,17 @@ import hashlib
 import os
 import sys
 import zlib
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
-from reconcile.errors import install_command
 from reconcile.fs.durability import fsync_directory
+from reconcile.fs.mutations import Root
 from reconcile.fs.private_files import make_private_directory, replace_private_file
+from reconcile.model.commands import install_command
 from reconcile.remote.engine import RemoteError
 
 if TYPE_CHECKING:
@@ -146,12 +147,8 @@ class Keys:
             temporary = f"{self.path}.{os.urandom(6).hex()}"
             replace_private_file(temporary, text.encode(), flushed=True)
             try:
-                os.link(temporary, self.path)
-            except FileExistsError:
-                pass
-            except OSError:  # the file system has no hard links
-                if not os.path.lexists(self.path):
-                    os.replace(temporary, self.path)
+                with closing(Root(os.path.realpath(os.path.dirname(self.path)))) as root, suppress(FileExistsError):
+                    root.rename_new(os.path.basename(temporary), os.path.basename(self.path))
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)

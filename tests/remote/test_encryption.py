@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.errors import install_command
 from reconcile.fs.locks import run_lock
+from reconcile.model.commands import install_command
 from reconcile.remote.engine import RemoteError, Swap
 from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sealing import PYRAGE, Bundle, Keys, Sealed, identity_of

@@ -257,13 +257,13 @@ def live_sessions(home: str) -> LiveSessions:
     live = LiveSessions()
     for name in _names(os.path.join(home, "sessions")):
         with suppress(OSError):
-            value = _written(os.path.join(home, "sessions", name), int(name.removesuffix(".json")))
+            value = _of_process(os.path.join(home, "sessions", name), int(name.removesuffix(".json")))
             if isinstance(value, dict) and isinstance(value.get("sessionId"), str) and _runs(value):
                 live[value["sessionId"]] = value["pid"]
     return live
 
 
-def _written(path: str, pid: int) -> object:
+def _of_process(path: str, pid: int) -> object:
     """Return the value of the file of a process; None if it is damaged. Raises `OSError`.
 
     A process that runs may be writing it at this moment, so it is read again then.

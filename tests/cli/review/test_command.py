@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.errors import install_command
+from reconcile.model.commands import install_command
 from reconcile.remote.sealing import PYRAGE
 from tests.cli.modules import module
 from tests.support.projects.conflicts import conflicts, id_of
