@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from reconcile.formats.json import strict
+from reconcile.formats.json import javascript, strict
 from reconcile.formats.leslie.document import DIRECTORY, RELATION, THREADS, Dialect, text, texts, written
 from reconcile.formats.leslie.replay import FINISHED, status_of
 
@@ -130,6 +130,7 @@ class _Builder:
                     entries[thread] = raw[thread]
                 else:
                     self.differ(Subject.RELATIONS, f"{thread}: - entry, there is no such thread", thread)
+        entries = {thread: entries[thread] for thread in javascript.keys(entries)}
         if list(entries) != [thread for thread in raw if thread in entries] and set(entries) <= set(raw):
             self.differ(Subject.RELATIONS, "entries in the order of the log")
         return entries

@@ -479,6 +479,18 @@ def test_28_an_entry_without_a_thread() -> None:
     assert ids(LeslieTree(found.files, {FIRST: ThreadDirectory()})) == ["unspawned:thread_relations.json"]
 
 
+def test_28_an_entry_under_a_number_comes_first_as_in_javascript() -> None:
+    played = Leslie().play([ROOT])
+    played.operations.clear()
+    played.relations[FIRST]["references_to"] = ["5"]
+    none: dict[str, list[str]] = {"children": [], "references_to": [], "referenced_by": [], "depends_on": []}
+    played.relations = {"5": none, **played.relations}
+    found = read(played)
+    found = LeslieTree(found.files, {FIRST: ThreadDirectory()})
+    assert ids(found) == ["unspawned:thread_relations.json"]
+    assert repair_all(found) == ((), found)
+
+
 def test_29_no_operations() -> None:
     played = Leslie().play([ROOT, CHILD, ("reference", 1, 0, 0)])
     played.operations.clear()
