@@ -33,7 +33,7 @@ _LOGS = "logs/"
 _TRANSCRIPTS = ".meta/transcripts/"
 _OPERATORS = {"user": Speaker.USER, "agent": Speaker.ASSISTANT}
 _STATUS_KEYS = ("id", "title", "updated_at", "created_at")
-_PAIR = re.compile(r'(?P<key>[^\s="]+)=(?P<value>"(?:[^"\\]|\\.)*"|\S*)')
+_PAIR = re.compile(r'(?<![^\s="])(?P<key>[^\s="]++)=(?P<value>"(?:[^"\\]|\\.)*"|\S*)')
 _SAID_BY = re.compile(r"^(?P<who>user|assistant|tool|system):[ \t]*$", re.MULTILINE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from reconcile.formats import get_format
@@ -72,6 +73,13 @@ def test_lines_of_logs_are_turns() -> None:
     assert texts("logs/workers/thread-1.ndjson", json.dumps(line).encode() + b"\n") == [
         (Speaker.SYSTEM, "worker_started", TIME, "- thread_id: `thread-1`\n- success: true")
     ]
+
+
+def test_a_truncated_line_with_much_in_it_takes_no_time() -> None:
+    begin = time.monotonic()
+    (turn,) = texts("logs/sdk/thread-1.ndjson", b'{"image":"' + b"A" * 200_000)
+    assert turn[1] == "line"
+    assert time.monotonic() - begin < 5
 
 
 def test_the_files_of_a_thread_come_before_its_transcripts() -> None:
