@@ -303,7 +303,7 @@ def _replacement(violation: Violation, value: Object, replayed: Replayed) -> Any
             thread in replayed.holes or replayed.courses[thread].fields.get("status") in (None, "active")
         ):
             return _NO_VALUE  # the log does not determine it, or it would start an agent
-        return _field_replacement(str(path[2]), value["threads"][thread], replayed.courses[thread])
+        return _field_replacement(str(path[2]), old, value["threads"][thread], replayed.courses[thread])
     if path[0] == "relations":
         return _NO_VALUE  # the whole section is rebuilt
     times = [entry.get("timestamp") for entry in value["operations"]]
@@ -323,11 +323,17 @@ def _head(violation: Violation, counted: str, count: int, times: list[Any]) -> A
     }.get(dotted(violation.path), _NO_VALUE)
 
 
-def _field_replacement(key: str, record: Object, course: Course) -> Any:
+def _field_replacement(key: str, old: Any, record: Object, course: Course) -> Any:
+    """Return the value of a thread's field: from the log, or a default in place of nothing.
+
+    No default replaces a value that somebody has written.
+    """
     if key == "tags":
-        return None
+        return None if old is None else _NO_VALUE
     if course.fields.get(key):
         return course.fields[key]
+    if key != "updated_at" and key not in course.fields and old not in (None, ""):
+        return _NO_VALUE
     return {
         "executor": "agent",
         "parent_id": course.fields.get("parent_id"),
@@ -373,5 +379,8 @@ def _in_utc(value: str) -> Any:
             whole = whole.removesuffix(suffix)
         if is_time(spelled := whole.removesuffix("Z") + "Z"):
             return spelled
-    exact = instant.astimezone(UTC).replace(tzinfo=None)
+    try:
+        exact = instant.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:  # before the year 1 or after the year 9999
+        return _NO_VALUE
     return exact.isoformat(timespec="microseconds" if exact.microsecond % 1000 else "milliseconds") + "Z"

@@ -105,6 +105,25 @@ def test_f1_a_time_without_a_zone_could_be_any(keys: tuple[str, ...]) -> None:
     assert (repair_all(found) == ((), found)) == (keys[0] == "operations")
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+02:00", "9999-12-31T23:59:59-02:00"])
+def test_f1_a_time_that_is_no_time_in_utc(time: str) -> None:
+    played = Leslie().play([ROOT])
+    found = changed(read(played, backup=played.relations_file()), RELATIONS, "operations", "0", "timestamp", to=time)
+    assert only(found).next.startswith("correct it by hand: operations[0].timestamp: ")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("tags", "urgent"), ("tags", {"a": 1}), ("executor", "robot"), ("parent_id", 5)]
+)
+def test_f1_no_default_replaces_a_value(key: str, value: Any) -> None:
+    played = Leslie().play([ROOT])
+    played.operations.clear()
+    found = changed(read(played, backup=b""), RELATIONS, "threads", FIRST, key, to=value)
+    finding = next(iter(examine(found)))
+    assert finding.next.startswith(f"correct it by hand: threads.{FIRST}.{key}: ")
+    assert finding.repair is None
+
+
 def test_f1_what_stands_behind_the_end() -> None:
     played = Leslie().play([ROOT])
     content = played.relations_file()
