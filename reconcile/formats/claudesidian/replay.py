@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from reconcile.formats.claudesidian.finding import Severity
-from reconcile.formats.claudesidian.record_files import Kind
+from reconcile.formats.claudesidian.record_files import Kind, number
 from reconcile.formats.json import javascript
 from reconcile.formats.json.strict import InvalidContentError
 
@@ -219,7 +219,7 @@ class _Replaying:
         self._create(event, self._cache.messages, {"state": event.data.get("state", "complete"), **own})
         row = self._cache.conversations.get(conversation)
         if row is not None:
-            row.update(message_count=row["message_count"] + 1, updated=event.timestamp)
+            row.update(message_count=number(row.get("message_count")) + 1, updated=event.timestamp)
 
     def _message_updated(self, event: Event) -> None:
         self._update(event, self._cache.messages, event.named("messageId"), event.data)

@@ -35,6 +35,14 @@ COLUMNS = {
 }
 
 
+def test_a_count_of_messages_that_an_update_has_made_something_else() -> None:
+    changed = {"type": "conversation_updated", "conversationId": "c", "data": {"message_count": None}}
+    message = {"type": "message", "conversationId": "c", "data": {"id": "m"}}
+    content = events({"type": "metadata", "data": {"id": "c"}}, changed, message)
+    cache = replay({Kind.CONVERSATION: {"conv_c.jsonl": read_events(content)}})
+    assert cache.conversations["c"]["message_count"] == 1
+
+
 class Database:
     """What the page says of each type of event, as statements; the names in them are those above."""
 
