@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _MARKS = (b"<<<<<<< ", b"=======", b">>>>>>> ")
+_ENDS = "it ends"
 
 
 class Event(Struct, frozen=True):
@@ -73,7 +74,7 @@ class Event(Struct, frozen=True):
 
 
 class Unreadable(Struct, frozen=True):
-    """A line that is no event, which the program skips. ``torn``: it is the last one, without its end of line."""
+    """A line that is no event, which the program skips. ``torn``: it is the last one, and was written only in part."""
 
     number: int
     text: bytes
@@ -117,16 +118,21 @@ def read_events(content: bytes) -> EventFile:
         if problem is None:
             events.append(Event(number, text, value))
         else:
-            unreadable.append(Unreadable(number, text, problem, torn=number == len(lines)))
+            torn = number == len(lines) and _is_cut(text, problem)
+            unreadable.append(Unreadable(number, text, problem, torn))
     return EventFile(tuple(events), tuple(unreadable))
+
+
+def _is_cut(text: bytes, problem: str) -> bool:
+    """Tell whether a last line may be the beginning of an event: neither a whole object nor a conflict marker."""
+    whole = text.startswith(b"{") and text.endswith(b"}") and not problem.startswith(_ENDS)
+    return not whole and not text.startswith(_MARKS)
 
 
 def _in_one_line(problem: str) -> str:
     """Return the words about a file as words about one line of it."""
     return (
-        problem.replace("a truncated file, which ends", "it ends")
-        .replace(" in line 1 ", " in ")
-        .replace(" in line 1", "")
+        problem.replace("a truncated file, which ends", _ENDS).replace(" in line 1 ", " in ").replace(" in line 1", "")
     )
 
 

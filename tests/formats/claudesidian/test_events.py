@@ -48,6 +48,19 @@ def test_a_torn_last_line_is_told_from_an_unreadable_one() -> None:
     assert [each.id for each in found.events] == ["e1"]
 
 
+@pytest.mark.parametrize(
+    "last", [b'{"id":"e2","data":{"name":"caf\xe9"}}', b'{"id":"e2","timestamp":NaN}', b">>>>>>> theirs", b"======="]
+)
+def test_a_last_line_that_was_not_cut_is_not_torn(last: bytes) -> None:
+    found = read_events(event(1) + b"\n" + last)
+    assert [(each.number, each.torn) for each in found.unreadable] == [(2, False)]
+
+
+def test_a_cut_after_a_brace_is_torn() -> None:
+    (line,) = read_events(b'{"id":"e2","data":{"name":"n"}').unreadable
+    assert line.torn
+
+
 RELATIONS = [
     (file(1, 2), file(1, 2), Relation.EQUAL),
     (file(1, 2, 3), file(1, 2), Relation.AHEAD),
