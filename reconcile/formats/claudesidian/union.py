@@ -9,6 +9,7 @@ get the same file.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reconcile.formats.claudesidian.events import clashing, is_held_by, lacks_events, merge, read_events
@@ -28,7 +29,7 @@ from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from reconcile.formats.claudesidian.record_files import Value
 
@@ -87,18 +88,31 @@ def _sessions(newer: Value, older: Value, base: Value | None, choose: Choice) ->
 
 
 def _conversation(newer: Value, older: Value, base: Value | None, choose: Choice) -> Value:
-    newer_messages, older_messages = _by_id(newer), _by_id(older)
-    messages = list(_merged(newer_messages, older_messages, None if base is None else _by_id(base), choose).values())
+    unclear = _unclear_ids(newer) | _unclear_ids(older) | (set() if base is None else _unclear_ids(base))
+    newer_messages, older_messages = _by_id(newer, unclear), _by_id(older, unclear)
+    known = None if base is None else _by_id(base, unclear)
+    messages = list(_merged(newer_messages, older_messages, known, choose).values())
     if not older_messages.keys() <= newer_messages.keys():
         messages.sort(key=lambda message: number(message.get("timestamp")))
     return {**_merged(newer, older, base, choose), "messages": messages, "message_count": len(messages)}
 
 
-def _by_id(conversation: Value) -> dict[str, Value]:
-    """Return the messages by id. Messages without an id, or with the same id, are all kept."""
+def _message_ids(conversation: Value) -> Counter[str]:
+    return Counter(str(message.get("id")) for message in messages_of(conversation))
+
+
+def _unclear_ids(conversation: Value) -> set[str]:
+    """Return the ids that several messages have, and that of messages without an id."""
+    return {str(None), *(id_ for id_, count in _message_ids(conversation).items() if count > 1)}
+
+
+def _by_id(conversation: Value, unclear: Collection[str]) -> dict[str, Value]:
+    """Return the messages by id. Messages without a clear id are known by their content, so all of them are kept."""
     messages: dict[str, Value] = {}
     for message in messages_of(conversation):
         key = str(message.get("id"))
+        if key in unclear:
+            key += f" {javascript.stringify(message).decode()}"
         while key in messages:
             key += "'"
         messages[key] = message
@@ -187,12 +201,14 @@ def loses_entries(kind: Kind, name: str, before: bytes, after: bytes) -> bool:
     Nothing in the file distinguishes the two, so they count as lost.
     """
     old, new = (read_item(kind, name, content) for content in (before, after))
-    if isinstance(old, Fault) or isinstance(new, Fault):
-        return False
-    if kind is Kind.WORKSPACE:
+    return not isinstance(old, Fault) and not isinstance(new, Fault) and loses_values(old, new)
+
+
+def loses_values(old: Item, new: Item) -> bool:
+    """Tell whether a version lacks sessions, traces, states or messages of another one."""
+    if new.kind is Kind.WORKSPACE:
         return bool(lacking(new.value, old.value))
-    known, left = ({str(message.get("id")) for message in messages_of(item.value)} for item in (old, new))
-    return not known <= left
+    return not _message_ids(old.value) <= _message_ids(new.value)
 
 
 def _is_exact(item: Item, content: bytes) -> bool:

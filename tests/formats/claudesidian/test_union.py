@@ -6,8 +6,11 @@ import json
 import random
 from typing import Any
 
+import pytest
+
 from reconcile.formats.claudesidian.record_files import Kind, messages_of, sessions_of, states_of, traces_of
-from reconcile.formats.claudesidian.union import merged_values
+from reconcile.formats.claudesidian.union import loses_entries, merge_items, merged_values
+from reconcile.formats.json import javascript
 from tests.support.formats.claudesidian import conversation, session, workspace
 
 BASE = workspace("ws", description="old", sessions={"s1": session("s1", "t1", "t2"), "s2": session("s2", "t3")})
@@ -62,6 +65,26 @@ def test_messages_that_share_an_id_are_all_kept() -> None:
     for message in value["messages"]:
         message["id"] = "same"
     assert merged_values(Kind.CONVERSATION, value, copied(value)) == value
+
+
+@pytest.mark.parametrize("id_", [None, "same", ...])
+def test_messages_without_an_id_of_their_own_are_kept_of_both(id_: object) -> None:
+    mine, theirs = conversation("c", "one", "mine"), conversation("c", "one", "theirs")
+    for message in (*mine["messages"], *theirs["messages"]):
+        if id_ is ...:
+            del message["id"]
+        else:
+            message["id"] = id_
+    versions = [javascript.stringify(version) for version in (mine, theirs)]
+    merged = merge_items(Kind.CONVERSATION, "c.json", *versions)
+    assert merged is not None
+    assert sorted(message["content"] for message in json.loads(merged)["messages"]) == ["mine", "one", "theirs"]
+    assert [merge_items(Kind.CONVERSATION, "c.json", *pair) for pair in ((merged, versions[0]), versions[::-1])] == [
+        merged,
+        merged,
+    ]
+    del mine["messages"][1]
+    assert loses_entries(Kind.CONVERSATION, "c.json", merged, javascript.stringify(mine))
 
 
 def test_what_both_have_changed_is_as_the_later_one_says() -> None:
