@@ -98,15 +98,20 @@ def _copy_in(state: Mapping[str, Any]) -> Value | None:
 
 
 def _can_be_traversed(copy: Value) -> bool:
-    """Tell whether a copy in a state has a valid shape: unlike a file it has not passed `read_item`."""
+    """Tell whether a copy in a state has a valid shape: unlike a file it has not passed `read_item`.
+
+    Its entries may be put into the workspace, so they must be objects too.
+    """
     sessions = copy.get("sessions") or {}
-    if not isinstance(sessions, dict):
-        return False
-    return all(
-        isinstance(session, dict)
-        and all(isinstance(session.get(member) or {}, dict) for member in ("memoryTraces", "states"))
+    return _holds_objects(sessions) and all(
+        _holds_objects(session.get(member) or {})
         for session in sessions.values()
+        for member in ("memoryTraces", "states")
     )
+
+
+def _holds_objects(container: object) -> bool:
+    return isinstance(container, dict) and all(isinstance(member, dict) for member in container.values())
 
 
 def _pruned_session(session: Value) -> Value:

@@ -9,6 +9,7 @@ import pytest
 
 from reconcile.formats.claudesidian.checks.examine import examine
 from reconcile.formats.claudesidian.checks.indexes import rebuild_of
+from reconcile.formats.claudesidian.events import read_events
 from reconcile.formats.claudesidian.index import shape_problem
 from reconcile.formats.claudesidian.record_files import Item, Kind, messages_of, sessions_of
 from reconcile.formats.claudesidian.repair import contents, rewritten, salvage
@@ -67,6 +68,15 @@ def test_c2_a_backup_is_the_first_choice() -> None:
         "restore the backup .workspaces/backups/ws_a-2025-11-20T10-00-00-000Z.json.bak (2 sessions and 2 traces)"
     )
     assert value_of(finding) == WHOLE
+
+
+def test_c2_a_backup_does_not_replace_what_only_the_torn_file_has() -> None:
+    old = workspace("ws_a", sessions={"s0": session("s0", "t0")})
+    finding = one(torn(backups={"ws_a-2025-11-19T10-00-00-000Z.json.bak": old}))
+    assert finding.mend.endswith(
+        "(1 session and 1 trace), and add what only the truncated file has: it has 2 sessions and 1 trace"
+    )
+    assert set(sessions_of(value_of(finding))) == {"s0", "s1", "s2"}
 
 
 def test_c2_then_another_file_of_the_same_id() -> None:
@@ -165,6 +175,7 @@ def test_c6_a_copy_that_is_none() -> None:
         workspace("ws_z", sessions={"s9": {}}),
         {"id": "ws_a", "sessions": []},
         {"id": "ws_a", "sessions": {"s": 1}},
+        {"id": "ws_a", "sessions": {"s1": {"memoryTraces": {"t9": 5}}}},
     ]
     for copy in copies:
         states = {"st": {"id": "st", "created": 5, "snapshot": {"state": {"workspace": copy}}}}
@@ -359,6 +370,16 @@ def test_c11_it_is_saved_after_the_event_without_content_whenever_that_is_mended
         assert content is not None
         assert json.loads(content.splitlines()[-1])["timestamp"] == expected
         assert first.mend == "save them again with the content from .workspaces/ws_a.json"
+
+
+def test_c11_a_time_before_all_times() -> None:
+    older = workspace("ws_a", sessions={"s": session("s", states={"st": {"id": "st", "snapshot": {"a": 1}}})})
+    content = events(CREATED, SESSION) + b"".join(
+        each.text.replace(b'"timestamp": 1', b'"timestamp": -1e400') + b"\n"
+        for each in read_events(events(STATE)).events
+    )
+    first, *_ = examine(vault(files(older), nexus=streams(content)), NOW)
+    assert (first.code, first.repairable) == ("C11", True)
 
 
 def test_c11_the_last_by_time_counts() -> None:

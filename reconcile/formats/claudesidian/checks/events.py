@@ -161,7 +161,7 @@ def _saved_again(event: Event, older: Mapping[str, Item]) -> bytes | None:
         **event.value,
         "data": {**event.data, "stateJson": compact(payload)},
         "id": str(uuid5(NAMESPACE_OID, f"{event.key!r} with its content")),
-        "timestamp": int(min(event.timestamp, _LAST_MS)) + 1,
+        "timestamp": int(max(-_LAST_MS, min(event.timestamp, _LAST_MS))) + 1,
     }
     return line(changed)
 

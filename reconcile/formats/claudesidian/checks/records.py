@@ -28,7 +28,7 @@ from reconcile.formats.claudesidian.repair import (
     salvage,
     with_count,
 )
-from reconcile.formats.claudesidian.union import merged_values, with_sessions_of
+from reconcile.formats.claudesidian.union import loses_values, merged_values, with_sessions_of
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, event_file
 from reconcile.formats.json import javascript
 from reconcile.formats.json.strict import quoted
@@ -92,21 +92,29 @@ def _invalid(records: Records, fault: Fault, event_files: Collection[str]) -> Fi
     problem = fault.words
     if entry := _entry_of(records, id_):
         problem += f"; its name in the index is {entry}"
+    content = records.contents[fault.file]
+    left = salvage(records.kind, fault.file, content) if isinstance(content, bytes) else None
     for name, old, backup in _backups(records, fault.file):
         mend = f"restore the backup {records.kind.directory}/{BACKUPS}/{name} ({contents(backup)})"
-        return error("C2", place, problem, mend, Repair(place, old), on_request=True)
+        return _restored(place, problem, mend, old, backup, left)
     if (other := records.current.get(id_)) is not None:
-        repair = Repair(place, javascript.stringify(other.value))
-        return error("C2", place, problem, f"copy {other.path} ({contents(other)})", repair, on_request=True)
+        mend = f"copy {other.path} ({contents(other)})"
+        return _restored(place, problem, mend, javascript.stringify(other.value), other, left)
     mend = "replace it with a copy from elsewhere"
     if (events := event_file(records.kind, id_)) in event_files:
         mend = f"use its migrated form {NEXUS}/{records.kind}s/{events}, or {mend}"
-    content = records.contents[fault.file]
-    left = salvage(records.kind, fault.file, content) if isinstance(content, bytes) else None
     if left is None or not (sessions_of(left.value) or messages_of(left.value)):
         return error("C2", place, problem, mend)
     mend += f"; {contents(left)} of the truncated file can be saved"
     return error("C2", place, problem, mend, Repair(place, javascript.stringify(left.value)), on_request=True)
+
+
+def _restored(place: str, problem: str, mend: str, whole: bytes, item: Item, left: Item | None) -> Finding:
+    """Return a finding that restores a whole version, with the entries that only the truncated file has."""
+    if left is not None and left.id == item.id and loses_values(left, item):
+        whole = javascript.stringify(merged_values(item.kind, item.value, left.value))
+        mend += f", and add what only the truncated file has: it has {contents(left)}"
+    return error("C2", place, problem, mend, Repair(place, whole), on_request=True)
 
 
 def _entry_of(records: Records, id_: str) -> str | None:
