@@ -26,7 +26,7 @@ from reconcile.formats.leslie.document import (
     written,
 )
 from reconcile.formats.leslie.rebuild import rebuild
-from reconcile.formats.leslie.replay import replay
+from reconcile.formats.leslie.replay import replay, spawned
 from reconcile.formats.leslie.union import conflicting_sides, merge_marked, merge_objectives
 from reconcile.model.snapshot import Fault
 
@@ -42,10 +42,14 @@ _LEVELS = 2
 
 
 class Salvaged(Struct, frozen=True):
-    """The complete members of a truncated file. ``closed`` are the names of the complete sections."""
+    """The complete members of a truncated file. ``closed`` are the names of the complete sections.
+
+    ``replaced`` says in words which parts of the text the value has only in another form.
+    """
 
     value: Object
     closed: frozenset[str] = field(default_factory=frozenset)
+    replaced: tuple[str, ...] = ()
 
     @property
     def threads(self) -> dict[str, Object]:
@@ -63,6 +67,11 @@ class Salvaged(Struct, frozen=True):
         )
 
     @property
+    def relations(self) -> dict[str, Object]:
+        """The complete entries of the relations."""
+        return _objects(self.value.get("relations"))
+
+    @property
     def objectives(self) -> dict[str, Object]:
         """The complete objectives."""
         return _objects(self.value.get("objectives"))
@@ -70,18 +79,43 @@ class Salvaged(Struct, frozen=True):
 
 def salvage(content: bytes) -> Salvaged:
     """Read a truncated file as far as possible."""
-    text = content.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
-    closed: list[str] = []
-    value, _ = _container(text, _skip(text, 0), closed, _LEVELS)
-    return Salvaged(value if isinstance(value, dict) else {}, frozenset(closed))
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    replaced = ["bytes that are not UTF-8 replaced by U+FFFD"] if _is_in_another_encoding(content) else []
+    constants: list[str] = []
+    decoder = json.JSONDecoder(parse_constant=constants.append)  # it returns None, which is null
+    text, closed = content.decode(errors="replace"), list[str]()
+    value, _ = _container(decoder, text, _skip(text, 0), closed, _LEVELS)
+    replaced += [f"{constant} replaced by null" for constant in dict.fromkeys(constants)]
+    return Salvaged(value if isinstance(value, dict) else {}, frozenset(closed), tuple(replaced))
 
 
-def from_whole_log(content: bytes) -> bytes | None:
-    """Return the whole file if only derived data was cut off: all threads and operations are complete."""
-    salvaged = salvage(content)
-    if not {"threads", "operations"} <= salvaged.closed:
+def _is_in_another_encoding(content: bytes) -> bool:
+    """Tell whether bytes are not UTF-8, other than a character that is cut at the end."""
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        return error.reason != "unexpected end of data"
+    return False
+
+
+def _from_whole_log(content: bytes, backup: bytes | None) -> RepairedFile | None:
+    """Return the whole file if only derived data was cut off: all threads and operations are complete.
+
+    The log does not have the references of a thread that no operation spawns. They are those of its entry in the file,
+    or else in its backup.
+    """
+    left, older = salvage(content), salvage(backup or b"")
+    if not {"threads", "operations"} <= left.closed:
         return None
-    return _rebuilt_file({**salvaged.value, "relations": {}})
+    relations = {**older.relations, **left.relations}
+    made = _rebuilt_file({**left.value, "relations": relations})
+    known = spawned(left.operations).keys() | relations.keys()
+    gone = [f"without the references of {thread}" for thread in left.threads if thread not in known]
+    done = "its end completed" if "relations" in left.closed else "the truncated relations rebuilt from the log"
+    words = left.replaced if "relations" in left.closed and left.replaced else (done, *left.replaced)
+    asks = "the repaired file lacks some of its text" if left.replaced else ""
+    asks = "no operation spawns these threads, and no backup has their references" if gone else asks
+    return None if made is None else RepairedFile(made, (*words, *gone), asks=asks)
 
 
 def proposal(*truncated: bytes) -> bytes | None:
@@ -97,7 +131,8 @@ def proposal(*truncated: bytes) -> bytes | None:
     if not threads and not any(piece.operations for piece in pieces):
         return None
     best = pieces[0]
-    parts = {"threads": threads, "operations": best.operations, "relations": {}}
+    relations = {thread: entry for piece in reversed(pieces) for thread, entry in piece.relations.items()}
+    parts = {"threads": threads, "operations": best.operations, "relations": relations}
     head: Object = {
         key: piece.value[key] for key in ("version", "metadata") for piece in reversed(pieces) if key in piece.value
     }
@@ -120,7 +155,7 @@ def _objects(value: Any) -> dict[str, Object]:
     return {key: member for key, member in value.items() if isinstance(member, dict)} if isinstance(value, dict) else {}
 
 
-def _container(text: str, at: int, closed: list[str], levels: int) -> tuple[Any, bool]:
+def _container(decoder: json.JSONDecoder, text: str, at: int, closed: list[str], levels: int) -> tuple[Any, bool]:
     """Return the container that begins at ``at``, as far as it is complete, and whether its end is reached."""
     opening = text[at : at + 1]
     if opening not in ("{", "[") or not opening:
@@ -132,14 +167,14 @@ def _container(text: str, at: int, closed: list[str], levels: int) -> tuple[Any,
     while True:
         key = None
         if opening == "{":
-            key, at = _value(text, at)
+            key, at = _value(decoder, text, at)
             if not isinstance(key, str) or text[at : at + 1] != ":":
                 return container, False
             at = _skip(text, at + 1)
-        value, end = _value(text, at)
+        value, end = _value(decoder, text, at)
         whole = end >= 0
         if not whole and levels > 1:
-            value, _ = _container(text, at, closed, levels - 1)
+            value, _ = _container(decoder, text, at, closed, levels - 1)
         if whole and levels == _LEVELS and key is not None:
             closed.append(key)
         if whole or value is not None:
@@ -156,10 +191,10 @@ def _add_member(container: Any, key: str | None, value: Any) -> None:
         container[key] = value
 
 
-def _value(text: str, at: int) -> tuple[Any, int]:
+def _value(decoder: json.JSONDecoder, text: str, at: int) -> tuple[Any, int]:
     """Return a complete value, and the position after it and its white space; -1 if there is none."""
     try:
-        value, end = _DECODER.raw_decode(text, at)
+        value, end = decoder.raw_decode(text, at)
     except (ValueError, RecursionError):
         return None, -1
     after = _skip(text, end)
@@ -179,16 +214,24 @@ _NO_VALUE = object()
 
 
 class RepairedFile(Struct, frozen=True):
-    """The repaired content, and the repairs in words. Without content a person must decide about ``conflicts``."""
+    """The repaired content, and the repairs in words. Without content a person must decide about ``conflicts``.
+
+    ``asks`` is the reason why it needs a request, because the repair loses something; empty: it loses nothing.
+    """
 
     content: bytes | None
     words: tuple[str, ...]
     conflicts: tuple[str, ...] = ()
+    asks: str = ""
 
 
-def repair_relations(content: bytes) -> RepairedFile | None:
-    """Return the file with the least change after which it has no damage in its own dialect."""
+def repair_relations(content: bytes, backup: bytes | None = None) -> RepairedFile | None:
+    """Return the file with the least change after which it has no damage in its own dialect.
+
+    ``backup`` may have what no log has.
+    """
     words: list[str] = []
+    asks = ""
     content = _stripped(content, words)
     document = read_relations(content)
     if isinstance(document, Fault):
@@ -198,18 +241,19 @@ def repair_relations(content: bytes) -> RepairedFile | None:
                 return None
             if merged.content is None:
                 return RepairedFile(None, (), merged.conflicts)
-            content, done = merged.content, "both versions of the merge conflict merged by their operations"
-        elif (whole := from_whole_log(content)) is not None:
-            content, done = whole, "the truncated relations rebuilt from the log"
+            content = merged.content
+            words.append("both versions of the merge conflict merged by their operations")
+        elif (whole := _from_whole_log(content, backup)) is not None and whole.content is not None:
+            content, asks = whole.content, whole.asks
+            words += whole.words
         else:
             return None
-        words.append(done)
         document = read_relations(content)
     if isinstance(document, Fault):
         return None
     if document.damage:
         document = _with_values_repaired(document, words)
-    return RepairedFile(document.content, tuple(words)) if words and not document.damage else None
+    return RepairedFile(document.content, tuple(words), asks=asks) if words and not document.damage else None
 
 
 def repair_objectives(content: bytes) -> RepairedFile | None:

@@ -124,6 +124,52 @@ def test_f1_no_default_replaces_a_value(key: str, value: Any) -> None:
     assert finding.repair is None
 
 
+def referring() -> Leslie:
+    """Two threads that no operation spawns, one of which refers to the other."""
+    played = Leslie().play([ROOT, ("spawn", 0, 0, 1), ("reference", 0, 1, 1)])
+    assert any(entry["references_to"] for entry in played.relations.values())
+    played.operations.clear()
+    return played
+
+
+def test_f1_a_cut_in_the_relations_loses_no_reference_that_is_in_no_log() -> None:
+    played = referring()
+    content = played.relations_file()
+    assert repair_all(read(played, relations=content[:-2], backup=b""))[1].file(RELATIONS).content == content
+    cut = content[: content.index(b'"relations"') + 20]
+    assert repair_all(read(played, relations=cut, backup=content))[1].file(RELATIONS).content == content
+    found = read(played, relations=cut, backup=b"")
+    finding = only(found)
+    assert finding.repair is not None
+    assert finding.repair.on_request == "no operation spawns these threads, and no backup has their references"
+    assert finding.next.endswith(f"without the references of {FIRST}; without the references of {SECOND}")
+    assert repair_all(found) == ((), found)
+
+
+def test_f1_a_missing_end_is_completed() -> None:
+    played = Leslie().play([ROOT])
+    content = played.relations_file()
+    found = read(played, relations=content.rstrip()[:-1], backup=b"")
+    assert only(found).next == "repair it in place without loss: its end completed"
+    assert repair_all(found)[1].file(RELATIONS).content == content
+
+
+@pytest.mark.parametrize(
+    ("before", "instead", "words"),
+    [
+        (b'"Fix it"', b'"Caf\xe9"', "bytes that are not UTF-8 replaced by U+FFFD"),
+        (b'"inherit": "none"', b'"inherit": NaN', "NaN replaced by null"),
+    ],
+)
+def test_f1_what_is_no_json_is_replaced_on_request_only(before: bytes, instead: bytes, words: str) -> None:
+    played = Leslie().play([("spawn", 0, 0, 2)])
+    content = played.relations_file().replace(before, instead)
+    found = read(played, relations=content, backup=b"")
+    assert only(found).next == f"correct it by hand; or on request repair it in place, with loss: {words}"
+    assert repair_all(found) == ((), found)
+    assert examine(repair_all(found, {"F1:thread_relations.json"})[1]) == ()
+
+
 def test_f1_what_stands_behind_the_end() -> None:
     played = Leslie().play([ROOT])
     content = played.relations_file()

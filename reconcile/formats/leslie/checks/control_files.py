@@ -93,13 +93,17 @@ def _damaged(tree: LeslieTree, name: str, content: bytes | None) -> Finding:
     problem = _said(name, content)
     repaired: RepairedFile | None = None
     if content is not None:
-        repaired = repair_relations(content) if name == RELATIONS else repair_objectives(content)
+        backup = tree.backup(name).content
+        repaired = repair_relations(content, backup) if name == RELATIONS else repair_objectives(content)
     if repaired is not None and repaired.content is None:
         decide = f"resolve the conflict in the file, then run doctor again: {listed(repaired.conflicts, '; ')}"
         return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, decide)
     if repaired is not None and repaired.content is not None:
         repair = Repair.of(Rewrite(name, content, repaired.content), *repaired.words)
         advice = f"repair it in place without loss: {listed(repaired.words, '; ')}"
+        if repaired.asks:
+            repair = replace(repair, on_request=repaired.asks)
+            advice = f"correct it by hand; or on request repair it in place, with loss: {listed(repaired.words, '; ')}"
         return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, advice, repair=repair)
     copies = list(_copies(tree, name))
     by_hand = _by_hand(name, content)
