@@ -153,7 +153,7 @@ class _Builder:
         if self._replayed.courses[thread].spawn is None and kept:
             before = self._document.relations.get(thread, {})
             entry = {
-                name: members + [member for member in before.get(name, ()) if member in kept]
+                name: members + [member for member in before.get(name, ()) if member in kept and member not in members]
                 for name, members in entry.items()
             }
         if not isinstance(stored, dict):

@@ -479,6 +479,17 @@ def test_28_an_entry_without_a_thread() -> None:
     assert ids(LeslieTree(found.files, {FIRST: ThreadDirectory()})) == ["unspawned:thread_relations.json"]
 
 
+@pytest.mark.parametrize("name", ["children", "references_to", "referenced_by", "depends_on"])
+def test_28_an_entry_without_a_thread_is_named_once(name: str) -> None:
+    played = Leslie().play([ROOT])
+    played.operations.clear()
+    played.relations["thread-gone"] = {key: [] for key in played.relations[FIRST]}
+    played.relations[FIRST][name] = ["thread-gone"]
+    found = read(played)
+    found = LeslieTree(found.files, {FIRST: ThreadDirectory()})
+    assert repair_all(found) == ((), found)
+
+
 def test_28_an_entry_under_a_number_comes_first_as_in_javascript() -> None:
     played = Leslie().play([ROOT])
     played.operations.clear()
