@@ -457,11 +457,12 @@ def _signs(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None]
 def _folder_changes(old: Mapping[str, Any], new: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
     for folder in dict.fromkeys((*new, *old)):
         before, after = old.get(folder), new.get(folder)
-        if before != after and (after is not None or before in known):
-            yield f"byFolder {quoted(folder)}: {before or 'none'} → {after or 'none'}"
+        if before != after and (after is not None or not isinstance(before, str) or before in known):
+            had = before if isinstance(before, str) else kind_of(before) if folder in old else None
+            yield f"byFolder {quoted(folder)}: {had or 'none'} → {after or 'none'}"
 
 
 def _other_ids(kind: Kind, index: Mapping[str, Any]) -> Iterator[str]:
     if kind is Kind.WORKSPACE:
-        yield from (str(id_) for id_ in index["byFolder"].values())
+        yield from (id_ for id_ in index["byFolder"].values() if isinstance(id_, str))
         yield from index["sessionsByWorkspace"]

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats.claudesidian.index import Sort, compare, rebuild, shape_problem, tokens, written
+from reconcile.formats.claudesidian.index import (
+    Sort,
+    compare,
+    index_changes,
+    rebuild,
+    shape_problem,
+    tokens,
+    written,
+)
 from reconcile.formats.claudesidian.record_files import Item, Kind, in_order, is_listed, read_item
 from reconcile.formats.json import javascript
 from tests.support.formats.claudesidian import CORPUS, NOW, conversation, needs_corpus, session, workspace
@@ -419,6 +427,15 @@ def test_ghosts_are_told_once_with_all_that_leads_to_them() -> None:
 @pytest.mark.parametrize("ranges", [None, [], [5], [{}], [{"conversationIds": 7}], [{"conversationIds": ["c1"]}]])
 def test_rule_5_ranges_of_dates_are_not_compared(ranges: Any) -> None:
     assert of_conversations(lambda index: index.update(byDateRange=ranges)) == []
+
+
+def test_a_folder_that_leads_to_no_text_is_replaced() -> None:
+    new = rebuild(Kind.WORKSPACE, [workspace("ws_a")], NOW)
+    old = {**new, "byFolder": {"/": ["ws_a"], "Notes": ["ws_a"]}}
+    assert index_changes(Kind.WORKSPACE, old, new, "") == (
+        'byFolder "/": a JSON array → ws_a',
+        'byFolder "Notes": a JSON array → none',
+    )
 
 
 def test_rule_5_but_their_ids_must_exist() -> None:
