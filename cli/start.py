@@ -12,14 +12,16 @@ from .output.streams import flush_output, open_output
 
 TYPE_CHECKING = False  # importing typing would cost `--version` something
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from .arguments import Options
 
 
 _HELP = {"-h", "--help", "--help-all"}
 
 
-def start() -> None:
-    """Run the command."""
+def start() -> NoReturn:
+    """Run the command, and end the process."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
@@ -37,7 +39,8 @@ def start() -> None:
     except Interrupt:  # before or after what has a better word for it
         code = interrupted()
         interrupts.end()
-    sys.exit(code)
+        sys.stdout.flush()
+    os._exit(code)  # what the interpreter would take apart, the system takes back in no time
 
 
 def _code(words: list[str]) -> int:
@@ -116,4 +119,4 @@ def _begin(options: Options) -> None:
         code = run_plain(options)
     except FAILURES as error:
         code = report_failure(error, as_json=False)
-    os._exit(flush_output(code))  # what the interpreter would take apart, the system takes back in no time
+    os._exit(flush_output(code))
