@@ -24,7 +24,6 @@ from ..misuse import Misuse
 from ..options import SOURCES, options_of
 from ..output.diff_text import diff_lines
 from ..output.differences import differences_of_sides
-from ..output.difftool import open_difftool
 from ..output.documents import print_document
 from ..output.screen import fit, show_paged
 from ..output.text import Style, clean, format_time, pad, terminal_columns, title_and_id
@@ -212,6 +211,8 @@ def _open(session: Session, differences: Differences, tool: str) -> None:
     if len(set(texts.values())) == 1:
         click.echo("no differences in the texts")
         return
+    from ..output.difftool import open_difftool  # here: most differences are printed
+
     open_difftool(session.directory, texts, tool)
 
 

@@ -9,7 +9,6 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from msgspec import Struct
@@ -73,6 +72,8 @@ def decoded(content: bytes) -> str | None:
 
 def key_of(value: object, extra: str = "") -> str:
     """Return a hash of a parsed value, which does not depend on the order of keys. ``extra`` is hashed too."""
+    from hashlib import blake2b  # here, as below: most commands read no events
+
     content = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return blake2b(f"{extra}\n{content}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
@@ -177,6 +178,8 @@ def paragraphs(*parts: str) -> str:
 
 def file_turn(position: int, name: str, content: bytes, kind: str = "file") -> Turn:
     """Return a whole file as one turn; the text of a binary file is its size."""
+    from hashlib import blake2b
+
     text = decoded(content)
     key = blake2b(content, digest_size=16, person=name.encode(errors="surrogateescape")[:16]).hexdigest()
     shown = f"(binary, {len(content)} bytes)" if text is None else text

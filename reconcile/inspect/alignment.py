@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -245,6 +244,8 @@ def _compared(
     ours, theirs = left[i + same : i_range.stop], right[j + same : j_range.stop]
     if not ours or not theirs or len(ours) * len(theirs) > _MOST_COMPARED:
         return
+    from difflib import SequenceMatcher  # here: most conversations are equal, or one continues the other
+
     for match in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
         if match.size:
             yield i + same + match.a, j + same + match.b, match.size

@@ -12,7 +12,6 @@ from reconcile.model.units import unit_text
 from reconcile.planning.attention import restoring
 from reconcile.planning.conflicts import described, to_be_taken
 from reconcile.planning.diagnosis import NOTHING_IN_IT
-from reconcile.planning.requests.edits import since
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
@@ -46,6 +45,18 @@ class StatusLine(Struct, frozen=True):
     settled: bool
 
 
+def _requests(context: PlanningContext) -> dict[str, tuple[str, str]]:
+    """Return by conversation the command of a request that waits for a run, and the reason why it waits."""
+    if not context.baseline.waiting:
+        return {}
+    from reconcile.planning.requests.edits import since  # here: few conversations wait for a run
+
+    return {
+        conversation: (since(conversation, verb, waiting), waiting.why)
+        for (conversation, verb), waiting in context.baseline.waiting.items()
+    }
+
+
 def status_lines(
     context: PlanningContext,
     plan: Plan,
@@ -66,10 +77,7 @@ def status_lines(
         conflicts.setdefault(conflict.conversation, []).append(conflict)
     items = {item.conversation: item for item in plan.aside}
     items |= {item.conversation: item for item in plan.held}
-    requests: dict[str, tuple[str, str]] = {
-        conversation: (since(conversation, verb, waiting), waiting.why)
-        for (conversation, verb), waiting in context.baseline.waiting.items()
-    }
+    requests = _requests(context)
     hollow: dict[str, list[str]] = {}
     for copy in empty:
         hollow.setdefault(copy.conversation, []).append(f"{copy.place}: {NOTHING_IN_IT}")

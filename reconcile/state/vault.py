@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import tempfile
 from enum import StrEnum
 from functools import reduce
 from operator import and_
@@ -41,6 +39,7 @@ from reconcile.state.schema import state_errors, transaction
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator
+    from hashlib import blake2b
 
     from reconcile.model.snapshot import Digest
 
@@ -241,8 +240,8 @@ class Vault:
         ``status`` is that of the file, and ``xxh3`` the digest of its content. None: the file can't have the name here
         alone, so its content has to be copied. Raises `OSError`.
         """
-        inode = hashlib.blake2b(f"inode {status.st_ino}".encode(), digest_size=_DIGEST_BYTES).hexdigest()
-        version = hashlib.blake2b(f"{xxh3} {status.st_size}".encode(), digest_size=_DIGEST_BYTES).hexdigest()
+        inode = _hasher(f"inode {status.st_ino}".encode()).hexdigest()
+        version = _hasher(f"{xxh3} {status.st_size}".encode()).hexdigest()
         grows, part = self.path(inode) + _GROWS, self.path(version) + _PART
         for path in (grows, part):
             make_private_directory(os.path.dirname(path))
@@ -370,6 +369,8 @@ class Vault:
 
     def _open_part(self, digest: str, whole: _Part) -> BinaryIO:
         """Open a folded object, from the one at the end of the chain: each is the beginning of the next."""
+        import tempfile  # here: few objects are folded
+
         passed = {digest}
         while whole.into not in passed and not os.path.exists(self.path(whole.into)):
             if (outer := self._part(whole.into)) is None:
@@ -427,7 +428,7 @@ class Vault:
             make_private_directory(self._objects)
             self._shards.clear()
         temporary = self._temporary()
-        strong, fast = hashlib.blake2b(digest_size=_DIGEST_BYTES), Hasher()
+        strong, fast = _hasher(), Hasher()
         fd = create_private_file(temporary)
         try:
             try:
@@ -500,9 +501,16 @@ def _touch(path: str) -> bool:
     return True
 
 
+def _hasher(data: bytes = b"") -> blake2b:
+    """Return the hash by which objects have their names, with the first bytes."""
+    from hashlib import blake2b  # here: most commands save no version
+
+    return blake2b(data, digest_size=_DIGEST_BYTES)
+
+
 def _blake2b(fd: int, size: int | None = None, end: bytes = b"") -> str:
     """Return the digest of the rest of a file, or of so many bytes of it, and of an end that is not in the file."""
-    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    digest = _hasher()
     for chunk in chunks_of(fd) if size != 0 else ():
         digest.update(chunk if size is None else chunk[:size])
         if size is not None and (size := size - len(chunk)) <= 0:

@@ -136,6 +136,14 @@ def test_a_run_with_one_change_loads_only_what_it_uses(
     assert "reconcile.secrets.rules" in loaded
 
 
+def test_a_command_that_only_looks_loads_nothing_to_write_with(imported_anyway: set[str]) -> None:
+    script = "import reconcile_cli.commands.status, reconcile_cli.commands.diff, reconcile_cli.commands.doctor"
+    script += "\nimport reconcile.engine.session, reconcile.formats.jp.format"
+    loaded = imported_by(script) - imported_anyway
+    assert not loaded & {"hashlib", "random", "shutil", "subprocess", "tempfile"}
+    assert not loaded & {"difflib", "reconcile.planning.requests.edits"}
+
+
 def test_what_is_loaded_beside_msgspec_defines_structs(imported_anyway: set[str]) -> None:
     """A NamedTuple takes ten times as long to define: only what every start loads, or what is unpacked, is one."""
     script = "import sys, typing\nmade = typing.NamedTupleMeta.__new__\n"

@@ -11,8 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from enum import Enum, auto
 from fnmatch import fnmatchcase, translate
-from functools import lru_cache
-from hashlib import blake2b
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -27,6 +26,7 @@ from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Event, Fault, Meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from hashlib import blake2b
 
     from reconcile.model.format import EventSelection, StreamContent
 
@@ -504,7 +504,14 @@ def _base_content(content: bytes) -> str:
 
 
 def _named(content: bytes) -> str:
-    return blake2b(content, digest_size=16).hexdigest()
+    return _hash()(content, digest_size=16).hexdigest()
+
+
+@cache
+def _hash() -> type[blake2b]:
+    from hashlib import blake2b  # here: most runs look at no event
+
+    return blake2b
 
 
 def _time(value: object) -> str:
