@@ -88,7 +88,7 @@ def opened(options: Options) -> Iterator[Engine]:
     """Open the sides of a command that only reads, and bring what is known of them up to date."""
     opening = Opening(partial(open_engine, readonly=True))
     try:
-        start = Start.of(options, opening.begin)
+        start = Start.of(options, opening.begin, at_once=True)
         engine = begun(start, opening)
         engine.begin()
         yield engine
@@ -114,7 +114,8 @@ def run(
     """
     opening = Opening(open_engine)
     try:
-        return run_started(Start.of(options, opening.begin), opening, command, adjust, confirm)
+        start = Start.of(options, opening.begin, at_once=adjust is not None)
+        return run_started(start, opening, command, adjust, confirm)
     finally:
         opening.close()
 

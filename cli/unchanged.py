@@ -46,10 +46,13 @@ class Start(NamedTuple):
     is_first: bool = False
 
     @classmethod
-    def of(cls, options: Options, meanwhile: Callable[[Start], object] = lambda _: None) -> Start:
+    def of(
+        cls, options: Options, meanwhile: Callable[[Start], object] = lambda _: None, *, at_once: bool = False
+    ) -> Start:
         """Find the sides, and detect what has changed.
 
-        ``meanwhile`` may be called as soon as a change is found, while another process looks for the rest.
+        ``meanwhile`` may be called while another process looks for changes: ``at_once``, or else as soon as one is
+        found.
         """
         roots = find_roots(options)
         start = cls(options, roots, settings_of(roots))
@@ -61,7 +64,7 @@ class Start(NamedTuple):
         if last is None:
             return start._replace(is_first=not os.path.lexists(directory))
         start = start._replace(last=last)
-        return start._replace(changed=last.changed(lambda: meanwhile(start)))
+        return start._replace(changed=last.changed(lambda: meanwhile(start), at_once=at_once))
 
     @property
     def is_unchanged(self) -> bool:

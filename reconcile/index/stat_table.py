@@ -178,11 +178,16 @@ class StatTable:
 
 
 def compare_both(
-    roots: Sequence[str], tables: Sequence[StatTable], on_change: Callable[[], object] = lambda: None
+    roots: Sequence[str],
+    tables: Sequence[StatTable],
+    meanwhile: Callable[[], object] = lambda: None,
+    *,
+    at_once: bool = False,
 ) -> tuple[list[str], list[str]]:
     """Return the paths of both sides that have another status now; a second process takes its share where that pays.
 
-    ``on_change`` is called at most once, where something has changed and the other process compares what is left.
+    ``meanwhile`` is called at most once, while the other process compares: ``at_once``, or else when something has
+    changed.
     """
     (one, other), (store, workspace) = roots, tables
     if len(store) + len(workspace) < WORTH_A_PROCESS:
@@ -191,7 +196,9 @@ def compare_both(
         roots, [(side, portion) for side, table in enumerate(tables) for portion in table.portions()]
     )
     with HelperProcess.start(shared.from_the_end) as child:
-        own = shared.from_the_start(on_change if child.is_running else None)
+        if at_once and child.is_running:
+            meanwhile()
+        own = shared.from_the_start(meanwhile if child.is_running and not at_once else None)
         answer = child.result()
     # Where the helper did not get to its end, this process compares what is left.
     rest = shared.except_for(own) if answer is None else marshal.loads(answer)  # noqa: S302 - from this very program

@@ -77,12 +77,14 @@ class Summary(NamedTuple):
         """The fields that the header of a file has, as plain values."""
         return (*self[:4], tuple(self.answer), self.due)
 
-    def changed(self, on_change: Callable[[], object] = lambda: None) -> tuple[list[str], list[str]]:
+    def changed(
+        self, meanwhile: Callable[[], object] = lambda: None, *, at_once: bool = False
+    ) -> tuple[list[str], list[str]]:
         """Return the paths that have another status now, by side; ``.`` is a side's own.
 
-        ``on_change`` may be called where there are some, and another process is comparing the others.
+        ``meanwhile`` and ``at_once`` as in `compare_both`.
         """
-        return compare_both(self.roots, self.tables, on_change)
+        return compare_both(self.roots, self.tables, meanwhile, at_once=at_once)
 
 
 def is_usable(

@@ -173,6 +173,26 @@ def test_what_such_a_run_needs_is_done_once_while_another_process_looks(
     assert done == ["once"]
 
 
+def test_what_a_command_needs_in_any_case_is_done_at_once(side: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no second process, there is nothing to gain: the caller does it afterwards."""
+    roots, tables, done = (str(side), str(side)), (scanned(side), scanned(side)), []
+    compare_both(roots, tables, lambda: done.append("alone"), at_once=True)
+    assert done == []
+    monkeypatch.setattr(stat_table, "WORTH_A_PROCESS", 1)
+    assert compare_both(roots, tables, lambda: done.append("first"), at_once=True) == ([], [])
+    (side / A / "events.json").unlink()
+    own = SharedComparison.from_the_start
+
+    def told(both: SharedComparison, on_change: Callable[[], object] | None) -> dict[int, list[str]]:
+        done.append("compared")
+        return own(both, on_change)
+
+    monkeypatch.setattr(SharedComparison, "from_the_start", told)
+    one, other = compare_both(roots, tables, lambda: done.append("second"), at_once=True)
+    assert one == other != []
+    assert done == ["first", "second", "compared"]
+
+
 @pytest.mark.parametrize("most", [0, 3, 1000])
 def test_what_the_other_process_took_and_has_not_told_is_looked_at_here(
     side: Path, monkeypatch: pytest.MonkeyPatch, most: int
