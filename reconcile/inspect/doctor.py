@@ -45,8 +45,9 @@ _TEMPORARY = ".tmp"
 def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     """Return all findings by kind and place. It writes nothing and takes no lock."""
     session, known = engine.session, engine.known
-    # A helper looks at all directories meanwhile. Few are unusual, and only those are looked at here.
-    with HelperProcess.start(lambda: marshal.dumps(_unusual(engine))) as helper:
+    sides = store_side, workspace_side = _sides(engine)
+    # A helper looks at the store's directories meanwhile. Few are unusual, and only those are looked at again.
+    with HelperProcess.start(lambda: marshal.dumps(_unusual(engine, *store_side))) as helper:
         pass_ = engine.plan(policy, also=engine.noteworthy)
         context = engine.decide(pass_, policy)
         store, workspace = pass_.world.store, pass_.world.workspace
@@ -56,8 +57,9 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
         diagnosed = diagnose(context, engine.completed(pass_), store, workspace, engine.empty_directories(pass_))
         rest = () if pass_.full else _of_clean(engine, pass_, context.tree.depths)
         found = tuple(_readable_again(finding, session) for finding in by_kind((*diagnosed, *rest)))
+        in_workspace = _unusual(engine, *workspace_side)
         answer = helper.result()
-    unusual = _unusual(engine) if answer is None else marshal.loads(answer)  # noqa: S302 - from this very program
+    in_store = _unusual(engine, *store_side) if answer is None else marshal.loads(answer)  # noqa: S302 - of this program
     # Runs leave the lock files of conversations that they remove: JP's own cleanup deletes them
     # (docs/design/formats/jp.md#lock-files).
     there = known.present()
@@ -69,7 +71,7 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
     }
     strays: list[Finding] = []
     blocked = [*_unwritable(session)]
-    for (side, conversations), copies in zip(_sides(engine), unusual, strict=True):
+    for (side, conversations), copies in zip(sides, (in_store, in_workspace), strict=True):
         strays += _staging_directories(side, conversations, ours)
         strays += _temporary_files(side, conversations, copies, is_jp=session.format.name == "jp")
         blocked += _unwritable_copies(side, conversations, copies)
@@ -88,16 +90,13 @@ def _sides(engine: Engine) -> tuple[tuple[Side, str], tuple[Side, str]]:
     return (Side.STORE, roots.store_conversations), (Side.WORKSPACE, roots.workspace_conversations)
 
 
-def _unusual(engine: Engine) -> list[dict[str, str]]:
-    """Return by side the copies that have a temporary file, or that a run can't read or write, and their ids."""
-    return [
-        {
-            copy: conversation
-            for copy, conversation in engine.known.sides[side].paths.items()
-            if _is_unusual(f"{conversations}/{copy}")
-        }
-        for side, conversations in _sides(engine)
-    ]
+def _unusual(engine: Engine, side: Side, conversations: str) -> dict[str, str]:
+    """Return the copies of a side that have a temporary file, or that a run can't read or write, and their ids."""
+    return {
+        copy: conversation
+        for copy, conversation in engine.known.sides[side].paths.items()
+        if _is_unusual(f"{conversations}/{copy}")
+    }
 
 
 def _is_unusual(directory: str) -> bool:
