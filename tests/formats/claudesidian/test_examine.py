@@ -87,6 +87,13 @@ def test_c2_then_another_file_of_the_same_id() -> None:
     assert found[1].mend == "rename the file after its id, or change the id"
 
 
+def test_c10_versions_are_not_merged_over_a_file_that_is_to_be_repaired() -> None:
+    other = workspace("ws_a", sessions={"s1": session("s1", "t1")})
+    found = examine(vault(torn(**{"ws_a (1).json": WHOLE, "ws_a (2).json": other})), NOW)
+    assert told(found) == [("C2", "error", "ws_a.json"), ("C10", "warning", "ws_a (1).json")]
+    assert (found[1].mend, found[1].repairs) == ("repair ws_a.json first: it may have more than these", ())
+
+
 def test_c2_then_what_is_left_of_it() -> None:
     finding = one(torn())
     assert (

@@ -174,6 +174,9 @@ def _versions(records: Records) -> Iterator[Finding]:
         if not _can_be_name(own):
             yield warning("C10", items[0].path, problem, "give one of them another id")
             continue
+        if any(fault.file == own for fault in records.faults):
+            yield warning("C10", items[0].path, problem, f"repair {own} first: it may have more than these")
+            continue
         whole = Repair(records.place(own), javascript.stringify(together))
         gone = [Repair(item.path, None) for item in items if item.name != own]
         mend = f"compare them first; on request they are merged into {own}"
