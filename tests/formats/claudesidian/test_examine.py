@@ -299,6 +299,11 @@ def test_an_index_that_can_not_be_gone_through() -> None:
     assert shape_problem(Kind.CONVERSATION, {**plain, "conversations": {"c": 1}}) == words
 
 
+def test_c1_says_how_many_records_exist() -> None:
+    finding = one(files(workspace("ws_a"), index=b"{"))
+    assert finding.found.endswith(': the program shows no workspace, but 1 workspace exists ("ws_a")')
+
+
 def test_c1_is_one_entry_of_many_and_else_each_is_told() -> None:
     every = [workspace(f"ws_{letter}", rootFolder=letter) for letter in "abcd"]
     for known, codes in ((1, ["C1"]), (2, ["C4", "C4"]), (3, ["C4"])):

@@ -156,8 +156,8 @@ def _unreadable(records: Records) -> str:
     See docs/design/formats/claudesidian.md#c1.
     """
     ids = list(records.current)
-    what = counted(len(ids), records.kind)
-    return f"{records.index_problem}: the program shows no {records.kind}, but {what} exist ({some(ids)})"
+    what = f"{counted(len(ids), records.kind)} {'exists' if len(ids) == 1 else 'exist'}"
+    return f"{records.index_problem}: the program shows no {records.kind}, but {what} ({some(ids)})"
 
 
 def _few(records: Records, differences: Sequence[Difference]) -> tuple[str, Severity, str] | None:
