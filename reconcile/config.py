@@ -96,6 +96,8 @@ def setting_places(environ: Mapping[str, str], workspace_id: str | None) -> dict
 
 
 _ENVIRONMENT = "the environment"
+_MISTYPED = 0.8
+"""How similar an unknown variable is to the known one that was meant: 1 is equal."""
 
 
 class _Layer(NamedTuple):
@@ -121,10 +123,18 @@ def _layers(environ: Mapping[str, str], workspace_id: str | None) -> Iterator[_L
     known = {PREFIX + key.upper(): key for key in _KEYS}
     for name in environ:
         if name.startswith(PREFIX) and name not in known and name not in OTHER_VARIABLES:
-            hint = _did_you_mean(name, [*known, *OTHER_VARIABLES], "known variables")
-            raise ConfigError(f"the environment: unknown variable {name}", hint)
+            _refuse_mistyped(name, [*known, *OTHER_VARIABLES])
     variables = {known[name]: value for name, value in environ.items() if name in known and value}
     yield _Layer(_ENVIRONMENT, {key: _typed(key, value) for key, value in variables.items()})
+
+
+def _refuse_mistyped(name: str, known: Sequence[str]) -> None:
+    """Refuse an unknown variable if it looks like a known one: others with the prefix are another program's."""
+    import difflib  # here, as below: only for what is wrong
+
+    bare = {each.removeprefix(PREFIX): each for each in known}
+    for near in difflib.get_close_matches(name.removeprefix(PREFIX), bare, n=1, cutoff=_MISTYPED):
+        raise ConfigError(f"the environment: unknown variable {name}", f"did you mean {bare[near]}?")
 
 
 def _typed(key: str, value: str) -> object:

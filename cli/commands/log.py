@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 NEWEST = 20
 """Number of runs that are listed without ``-v``."""
+_NAMED = 2
+"""The most conversations of a run that the list names."""
 _ENDING_COLOR = "yellow"
 _PAST = {"undo": "undid", "redo": "redid"}
 _SYNCS = ("reconcile sync", "reconcile pull", "reconcile push")
@@ -126,7 +128,7 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         tail = f"  ({'; '.join(notes)})" if notes else ""
         start, command = f"{pad(run.id, columns)}  ", clean(run.command) + tail
         counts = step_counts(session, steps, is_sync=_is_sync(run, remotes))
-        text = f"{format_time(run.started_ns)}  {counts}"
+        text = f"{format_time(run.started_ns)}  {counts}{_concerned(steps)}"
         if style.columns is None or width(f"{start}{text}  {command}") <= style.columns:
             lines = [f"{start}{text}  {command}"]
         else:
@@ -135,6 +137,12 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         yield from lines[1:]
         if ending := _ending(run):
             yield style(f"    {ending}", _ENDING_COLOR)
+
+
+def _concerned(steps: tuple[Step, ...]) -> str:
+    """Return the ids of the conversations of a run, if they are few."""
+    ids = {step.conversation: None for step in steps if step.state == "done"}
+    return f": {', '.join(map(clean, ids))}" if 0 < len(ids) <= _NAMED else ""
 
 
 def _project_of(checkout: Checkout) -> str:

@@ -55,7 +55,10 @@ def find_run(state: State, text: str) -> Run:
     if len(exact or matches) == 1:
         return (exact or matches)[0]
     if not matches:
-        raise NoRunError(f"no run has an id that starts with {text!r}", "list the runs: reconcile log")
+        raise NoRunError(
+            f"no run has an id that starts with {text!r}",
+            "list the runs: reconcile log; the versions of a conversation: reconcile restore ID",
+        )
     more = f" and {len(matches) - _NAMED} more" if len(matches) > _NAMED else ""
     names = ", ".join(run.id for run in matches[:_NAMED])
     raise NoRunError(f"run {text!r} is ambiguous: {names}{more}", "give more of the id")

@@ -190,6 +190,7 @@ def test_a_path_that_can_not_be_used_has_a_hint_and_the_exit_code_1(line: str, r
         ("SETTLE", "correct the value, or remove the setting"),
         ("SHARED_SESSIONS", "correct the value, or remove the setting"),
         ("CONFLIKT", "did you mean RECONCILE_CONFLICT?"),
+        ("STATEDIR", "did you mean RECONCILE_STATE_DIR?"),
     ],
 )
 def test_a_wrong_setting_has_a_hint_and_the_exit_code_2(
@@ -199,6 +200,14 @@ def test_a_wrong_setting_has_a_hint_and_the_exit_code_2(
     result = run("-n")
     assert result.exit_code == 2
     assert re.fullmatch(rf"error: the environment: .*\nhint: {re.escape(hint)}\n", result.stderr), result.stderr
+
+
+@pytest.mark.parametrize("name", ["RECONCILE_DB_URL", "RECONCILE_LOG_LEVEL", "RECONCILE_"])
+def test_a_variable_of_another_program_with_the_same_prefix_changes_nothing(
+    name: str, run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "postgres://db")
+    assert run("-n").exit_code == 0
 
 
 def test_a_home_that_does_not_exist_is_not_created(run: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

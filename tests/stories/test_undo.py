@@ -80,11 +80,15 @@ def test_the_log_lists_runs_and_the_steps_of_one(world: World) -> None:
     edited(world)
     text = world.reconcile("log", settled=False).stdout.splitlines()
     assert ["1 updated in the store" in text[0], "3 added to the store" in text[1], len(text)] == [True, True, 2]
+    assert f"1 updated in the store: jp-c{FIRST}  " in text[0], "a run of few conversations names them"
+    assert "jp-c" not in text[1]
     newest = runs(world)[0]["id"]
     steps = world.reconcile("log", newest, settled=False).stdout
     assert "metadata.json  (edited in the workspace)" in steps
     assert f"jp-c{FIRST}@{newest}:metadata" in steps
-    assert "no run has an id that starts with 'x'" in world.run("log", "x", "-w", world.project).stderr
+    unknown = world.run("log", "x", "-w", world.project).stderr
+    assert "no run has an id that starts with 'x'" in unknown
+    assert "the versions of a conversation: reconcile restore ID" in unknown
     assert "is ambiguous" in world.run("log", newest[:4], "-w", world.project).stderr
 
 
