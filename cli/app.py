@@ -253,6 +253,8 @@ def _other_command(args: list[str]) -> str:
     name = args[0].lower()
     if name in OTHERS:
         return OTHERS[name]
+    if name in TOPICS:
+        return did_you_mean([f"`reconcile {_HELP} {name}`"])
     near = [SYNONYMS[name]] if name in SYNONYMS else nearest(name, COMMANDS)
     return did_you_mean(f"`reconcile {each}`" for each in near) if near else "reconcile --help"
 

@@ -351,10 +351,14 @@ def _spellings(context: click.Context | None) -> list[str]:
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return the names that a mistyped word may stand for, best first: those that it begins, or else similar ones."""
+    """Return the names that a mistyped word may stand for, best first.
+
+    Those that have the same letters come before those that it begins; a similar one counts only without them.
+    """
     import difflib  # here: most command lines have no mistake
 
     bare = {name.lstrip("-"): name for name in sorted(known)}
     typed = word.lstrip("-")
-    begun = [name for each, name in bare.items() if len(typed) > 1 and each.startswith(typed)]
-    return begun[:3] or [bare[each] for each in difflib.get_close_matches(typed, bare, n=1)]
+    swapped = [name for each, name in bare.items() if sorted(each) == sorted(typed)]
+    begun = [name for each, name in bare.items() if len(typed) > 1 and each.startswith(typed) and name not in swapped]
+    return [*swapped, *begun][:3] or [bare[each] for each in difflib.get_close_matches(typed, bare, n=1)]
