@@ -36,15 +36,19 @@ def wrap(
     further = indent if hanging is None else hanging
     lines, line = [], indent
     is_empty = True
-    room = columns - width(further)
+    begin = width(further)
+    room, taken = columns - begin, width(indent)
     for word in _pieces(text, room) if breaks_paths else text.split(" "):
         gap = "" if is_empty or word.startswith("\0") else " "
         piece = word.removeprefix("\0")
-        if not is_empty and width(line) + len(gap) + width(piece) > columns:
+        needed = len(gap) + width(piece)
+        if not is_empty and taken + needed > columns:
             lines.append(line.rstrip())
             line, gap, is_empty = further, "", True
+            taken, needed = begin, width(piece)
         if piece or not is_empty:
             line += gap + piece
+            taken += needed
             is_empty = False
     return [*lines, line.rstrip()]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from .text import width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from .text import Style
 
@@ -61,7 +61,11 @@ def broken(pieces: Iterable[Piece], columns: int | None) -> list[list[Piece]]:
             elif word.isspace():
                 room = 0  # a space that doesn't fit ends the line
             else:
-                parts = [word] if taken <= columns else list(_parts(word, columns))
+                parts = [word]
+                if taken > columns:
+                    from .glyphs import lines_of  # here: most words fit
+
+                    parts = list(lines_of(word, max(columns, 1)))
                 for part in parts:
                     if lines[-1]:
                         _strip(lines[-1])
@@ -74,13 +78,3 @@ def broken(pieces: Iterable[Piece], columns: int | None) -> list[list[Piece]]:
 def _strip(line: list[Piece]) -> None:
     if len(line) > 1 and line[-1][1].isspace():
         line.pop()
-
-
-def _parts(word: str, columns: int) -> Iterator[str]:
-    """Yield the parts of a word that is wider than a line."""
-    from .glyphs import beginning  # here: most words fit
-
-    while word:
-        part = beginning(word, max(columns, 1)) or word[0]
-        yield part
-        word = word[len(part) :]

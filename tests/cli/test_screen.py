@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 
 import pytest
@@ -60,6 +61,14 @@ def test_a_text_of_wide_characters_is_broken_between_them_and_not_before_a_full_
     assert lines[0] == "see " + words[:8]
     assert not any(line.strip().startswith("\u3002") for line in lines)
     assert screen.wrap("\u6771\u4eac abc", 7) == ["\u6771\u4eac", "abc"], "a short word stays whole"
+
+
+def test_long_texts_of_wide_characters_cost_little() -> None:
+    started = time.process_time()
+    lines = screen.wrap("\u6771\u4eac\u90fd " * 20_000, 80)
+    assert len("".join(lines).replace(" ", "")) == 60_000
+    assert "".join(screen.wrap("\u00e9" * 60_000, 80)) == "\u00e9" * 60_000
+    assert time.process_time() - started < 2
 
 
 def test_ids_and_words_are_never_broken() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +37,13 @@ def test_lines_break_at_spaces_and_inside_of_long_words() -> None:
 def test_wide_characters_take_two_columns_and_break_anywhere() -> None:
     assert texts(SPANS.broken([(" ", "我今天去北京")], 5)) == ["我今", "天去", "北京"]
     assert SPANS.columns_of([(" ", "我a")]) == 3
+
+
+def test_a_word_of_millions_of_characters_costs_little() -> None:
+    started = time.process_time()
+    lines = SPANS.broken([(" ", "x" * 4_000_000)], 80)
+    assert (len(lines), sum(SPANS.columns_of(line) for line in lines)) == (50_000, 4_000_000)
+    assert time.process_time() - started < 2
 
 
 @given(
