@@ -8,17 +8,20 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from reconcile.model.transcript import Turn
 
 _MOST_COMPARED = 1 << 20
-"""Pairs of items that `difflib` compares at most: its time grows with their number."""
+"""Pairs of items of two ranges that are compared in full: the time grows with their number."""
+_MOST_STEPS = 1 << 24
+"""Steps of `difflib` for two sequences. Its time is cubic where items are repeated."""
 _SIMILAR = 0.5
 """The share of equal words from which two turns count as versions of one."""
 _SIDEWAYS = 40
@@ -41,6 +44,13 @@ class Span(Struct, frozen=True):
 
     text: str
     is_changed: bool
+
+
+class Bag(NamedTuple):
+    """The words of a text, whatever their order, and their number."""
+
+    counts: Counter[str]
+    total: int
 
 
 class Block(NamedTuple):
@@ -83,10 +93,11 @@ def _identity(turn: Turn) -> Hashable:
 
 def _similar(left: Sequence[Turn], right: Sequence[Turn]) -> Iterator[Pair]:
     """Yield turns; two of one speaker without a time that share most words are a pair."""
+    bag = cache(bag_of)
     following = 0
     for turn in left:
         for j in range(following, min(following + _SIDEWAYS, len(right))):
-            if _is_version(turn, right[j]):
+            if _is_version(turn, right[j], bag):
                 yield from (Pair(None, other, is_same=False) for other in right[following:j])
                 yield Pair(turn, right[j], is_same=False)
                 following = j + 1
@@ -96,17 +107,23 @@ def _similar(left: Sequence[Turn], right: Sequence[Turn]) -> Iterator[Pair]:
     yield from (Pair(None, other, is_same=False) for other in right[following:])
 
 
-def _is_version(left: Turn, right: Turn) -> bool:
+def _is_version(left: Turn, right: Turn, bag: Callable[[str], Bag]) -> bool:
     if (left.kind, left.speaker) != (right.kind, right.speaker) or (left.time and right.time):
         return False
-    return similarity(left.text, right.text) >= _SIMILAR
+    return similarity(bag(left.text), bag(right.text)) >= _SIMILAR
 
 
-def similarity(left: str, right: str) -> float:
-    """Return the share of words that two texts have in common, whatever their order: 0 to 1."""
-    ours, theirs = Counter(_words(left)), Counter(_words(right))
-    total = ours.total() + theirs.total()
-    return 2 * (ours & theirs).total() / total if total else 1.0
+def bag_of(text: str) -> Bag:
+    """Return the words of a text."""
+    words = _words(text)
+    return Bag(Counter(words), len(words))
+
+
+def similarity(left: Bag, right: Bag) -> float:
+    """Return the share of words that two texts have in common: 0 to 1."""
+    total = left.total + right.total
+    common = left.counts.keys() & right.counts.keys()
+    return 2 * sum(min(left.counts[word], right.counts[word]) for word in common) / total if total else 1.0
 
 
 def _words(text: str) -> list[str]:
@@ -158,7 +175,7 @@ def matched(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Block]:
     between those is compared in full if it is short enough.
     """
     matches: list[tuple[int, int, int]] = []
-    i, j = 0, 0
+    steps = _MOST_STEPS
     start = _common(left, right, 0, 0)
     end = _common_end(left, right, start)
     middle = range(start, len(left) - end), range(start, len(right) - end)
@@ -166,7 +183,9 @@ def matched(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Block]:
     i = j = start
     for i_next, j_next in (*_anchors(left, right, *middle), (middle[0].stop, middle[1].stop)):
         if i_next >= i and j_next >= j:
-            matches += _compared(left, right, range(i, i_next), range(j, j_next))
+            found, taken = _compared(left, right, range(i, i_next), range(j, j_next), steps)
+            matches += found
+            steps -= taken
             i, j = i_next, j_next
     matches.append((len(left) - end, len(right) - end, end))
     return _blocks(matches, len(left), len(right))
@@ -233,19 +252,56 @@ def _anchors(
 
 
 def _compared(
-    left: Sequence[Hashable], right: Sequence[Hashable], i_range: range, j_range: range
-) -> Iterator[tuple[int, int, int]]:
-    """Yield the matches of two ranges, of which the first items may be equal; none if they are too long."""
+    left: Sequence[Hashable], right: Sequence[Hashable], i_range: range, j_range: range, most: int
+) -> tuple[list[tuple[int, int, int]], int]:
+    """Return the matches of two ranges, of which the first items may be equal, and the steps that this took.
+
+    There are no others if the ranges are too long. If `difflib` could need more than so many steps, their longest
+    common sequence is taken.
+    """
     i, j, same = i_range.start, j_range.start, 0
     while same < min(len(i_range), len(j_range)) and left[i + same] == right[j + same]:
         same += 1
-    if same:
-        yield i, j, same
+    found = [(i, j, same)] if same else []
     ours, theirs = left[i + same : i_range.stop], right[j + same : j_range.stop]
     if not ours or not theirs or len(ours) * len(theirs) > _MOST_COMPARED:
-        return
+        return found, 0
+    counts = Counter(theirs)
+    pairs = sum(counts[item] for item in ours)
+    steps = (len(ours) + pairs) * min(len(ours), len(theirs), pairs)
+    if steps > most:
+        return [*found, *((i + same + a, j + same + b, 1) for a, b in _longest_common(ours, theirs))], 0
     from difflib import SequenceMatcher  # here: most conversations are equal, or one continues the other
 
-    for match in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
-        if match.size:
-            yield i + same + match.a, j + same + match.b, match.size
+    matching = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return [*found, *((i + same + each.a, j + same + each.b, each.size) for each in matching if each.size)], steps
+
+
+def _longest_common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Return the positions of the longest common sequence.
+
+    It is computed with a bit for each item of the shorter sequence (Hyyrö, "Bit-Parallel LCS-length Computation
+    Revisited", 2004).
+    """
+    if len(right) > len(left):
+        return [(i, j) for j, i in _longest_common(right, left)]
+    bits: dict[Hashable, int] = {}
+    for j, item in enumerate(right):
+        bits[item] = bits.get(item, 0) | 1 << j
+    every = row = (1 << len(right)) - 1
+    rows = []  # of each beginning of the left sequence; a zero is an item with which the common sequence is longer
+    for item in left:
+        equal = row & bits.get(item, 0)
+        row = (row + equal | row - equal) & every
+        rows.append(row)
+    found = []
+    i, j = len(left), len(right)
+    while i and j:
+        if rows[i - 1] >> j - 1 & 1:
+            j -= 1
+        elif i > 1 and not rows[i - 2] >> j - 1 & 1:
+            i -= 1
+        else:
+            i, j = i - 1, j - 1
+            found.append((i, j))
+    return found[::-1]

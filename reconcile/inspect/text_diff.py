@@ -6,17 +6,18 @@ A row has a left and a right line. One screen prints them below each other, and 
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.inspect.alignment import Span, aligned, matched, similarity, word_changes
+from reconcile.inspect.alignment import Span, aligned, bag_of, matched, similarity, word_changes
 from reconcile.inspect.markdown import heading_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from reconcile.inspect.alignment import Pair
+    from reconcile.inspect.alignment import Bag, Pair
     from reconcile.model.transcript import Turn
 
 CONTEXT = 3
@@ -170,9 +171,11 @@ def line_rows(left: Sequence[str], right: Sequence[str], context: int | None = N
 
 def _changed_rows(left: Sequence[str], right: Sequence[str]) -> Iterator[Row]:
     """Yield lines without an equal one; two in the same order that are alike are versions of one line."""
+    bag = cache(bag_of)
     following = 0
     for line in left:
-        found = next((j for j in range(following, min(following + 5, len(right))) if _is_version(line, right[j])), None)
+        near = range(following, min(following + 5, len(right)))
+        found = next((j for j in near if _is_version(line, right[j], bag)), None)
         if found is None:
             yield _one_sided(RowKind.LINE, line, is_left=True)
             continue
@@ -183,10 +186,10 @@ def _changed_rows(left: Sequence[str], right: Sequence[str]) -> Iterator[Row]:
     yield from (_one_sided(RowKind.LINE, other, is_left=False) for other in right[following:])
 
 
-def _is_version(left: str, right: str) -> bool:
+def _is_version(left: str, right: str, bag: Callable[[str], Bag]) -> bool:
     if not left.strip() or not right.strip() or max(len(left), len(right)) > _LONGEST:
         return False
-    return similarity(left, right) >= _ALIKE
+    return similarity(bag(left), bag(right)) >= _ALIKE
 
 
 def merged_spans(left: Sequence[Span], right: Sequence[Span]) -> Iterator[tuple[str, str]]:

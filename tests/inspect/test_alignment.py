@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.inspect.alignment import Pair, Span, aligned, matched, similarity, word_changes
+from reconcile.inspect.alignment import Pair, Span, _longest_common, aligned, bag_of, matched, similarity, word_changes
 from reconcile.model.transcript import Speaker, Turn
 
 
@@ -127,9 +127,8 @@ def test_each_ideograph_is_a_word() -> None:
 
 
 def test_similarity_is_the_share_of_common_words() -> None:
-    assert similarity("a b c d", "a b x y") == 0.5
-    assert similarity("", "") == 1.0
-    assert similarity("a", "") == 0.0
+    for left, right, share in (("a b c d", "a b x y", 0.5), ("a a b", "a b b", 2 / 3), ("", "", 1.0), ("a", "", 0.0)):
+        assert similarity(bag_of(left), bag_of(right)) == share
 
 
 def test_ten_thousand_turns_cost_little() -> None:
@@ -144,3 +143,32 @@ def test_ten_thousand_turns_cost_little() -> None:
     assert len(aligned(repeated, [*repeated[:4_000], turn("x"), *repeated[4_000:]])) == 10_000
     assert time.process_time() - started < 5
     assert same < 0.5
+
+
+def test_sequences_of_few_different_items_cost_little() -> None:
+    """The matches of `difflib` take cubic time if each of them is one item."""
+    started = time.process_time()
+    blocks = matched([0] * 1_000 + [9], [8] + [0, 1] * 500)
+    assert sum(len(block.left) for block in blocks if block.is_equal) == 500
+    assert time.process_time() - started < 2
+
+
+@given(st.text("abc", max_size=12), st.text("abcd", max_size=12))
+def test_the_longest_common_sequence_is_the_longest(left: str, right: str) -> None:
+    found = _longest_common(left, right)
+    assert all(left[i] == right[j] for i, j in found)
+    assert all(before[0] < after[0] and before[1] < after[1] for before, after in pairwise(found))
+    lengths = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i, one in enumerate(left, 1):
+        for j, other in enumerate(right, 1):
+            longer = lengths[i - 1][j - 1] + 1 if one == other else 0
+            lengths[i][j] = max(longer, lengths[i - 1][j], lengths[i][j - 1])
+    assert len(found) == lengths[-1][-1]
+
+
+def test_many_versions_of_turns_without_a_time_cost_little() -> None:
+    left = turns(*(" ".join(f"left {number} {word}" for word in range(40)) for number in range(1_000)))
+    right = turns(*(" ".join(f"right {number} {word}" for word in range(200, 240)) for number in range(1_000)))
+    started = time.process_time()
+    assert len(aligned(left, right)) == 2_000
+    assert time.process_time() - started < 2

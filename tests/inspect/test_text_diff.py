@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,3 +116,13 @@ def test_full_rows_hold_both_texts(left: list[str], right: list[str]) -> None:
 
 def _text(span: Span) -> str:
     return span.text
+
+
+def test_ten_thousand_changed_lines_cost_little() -> None:
+    left, right = (
+        [" ".join(f"{side}_{number}_{word}" for word in range(40)) for number in range(10_000)]
+        for side in ("left", "new")
+    )
+    started = time.process_time()
+    assert len(list(line_rows(left, right, 3))) == 20_000
+    assert time.process_time() - started < 3
