@@ -21,7 +21,15 @@ _AFTER = 360
 """Characters of a long line that are shown before and after the begin of its first match."""
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _PROBE = 8192
-UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+_WHOLE = "file"
+"""The kind of a turn that is a whole file, in formats in which any text is valid."""
+
+
+class _UnreadableEventError(ValueError):
+    """An event that may have a word can't be read."""
+
+
+UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, _UnreadableEventError)
 DAMAGED = "its events can't be read; searched as text"
 
 
@@ -92,11 +100,12 @@ class Matcher:
 
     def _in_array(self, data: bytes, raw: int, needed: int) -> tuple[list[Hit], str]:
         try:
-            elements = _ELEMENTS.decode(data)
+            hits = list(self._in_elements(_ELEMENTS.decode(data), 0, raw))
         except UNREADABLE:
-            note = DAMAGED if self._transcribe("", {self._events: data}).notes else ""
-            return self.in_text((data,), needed, self._events), note
-        hits = list(self._in_elements(elements, 0, raw))
+            read = self._transcribe("", {self._events: data})
+            if read.notes or [turn.kind for turn in read.turns] == [_WHOLE]:
+                return self.in_text((data,), needed, self._events), DAMAGED if read.notes else ""
+            hits = list(self._in_turns(read.turns, 0, raw))
         return (hits if self._has(hits, needed) else []), ""
 
     def in_record(self, record: str, contents: Mapping[str, bytes], needed: int) -> tuple[list[Hit], str]:
@@ -131,8 +140,10 @@ class Matcher:
         for position, element in enumerate(elements, before + 1):
             content = bytes(element)
             if self._test.words_in(content) & missing:
-                turns = self._transcribe("", {self._events: b"[" + content + b"]"}).turns
-                for hit in self._in_turns(turns, position - 1, missing):
+                read = self._transcribe("", {self._events: b"[" + content + b"]"})
+                if read.notes:
+                    raise _UnreadableEventError
+                for hit in self._in_turns(read.turns, position - 1, missing):
                     yield hit
                     missing &= ~hit.words
                 if not missing:

@@ -10,7 +10,7 @@ import pytest
 
 from reconcile.formats import get_format
 from reconcile.formats.json.strict import fragments
-from reconcile.inspect.search.matching import DAMAGED, Hit, Matcher
+from reconcile.inspect.search.matching import DAMAGED, UNREADABLE, Hit, Matcher
 from reconcile.inspect.search.raw import RawTest
 from reconcile.inspect.search.words import words_of
 
@@ -112,6 +112,25 @@ def test_damaged_events_are_searched_as_text() -> None:
     assert (hit.position, hit.file, note) == (0, EVENTS, DAMAGED)
     assert "Where is the Cursor?" in hit.line
     assert matcher("nowhere").in_stream(torn, 1) == ([], "")
+
+
+@pytest.mark.parametrize("text", [b"\xff needle", b'a", "n": ' + b"9" * 5_000 + b', "x": "needle'])
+def test_an_event_that_cannot_be_read_is_searched_as_text(text: bytes) -> None:
+    data = b'[{"type":"chat_request","content":"first"},{"type":"chat_request","content":"%s"}]' % text
+    (hit,), note = matcher("needle").in_stream(data, 1)
+    assert (hit.position, hit.file, note) == (0, EVENTS, DAMAGED)
+    with pytest.raises(UNREADABLE):
+        matcher("needle").in_chunks([data], 1)
+    assert only(matcher("first").in_stream(data, 1)).position == 1
+
+
+@pytest.mark.parametrize("before", ["", "\ufeff"])
+def test_what_python_can_read_is_searched_by_events(before: str) -> None:
+    """A lone surrogate is valid for `json`, as is a mark at the beginning of the file."""
+    data = before.encode() + stream({"type": "chat_request", "content": "\ud800 Gr\u00f6\u00dfe"}, RETURNED)
+    hit = only(matcher("gr\u00f6sse").in_stream(data, 1))
+    assert (hit.position, hit.speaker) == (1, "user")
+    assert only(matcher("die").in_stream(data, 1)).position == 2
 
 
 def test_any_text_is_valid_in_the_plain_format() -> None:
