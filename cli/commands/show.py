@@ -13,6 +13,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from reconcile.engine.versions import NoVersionError, find_versions
+from reconcile.formats.reading import lines_of
 from reconcile.inspect.markdown import to_markdown
 from reconcile.inspect.sources import (
     is_hash,
@@ -129,7 +130,8 @@ def _files(source: Source, style: Style) -> Iterator[str]:
         digest = f"  {_hash(content)[:16]}" if file.run is not None or source.is_part else ""
         head = clean(f"{file.place}  {size(file.size)}  {format_time(file.mtime_ns)}{digest}")
         yield from (style(line, bold=True) for line in wrap(head, style.columns, "", "  "))
-        yield from map(clean, content.decode(errors="surrogateescape").splitlines())
+        for line in lines_of(content.decode(errors="surrogateescape")):
+            yield clean(line)
 
 
 def _hash(content: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import Turn
@@ -32,4 +33,19 @@ def print_documents(turns: Sequence[Turn]) -> None:
 
 
 def _print(document: Mapping[str, Any]) -> None:
-    show([json.dumps(document, indent=2)])
+    try:
+        text = json.dumps(document, indent=2, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(document), indent=2)
+    show([text])
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with the numbers that Python reads and JSON lacks, such as ``NaN``, as texts."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else json.dumps(value)
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    return value

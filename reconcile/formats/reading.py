@@ -70,6 +70,11 @@ def decoded(content: bytes) -> str | None:
         return None
 
 
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, without their ends. Only a newline ends one, perhaps behind a carriage return."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+
+
 def key_of(value: object, extra: str = "") -> str:
     """Return a hash of a parsed value, which does not depend on the order of keys. ``extra`` is hashed too."""
     from hashlib import blake2b  # here, as below: most commands read no events

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from reconcile.engine.run_history import undone_changes
 from reconcile.formats.json import strict
+from reconcile.formats.reading import lines_of
 from reconcile.fs.files import Directory, read_files, uncopied_entries
 from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN
@@ -284,7 +285,7 @@ def _value(content: bytes | None) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
-        lines = content.decode(errors="replace").splitlines()
+        lines = lines_of(content.decode(errors="replace"))
     by_name: dict[str, Any] = {}
     for number, line in enumerate(lines, 1):
         try:

@@ -174,6 +174,20 @@ def test_the_files_are_printed_as_they_are_on_request(world: World) -> None:
     assert files["metadata.json"].decode() in raw
 
 
+def test_only_a_newline_ends_a_line_of_a_file(world: World) -> None:
+    (world.store / NAME / "NOTE.md").write_bytes("one\u2028two\x0cthree\r\nfour\n".encode())
+    assert "one\\u2028two\\x0cthree\nfour\n" in said(world, "show", f"{ID}@store", "--raw")
+
+
+def test_a_number_that_json_lacks_is_a_text_in_json(world: World) -> None:
+    """Python reads and writes `NaN`; other programs refuse a document with it."""
+    path = world.workspace / NAME / "metadata.json"
+    path.write_text(path.read_text().replace("{", '{"odd": [NaN, -Infinity, 1e999], ', 1))
+    text = said(world, "diff", ID, "--json")
+    (odd,) = [each for each in json.loads(text, parse_constant=pytest.fail)["metadata"] if each["key"] == "odd"]
+    assert odd["workspace"] == ["NaN", "-Infinity", "Infinity"]
+
+
 def test_a_saved_version_is_text_or_its_file(world: World) -> None:
     events_before = (world.store / NAME / "events.json").read_bytes()
     edited(world).reconcile()
