@@ -1,12 +1,14 @@
 """The words of a search: which texts match, and which bytes of a file may contain them.
 
 A word without an upper-case letter matches in any case, by Unicode's full case folding (``strasse`` matches
-``Straße``). White space in a phrase matches any white space, also the end of a line.
+``Straße``). A letter with an accent is the same in one character and in two. White space in a phrase matches any white
+space, also the end of a line.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -80,7 +82,8 @@ class Word(Struct, frozen=True):
     def of(cls, text: str) -> Word:
         """Return the word for a text that is not blank."""
         is_exact = any(char.isupper() or char.istitle() for char in text)
-        folded = text.strip() if is_exact else text.strip().casefold()
+        written = _composed(text.strip())
+        folded = written if is_exact else written.casefold()
         pattern = re.compile("".join(_expressions(folded, is_exact=is_exact)))
         pieces = tuple(_piece(part, is_exact=is_exact) for part in _BREAKS.split(folded) if part)
         return cls(text, is_exact, pattern, pieces)
@@ -96,14 +99,18 @@ def words_of(texts: Iterable[str]) -> tuple[Word, ...]:
     return tuple(Word.of(text) for text in dict.fromkeys(texts) if text.strip())
 
 
+def _composed(text: str) -> str:
+    """Return a text with its letters and their accents as single characters; other characters stay as they are."""
+    composed = unicodedata.normalize("NFC", text)
+    return composed if len(composed) < len(text) else text
+
+
 def _expressions(folded: str, *, is_exact: bool) -> Iterator[str]:
     for part in re.split(r"(\s+)", folded):
         if part.isspace():
             yield r"\s+"
-        elif is_exact:
-            yield re.escape(part)
         else:
-            yield from (_expression(spellings) for spellings in _atoms(part))
+            yield from (_expression(spellings) for spellings in _atoms(part, is_exact=is_exact))
 
 
 def _expression(spellings: Sequence[str]) -> str:
@@ -114,8 +121,14 @@ def _expression(spellings: Sequence[str]) -> str:
     return f"[{''.join(escaped)}]" if is_class else f"(?:{'|'.join(escaped)})"
 
 
-def _atoms(folded: str) -> Iterator[tuple[str, ...]]:
-    """Yield the parts of a folded text, each as all texts that fold to it: single characters, if possible."""
+def _atoms(folded: str, *, is_exact: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the parts of a text, each as all texts that it matches: single characters, if possible.
+
+    If case counts, these are the character and its decomposed form. Otherwise, the text is folded.
+    """
+    if is_exact:
+        yield from map(_with_decomposed, folded)
+        return
     longer = _longer()
     at = 0
     while at < len(folded):
@@ -137,7 +150,12 @@ def _spellings(folded: str, longer: dict[str, str]) -> Iterator[str]:
 def _unfolded(char: str) -> tuple[str, ...]:
     """Return the characters that fold to one, and that one."""
     others = (char.upper(), char.title(), char.swapcase())
-    return tuple(dict.fromkeys((char, *(each for each in others if each.casefold() == char), *_OTHERS.get(char, ""))))
+    return _with_decomposed(char, *(each for each in others if each.casefold() == char), *_OTHERS.get(char, ""))
+
+
+def _with_decomposed(*chars: str) -> tuple[str, ...]:
+    """Return characters, each once, and then those with an accent as a letter and its accents."""
+    return tuple(dict.fromkeys((*chars, *(unicodedata.normalize("NFD", char) for char in chars))))
 
 
 def _longer() -> dict[str, str]:
@@ -152,17 +170,15 @@ def _longer() -> dict[str, str]:
 
 def _piece(part: str, *, is_exact: bool) -> Piece:
     plain = part.encode() if part.isascii() else None
-    content = part.encode("utf-8", "surrogatepass")
-    atoms: list[tuple[bytes, ...]] = [(content,)]
-    if not is_exact:
-        atoms = [_encoded(spellings) for spellings in _atoms(part)]
+    atoms = [_encoded(spellings, is_exact=is_exact) for spellings in _atoms(part, is_exact=is_exact)]
     least = sum(min(map(len, spellings)) for spellings in atoms)
     spellings = tuple(map(b"".join, product(*_longest_run(atoms))))
     return Piece(plain, () if spellings == (plain,) else spellings, least)
 
 
-def _encoded(spellings: Iterable[str]) -> tuple[bytes, ...]:
-    return tuple(dict.fromkeys(each.encode("utf-8", "surrogatepass").lower() for each in spellings))
+def _encoded(spellings: Iterable[str], *, is_exact: bool) -> tuple[bytes, ...]:
+    encoded = (each.encode("utf-8", "surrogatepass") for each in spellings)
+    return tuple(dict.fromkeys(encoded if is_exact else (each.lower() for each in encoded)))
 
 
 def _longest_run(atoms: list[tuple[bytes, ...]]) -> list[tuple[bytes, ...]]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
+from typing import Literal
 
 import pytest
 
+from reconcile.inspect.search.raw import RawTest
 from reconcile.inspect.search.words import Word, words_of
 
 
@@ -53,6 +56,19 @@ def test_a_word_in_lower_case_is_found_in_any_case(word: str, text: str) -> None
 )
 def test_another_text_is_not_found(word: str, text: str) -> None:
     assert not finds(word, text)
+
+
+@pytest.mark.parametrize("word", ["café", "Café", "straße ñandú", "ǘ", "한국어", "がぎ", "Ангел й", "ΐ"])
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_composed_and_decomposed_characters_are_the_same(word: str, form: Literal["NFC", "NFD"]) -> None:
+    for other in ("NFC", "NFD"):
+        text = f"x {unicodedata.normalize(other, word)} y"
+        assert finds(unicodedata.normalize(form, word), text)
+        assert RawTest(words_of([unicodedata.normalize(form, word)])).words_in(text.encode()) == 1
+
+
+def test_a_character_is_found_as_it_was_typed() -> None:
+    assert finds("\uf900", "a \uf900")
 
 
 def test_an_upper_case_letter_makes_case_count() -> None:
