@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import Turn
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..arguments import Options
+
+_NO_NUMBER = r'(?m)^( *(?:"(?:[^"\\]|\\.)*+": )?)(NaN|-?Infinity)(?=,?$)'
+"""A line with a number that Python reads and JSON lacks; it is printed as a text."""
 
 
 def print_document(options: Options, document: Mapping[str, Any]) -> None:
@@ -33,19 +35,9 @@ def print_documents(turns: Sequence[Turn]) -> None:
 
 
 def _print(document: Mapping[str, Any]) -> None:
-    try:
-        text = json.dumps(document, indent=2, allow_nan=False)
-    except ValueError:
-        text = json.dumps(_finite(document), indent=2)
+    text = json.dumps(document, indent=2)
+    if "NaN" in text or "Infinity" in text:
+        import re  # here: few documents have one
+
+        text = re.sub(_NO_NUMBER, r'\1"\2"', text)
     show([text])
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with the numbers that Python reads and JSON lacks, such as ``NaN``, as texts."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else json.dumps(value)
-    if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    return value

@@ -179,13 +179,17 @@ def test_only_a_newline_ends_a_line_of_a_file(world: World) -> None:
     assert "one\\u2028two\\x0cthree\nfour\n" in said(world, "show", f"{ID}@store", "--raw")
 
 
+DEEP = "[" * 850 + "]" * 850
+
+
 def test_a_number_that_json_lacks_is_a_text_in_json(world: World) -> None:
     """Python reads and writes `NaN`; other programs refuse a document with it."""
     path = world.workspace / NAME / "metadata.json"
-    path.write_text(path.read_text().replace("{", '{"odd": [NaN, -Infinity, 1e999], ', 1))
+    odd = f'{{"odd": [NaN, -Infinity, 1e999, {{"NaN": NaN}}, "NaN"], "deep": {DEEP}, '
+    path.write_text(path.read_text().replace("{", odd, 1))
     text = said(world, "diff", ID, "--json")
-    (odd,) = [each for each in json.loads(text, parse_constant=pytest.fail)["metadata"] if each["key"] == "odd"]
-    assert odd["workspace"] == ["NaN", "-Infinity", "Infinity"]
+    (found,) = [each for each in json.loads(text, parse_constant=pytest.fail)["metadata"] if each["key"] == "odd"]
+    assert found["workspace"] == ["NaN", "-Infinity", "Infinity", {"NaN": "NaN"}, "NaN"]
 
 
 def test_a_saved_version_is_text_or_its_file(world: World) -> None:
