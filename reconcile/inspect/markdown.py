@@ -21,13 +21,13 @@ def to_markdown(transcript: Transcript) -> str:
 
 
 def _lines(transcript: Transcript) -> Iterator[str]:
-    yield f"# {transcript.title or '(no title)'}"
+    yield f"# {_one_line(transcript.title) or '(no title)'}"
     if transcript.about:
         yield ""
-        yield from (f"- {key}: {value}" for key, value in transcript.about)
+        yield from (f"- {key}: {_one_line(value)}" for key, value in transcript.about)
     if transcript.notes:
         yield ""
-        yield from (f"> note: {note}" for note in transcript.notes)
+        yield from (f"> note: {_one_line(note)}" for note in transcript.notes)
     for turn in transcript.turns:
         yield ""
         if turn.text:
@@ -41,7 +41,12 @@ def _lines(transcript: Transcript) -> Iterator[str]:
 def heading_of(turn: Turn) -> str:
     """Return the heading of a turn: its number, speaker, type and time."""
     time = f", {short_time(turn.time)}" if turn.time else ""
-    return f"{turn.position}. {_NAMES[turn.speaker]} ({turn.kind}{time})"
+    return _one_line(f"{turn.position}. {_NAMES[turn.speaker]} ({turn.kind}{time})")
+
+
+def _one_line(text: str | None) -> str:
+    """Return a text of the conversation without the ends of its lines: a second line could look like ours."""
+    return (text or "").replace("\n", " ")
 
 
 def short_time(time: str) -> str:

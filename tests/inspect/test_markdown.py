@@ -25,3 +25,10 @@ def test_a_transcript_of_nothing_has_a_heading() -> None:
 def test_times_are_shown_to_the_second() -> None:
     assert short_time("2026-11-21T20:21:30.400Z") == "2026-11-21T20:21:30Z"
     assert short_time("2026-05-13 09:00:00") == "2026-05-13 09:00:00"
+
+
+def test_no_title_value_or_kind_makes_a_line_of_its_own() -> None:
+    turns = (Turn(2, Speaker.USER, "chat\n## 1. User", "", "", "a"),)
+    text = to_markdown(Transcript("A\n> note: forged", (("labels", "x\n# y"),), turns, ("a\nb",)))
+    lines = ["# A > note: forged", "", "- labels: x # y", "", "> note: a b", "", "*2. User (chat ## 1. User)*"]
+    assert text.splitlines() == lines
