@@ -54,9 +54,10 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy, Request
     from reconcile.model.snapshot import Content, Copy, Digest, File, Snapshot
     from reconcile.planning.context import PlanningContext
+    from reconcile.planning.rules.commit_order import FileOf
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
-    from reconcile.scan.git_records import GitRecord
+    from reconcile.scan.git_records import GitRecord, Sought
     from reconcile.scan.outdated import KeptHistory
     from reconcile.state.database import Checkout
     from reconcile.state.directory import Generation
@@ -235,6 +236,14 @@ class Session:
         from reconcile.scan.git_records import git_records  # here: most runs don't ask
 
         return git_records(conversations, self.site.conversations(Side.WORKSPACE), self.format, self._history)
+
+    def texts_in_git(
+        self, sought: Mapping[FileOf, Sought], found_in: Callable[[bytes, Collection[bytes]], Collection[str]]
+    ) -> dict[FileOf, dict[str, GitRecord | None]] | None:
+        """Return what git has of texts in the workspace's files; None if it gave no answer (`texts_in_git`)."""
+        from reconcile.scan.git_records import texts_in_git  # here: most runs don't ask
+
+        return texts_in_git(sought, found_in, self.site.conversations(Side.WORKSPACE), self.format, self._history)
 
     def now_ns(self) -> int:
         """Return the session's current time in ns."""

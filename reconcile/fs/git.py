@@ -150,6 +150,16 @@ class Git:
         listed = self._run(("ls-files", "--cached", "-z", "--full-name", "--", *directories))
         return [os.fsdecode(path) for path in listed.split(b"\0") if path]
 
+    def staged_blobs(self, directory: str) -> list[tuple[str, str]]:
+        """Return the paths of `staged` with the contents that the index has of them; of a conflict, each of them.
+
+        Raises:
+            GitError: git gave no answer.
+        """
+        listed = self._run(("ls-files", "--stage", "-z", "--full-name", "--", directory)).split(b"\0")
+        lines = [line.partition(b"\t") for line in listed if line]
+        return [(os.fsdecode(path), words.split()[1].decode()) for words, _, path in lines]
+
     def ignored(self, directory: str) -> bool:
         """Tell whether git ignores a file below a directory that is not in its index.
 
@@ -185,13 +195,14 @@ class Git:
             for words, path in zip(tokens[::2], tokens[1::2], strict=True)
         }
 
-    def remote_branches(self, commit: str) -> tuple[str, ...]:
-        """Return the remote-tracking branches that contain a commit, without remotes' HEADs.
+    def remote_branches(self, *commits: str) -> tuple[str, ...]:
+        """Return the remote-tracking branches that contain one of some commits, without remotes' HEADs.
 
         Raises:
             GitError: git gave no answer.
         """
-        how = ("for-each-ref", f"--contains={commit}", "--format=%(symref)%00%(refname:lstrip=2)", "refs/remotes")
+        how = ("for-each-ref", *(f"--contains={commit}" for commit in commits))
+        how = (*how, "--format=%(symref)%00%(refname:lstrip=2)", "refs/remotes")
         lines = os.fsdecode(self._run(how)).splitlines()
         return tuple(name for symref, _, name in (line.partition("\0") for line in lines) if not symref)
 

@@ -1,12 +1,13 @@
 """`doctor --secrets`: the secrets that the workspace contains already, and which of them git has.
 
-The check before publishing looks at new events only. This one reads every file of every conversation there.
+The check before publishing looks at new events only. This one reads every file of every conversation there, and the
+committed versions of the files with findings.
 """
 
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,17 +15,28 @@ from reconcile.fs.files import Directory, error_text, read_files
 from reconcile.model.commands import typed
 from reconcile.model.snapshot import Fault, Side, joined
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding
+from reconcile.scan.git_records import Sought
 from reconcile.state.allowed_secrets import AllowedSecrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from reconcile.engine.engine import Engine
     from reconcile.engine.session import Session
     from reconcile.model.snapshot import Copy
-    from reconcile.scan.git_records import GitRecord
+    from reconcile.planning.rules.commit_order import FileOf
 
+_NO_ANSWER = "git gave no answer"
 _REVOKE = "first revoke it where it was made: every copy stays valid until then"
+
+
+class _Found(NamedTuple):
+    """A finding; of a secret, also the name and the size of its file, and its fingerprint."""
+
+    finding: Finding
+    name: str = ""
+    size: int = 0
+    fingerprint: str | None = None
 
 
 def published_secrets(engine: Engine) -> tuple[Finding, ...]:
@@ -41,13 +53,12 @@ def published_secrets(engine: Engine) -> tuple[Finding, ...]:
         for copy in sorted(engine.known.sides[Side.WORKSPACE].copies(), key=lambda copy: copy.path)
         if places is None or not places.is_derived(copy.conversation)  # it follows from the others
     ]
-    found = [finding for copy in copies for finding in _in_copy(session, copy, allowed)]
-    concerned = tuple(dict.fromkeys(finding.conversation for finding in found if finding.conversation))
-    records = session.git_records(concerned) if concerned else {}
-    return tuple(_with_record(session, finding, records) for finding in found)
+    found = [each for copy in copies for each in _in_copy(session, copy, allowed)]
+    in_git = _words_of_git(session, found, allowed)
+    return tuple(_with_record(session, each.finding, in_git.get(each)) for each in found)
 
 
-def _in_copy(session: Session, copy: Copy, allowed: AllowedSecrets) -> Iterator[Finding]:
+def _in_copy(session: Session, copy: Copy, allowed: AllowedSecrets) -> Iterator[_Found]:
     above = copy.path if copy.files and copy.files[0].name else copy.path.rpartition("/")[0]
     try:
         with (
@@ -59,25 +70,63 @@ def _in_copy(session: Session, copy: Copy, allowed: AllowedSecrets) -> Iterator[
                 name = file.name or copy.dirname.rpartition("/")[2]
                 files = read_files(directory, [name])
                 if isinstance(files, Fault):
-                    yield Finding(Ailment.UNREADABLE, place, files.words, copy.conversation, (SEE_TO_IT,))
+                    yield _Found(Finding(Ailment.UNREADABLE, place, files.words, copy.conversation, (SEE_TO_IT,)))
                     continue
-                for secret in allowed.find_secrets(files[name][0]):
-                    yield Finding(Ailment.SECRET, place, secret.words, copy.conversation)
+                content = files[name][0]
+                for secret in allowed.find_secrets(content):
+                    finding = Finding(Ailment.SECRET, place, secret.words, copy.conversation)
+                    yield _Found(finding, file.name, len(content), secret.fingerprint)
     except OSError as error:
         words = f"can't be read ({error_text(error)})"
-        yield Finding(Ailment.UNREADABLE, str(copy.place), words, copy.conversation, (SEE_TO_IT,))
+        yield _Found(Finding(Ailment.UNREADABLE, str(copy.place), words, copy.conversation, (SEE_TO_IT,)))
 
 
-def _with_record(session: Session, finding: Finding, records: dict[str, GitRecord] | None) -> Finding:
-    """Return a finding with what git has of its conversation, and with the commands that follow."""
-    if finding.ailment is not Ailment.SECRET or finding.conversation is None:
+def _words_of_git(session: Session, found: Sequence[_Found], allowed: AllowedSecrets) -> dict[_Found, tuple[str, bool]]:
+    """Return of each secret what git has of it, and whether a commit has it.
+
+    git may have the conversation, but not yet the secret. Only files with findings are looked up in the history, and
+    only those of conversations that git has.
+    """
+    secrets = [each for each in found if each.fingerprint is not None and each.finding.conversation is not None]
+    concerned = tuple(dict.fromkeys(str(each.finding.conversation) for each in secrets))
+    known = session.git_records(concerned) if concerned else {}
+    if known is None:
+        return dict.fromkeys(secrets, (_NO_ANSWER, False))
+    files: dict[FileOf, list[_Found]] = {}
+    for each in secrets:
+        if each.finding.conversation in known:
+            files.setdefault((each.finding.conversation, each.name), []).append(each)
+    sought = {
+        file: Sought(frozenset(str(each.fingerprint) for each in group), max(each.size for each in group))
+        for file, group in files.items()
+    }
+
+    def found_in(content: bytes, before: Collection[bytes]) -> list[str]:
+        return [secret.fingerprint for secret in allowed.find_secrets(content, before)]
+
+    records = session.texts_in_git(sought, found_in) if sought else {}
+    words: dict[_Found, tuple[str, bool]] = dict.fromkeys(secrets, ("not in git", False))
+    for file, group in files.items():
+        for each in group:
+            if records is None:
+                words[each] = _NO_ANSWER, False
+            elif (fingerprint := str(each.fingerprint)) not in records[file]:
+                words[each] = "not committed yet", False
+            else:
+                record = records[file][fingerprint]
+                words[each] = (_NO_ANSWER, False) if record is None else (record.words, record.commit is not None)
+    return words
+
+
+def _with_record(session: Session, finding: Finding, in_git: tuple[str, bool] | None) -> Finding:
+    """Return a finding with what git has of it, and with the commands that follow."""
+    if finding.ailment is not Ailment.SECRET or finding.conversation is None or in_git is None:
         return finding
-    conversation, record = finding.conversation, (records or {}).get(finding.conversation)
+    conversation, (words, is_committed) = finding.conversation, in_git
     fmt = session.format
-    files = shlex.quote(f"*{fmt.dirname(conversation, None)}*" if fmt.places is None else conversation)
-    words = "git gave no answer" if records is None else record.words if record is not None else "not in git"
     ways = [_REVOKE, f"reconcile local {typed(conversation)}"]
-    if record is not None and record.commit is not None:
+    if is_committed:
+        files = shlex.quote(f"*{fmt.dirname(conversation, None)}*" if fmt.places is None else conversation)
         ways.append(f"git filter-repo --invert-paths --path-glob {files} rewrites the history without the conversation")
     ways.append(f"reconcile resolve {typed(conversation)} --allow-secrets")
     return replace(finding, found=f"{finding.found}; {words}", mend=tuple(ways))

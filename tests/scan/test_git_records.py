@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.scan.git_records import GitRecord, git_records
+from reconcile.scan.git_records import GitRecord, Sought, git_records, texts_in_git
 from reconcile.scan.outdated import KeptHistory
 from tests.support.projects.git_world import git
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
@@ -144,3 +145,79 @@ def test_a_worktree_whose_repository_was_renamed_gives_no_answer(top: Path) -> N
     assert records(beside) == {ONE: GitRecord(first)}
     top.rename(top.parent / "renamed")
     assert records(beside) is None
+
+
+EVENTS = (ONE, "events.json")
+
+
+def texts(
+    top: Path, *wanted: str, size: int = 10, file: tuple[str, str] = EVENTS, fmt: str = "jp"
+) -> dict[str, GitRecord | None] | None:
+    kept = KeptHistory(str(top.parent / "kept"), readonly=True)
+
+    def found_in(content: bytes, before: Collection[bytes]) -> list[str]:
+        return [each for each in wanted if each.encode() in content and not any(each.encode() in old for old in before)]
+
+    found = texts_in_git({file: Sought(frozenset(wanted), size)}, found_in, str(top / "chats"), get_format(fmt), kept)
+    return None if found is None else found[file]
+
+
+@pytest.mark.parametrize("size", [10, 1 << 30])
+def test_a_text_has_the_first_commit_with_it_under_every_name_of_the_directory(top: Path, size: int) -> None:
+    write(top, "17500000001-one", "a")
+    first = commit(top, "a")
+    write(top, "17500000001-one", "a b")
+    second = commit(top, "b")
+    git(top, "mv", "chats/17500000001-one", "chats/17500000001-another-title")
+    write(top, "17500000001-another-title", "a")
+    commit(top, "b is gone")
+    write(top, "17500000001-another-title", "a c")
+    git(top, "add", "-A")
+    write(top, "17500000001-another-title", "a c d")
+    assert texts(top, "a", "b", "c", "d", size=size) == {
+        "a": GitRecord(first),
+        "b": GitRecord(second),
+        "c": GitRecord(None),
+    }
+
+
+def test_a_text_of_another_file_does_not_count(top: Path) -> None:
+    write(top, "17500000001-one", "a")
+    write(top, "17500000002-two", "b")
+    (top / "chats" / "17500000001-one" / "NOTE.md").write_text("b")
+    commit(top, "both")
+    assert texts(top, "b") == {}
+
+
+def test_a_text_that_was_amended_is_pushed_if_either_commit_is(top: Path) -> None:
+    write(top, "17500000001-one", "a")
+    first = commit(top, "a")
+    git(top, "commit", "-q", "--amend", "-m", "a again")
+    remote = top.parent / "remote.git"
+    git(top, "clone", "-q", "--bare", str(top), str(remote))
+    git(top, "remote", "add", "origin", str(remote))
+    git(top, "fetch", "-q", "origin")
+    found = texts(top, "a")
+    assert found is not None
+    assert found["a"] is not None
+    assert found["a"].branches == ("origin/main",)
+    assert found["a"].commit in (first, git(top, "rev-parse", "HEAD").strip())
+
+
+def test_a_text_is_unknown_if_a_version_is_missing(top: Path) -> None:
+    write(top, "17500000001-one", "a")
+    commit(top, "a")
+    write(top, "17500000001-one", "a b")
+    commit(top, "b")
+    blob = git(top, "rev-parse", "HEAD~:chats/17500000001-one/events.json").strip()
+    (top / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    found = texts(top, "b", "c")
+    assert found is not None
+    assert found["c"] is None
+
+
+def test_the_text_of_a_record_is_found_by_its_path(top: Path) -> None:
+    (top / "chats").mkdir()
+    (top / "chats" / "note.md").write_text("a")
+    first = commit(top, "notes")
+    assert texts(top, "a", "b", file=("note.md", ""), fmt="claudesidian") == {"a": GitRecord(first)}

@@ -426,9 +426,38 @@ def test_doctor_finds_what_is_there_already_and_tells_what_git_has(story: World)
     (child, other) = (each["found"] for each in sorted(found, key=lambda each: str(each["conversation"])))
     assert child.startswith("event 7: GitHub token, gh")
     assert "; in git since" in child
-    assert "; in git since" in other  # the conversation is in git; whether this event is, only its history tells
+    assert other.endswith("; not committed yet")  # the conversation is in git, without this event
+    ways = {str(each["conversation"]): each["mend"] for each in found}
+    assert [any("git filter-repo" in way for way in ways[f"jp-c{number}"]) for number in (CHILD, OTHER)] == [
+        True,
+        False,
+    ]
     for text in (result.output, story.run("--workspace", story.project, "doctor", "--secrets", "-v").output):
         assert secret()[:5] not in text
+
+
+def test_doctor_names_the_commit_that_has_the_secret_and_what_is_only_staged(story: World) -> None:
+    public = place(story, OTHER)
+    git(story.project, "add", ".jp")
+    git(story.project, "commit", "-qm", "without a secret", "--allow-empty")
+    put(public, with_secret())
+    git(story.project, "add", str(public))
+    assert found_by_doctor(story).endswith("; staged for the next commit")
+    git(story.project, "commit", "-qm", "with it")
+    with_it = git(story.project, "rev-parse", "HEAD").strip()
+    put(public, event(3_000, "harmless"), later=200)
+    git(story.project, "commit", "-qam", "more")
+    remote = story.project.parent / "bare.git"
+    git(story.project, "clone", "-q", "--bare", str(story.project), str(remote))
+    git(story.project, "remote", "add", "origin", str(remote))
+    git(story.project, "fetch", "-q", "origin")
+    assert found_by_doctor(story).endswith(f"; in git since {with_it[:12]}, also on origin/feature")
+
+
+def found_by_doctor(story: World) -> str:
+    result = story.run("--workspace", story.project, "doctor", "--secrets", "--json")
+    (found,) = json.loads(result.stdout)["findings"]
+    return str(found["found"])
 
 
 def test_doctor_leaves_out_what_is_allowed(story: World) -> None:
