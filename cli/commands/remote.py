@@ -174,7 +174,8 @@ def sync(context: click.Context, url: str | None) -> None:
 
     A sync fetches, merges by the rules of a run, and sends the result. At a terminal it asks about each conflict.
     Elsewhere the newest version wins. If another machine was faster, it begins again.
-    It sends private conversations too, and they stay private on every machine. It changes the store alone: run
+    It sends private conversations too, and they stay private on every machine. If the remote is not encrypted, it warns
+    about the keys and passwords that it sends. It changes the store alone: run
     `reconcile` before it and after it, to sync the store with the project.
     """
     _run(context, url, Half.BOTH)

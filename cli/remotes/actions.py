@@ -41,6 +41,7 @@ from ..output.interaction import confirm_or_exit, print_message, print_warning, 
 from ..output.tables import Column, table
 from ..output.text import Style, format_time, message_text, short_path, show, size
 from .first import confirm_first, counts, encrypting
+from .sent_secrets import unsent_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from reconcile.remote.tree import FormatFile
 
     from ..arguments import Options
+    from .sent_secrets import Carrier
 
 
 class Amount(NamedTuple):
@@ -61,11 +63,11 @@ class Amount(NamedTuple):
     size: int
 
     @staticmethod
-    def of(options: Options, roots: Roots) -> Amount:
-        """Return how much a store has."""
+    def of(options: Options, roots: Roots, *, with_secrets: bool) -> tuple[Amount, list[Carrier]]:
+        """Return how much a store has, and if that is wanted, the conversations with a secret."""
         files = [os.path.join(at, name) for at, _, names in os.walk(roots.store_conversations) for name in names]
-        total, private = counts(options, roots) if files else (0, 0)
-        return Amount(total, private, len(files), sum(os.lstat(path).st_size for path in files))
+        total, private, carriers = counts(options, roots, with_secrets=with_secrets) if files else (0, 0, [])
+        return Amount(total, private, len(files), sum(os.lstat(path).st_size for path in files)), carriers
 
 
 class Shared(NamedTuple):
@@ -187,11 +189,13 @@ def add(
         print_message(options, f"the store is in a branch of the repository: {branch}")
     if known_as is not None:
         print_message(options, _about_name(place, is_new=found is None))
-    amount = Amount.of(options, shared.roots)
+    amount, carriers = Amount.of(options, shared.roots, with_secrets=not (is_encrypted or syncs) and found is None)
     for line in _about_amount(
         shared.roots, amount, place, is_new=found is None, syncs=syncs, is_encrypted=is_encrypted
     ):
         print_message(options, line)
+    if carriers:
+        print_warning(options, unsent_words(carriers, shared.roots.noun, shared.remotes, place))
     return place, amount
 
 

@@ -12,11 +12,13 @@ from reconcile.model.snapshot import Side
 
 from ..output.interaction import cancel, confirm, is_interactive, wrapped_question
 from ..run import opened
+from .sent_secrets import carriers_in_store, names_of
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
 
     from ..arguments import Options
+    from .sent_secrets import Carrier
 
 
 def confirm_first(options: Options, roots: Roots, shown: str) -> None:
@@ -26,11 +28,12 @@ def confirm_first(options: Options, roots: Roots, shown: str) -> None:
     """
     if options.yes or not is_interactive(options):
         return
-    total, private = counts(options, roots)
+    total, private, carriers = counts(options, roots, with_secrets=True)
     if not total:
         return
     noun = roots.noun if total == 1 else f"{roots.noun}s"
     included = f", {private} of them private" if private else ""
+    included += f", {len(carriers)} with a secret ({names_of(carriers)})" if carriers else ""
     subject, them = ("It is", "it") if total == 1 else ("They are", "them")
     text = wrapped_question(
         f"{shown} is empty: this sync sends {total} {noun} to it{included}. {subject} not encrypted: whoever can read "
@@ -46,8 +49,11 @@ def encrypting(shown: str) -> str:
     return f"reconcile remote add --encrypt {quoted_path(shown)}"
 
 
-def counts(options: Options, roots: Roots) -> tuple[int, int]:
-    """Return the number of conversations in the store, and of those that the project doesn't have."""
+def counts(options: Options, roots: Roots, *, with_secrets: bool = False) -> tuple[int, int, list[Carrier]]:
+    """Return the number of conversations in the store, and of those that the project doesn't have.
+
+    ``with_secrets``: also return those that have a secret, for which everything is read.
+    """
     places = get_format(roots.format).places
     try:
         with opened(options.in_format(roots.format)) as engine:
@@ -55,7 +61,8 @@ def counts(options: Options, roots: Roots) -> tuple[int, int]:
                 side: {counted_as(copy.conversation, places) for copy in engine.known.sides[side].copies()}
                 for side in Side
             }
+            carriers = carriers_in_store(engine) if with_secrets else []
     except LocateError:  # of sessions in the home, nothing is here yet
-        return 0, 0
+        return 0, 0, []
     store = ids[Side.STORE]
-    return len(store), len(store - ids[Side.WORKSPACE]) if roots.is_in_project else 0
+    return len(store), len(store - ids[Side.WORKSPACE]) if roots.is_in_project else 0, carriers

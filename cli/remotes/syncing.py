@@ -213,6 +213,12 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         print_warning(options, _clock_words(report.ahead))
     for note in () if options.quiet else _notes(report):
         lines += wrap(note, style.columns, "", "  ")
+    if report.secrets:
+        from .sent_secrets import carriers_sent, sent_words, unsent_words  # here: few syncs send a secret
+
+        carriers, noun = carriers_sent(report, shared.roots), shared.roots.noun
+        words = unsent_words(carriers, noun, shared.remotes, place) if options.is_dry else sent_words(carriers, noun)
+        print_warning(options, words)
     for message in report.held:
         lines += wrap(with_local_times(f"blocked: {visible(message)}"), style.columns, "", "  ")
     if not options.quiet:
@@ -283,6 +289,7 @@ def _document(options: Options, place: RemotePlace, report: Report) -> dict[str,
         "replaced_titles": [
             {"id": key, "before": before, "title": after} for key, (before, after) in report.replaced.items()
         ],
+        "unencrypted_secrets": [{"id": key, "findings": list(found)} for key, found in report.secrets.items()],
         "clock_ahead": [{"id": e.id, "title": e.title, "seconds": e.ahead_ns // 10**9} for e in report.ahead],
     }
 

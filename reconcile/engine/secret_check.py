@@ -1,7 +1,8 @@
 """The check before publishing: which of a plan's actions would put a secret into the workspace.
 
 Only actions that write files of the workspace are checked, and only events that the workspace doesn't have yet. Files
-are found by their digests, which `reconcile.apply` compares again when it copies them: what was checked is written.
+are found by their digests, which `reconcile.apply` compares again when it copies them: what was checked is written. A
+sync with a remote that is not encrypted uses the check, too, and only reports what it finds.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from reconcile.planning.filters import without_secrets
 from reconcile.secrets.detection import Finding, find_secrets, with_masked_secrets
 from reconcile.secrets.prefilter import Prefilter
 from reconcile.state.allowed_secrets import AllowedSecret, AllowedSecrets
+from reconcile.state.connection import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,6 +108,23 @@ class SecretCheck:
                 held.append(replace(item, secrets=tuple(others), findings=findings))
         plan = _granting(plan, granted) if granted else plan
         return without_secrets(plan, held) if held else plan
+
+    def unallowed(self, plan: Plan, world: WorldState) -> tuple[Plan, dict[str, tuple[Finding, ...]]]:
+        """Return the secrets that a plan writes and that are not allowed, by conversation; nothing is blocked.
+
+        The plan is returned with the contents that were read. If the list can't be read, no secret is allowed.
+        """
+        allowed = frozenset[str]()
+        with suppress(StateError):
+            self._key, self._known = self._list.key(), {}
+            allowed = self._list.fingerprints()
+        files = _Files(self._site, plan, world, {})
+        found = {
+            conversation: {each.fingerprint: each for _, each in pairs if each.fingerprint not in allowed}
+            for conversation, pairs in self._findings(files, plan)[0].items()
+        }
+        plan = replace(plan, contents=files.read) if files.read else plan
+        return plan, {conversation: tuple(each.values()) for conversation, each in found.items() if each}
 
     def _findings(self, files: _Files, plan: Plan) -> tuple[dict[str, list[tuple[str, Finding]]], list[Item]]:
         """Return the findings with their units by conversation, and an item for each whose files can't be checked."""

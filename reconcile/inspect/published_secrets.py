@@ -1,4 +1,4 @@
-"""`doctor --secrets`: the secrets that the workspace contains already, and which of them git has.
+"""The secrets that a side contains already. For `doctor --secrets`: those of the workspace, and which of them git has.
 
 The check before publishing looks at new events only. This one reads every file of every conversation there, and the
 committed versions of the files with findings.
@@ -19,7 +19,7 @@ from reconcile.scan.git_records import Sought
 from reconcile.state.allowed_secrets import AllowedSecrets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from reconcile.engine.engine import Engine
     from reconcile.engine.session import Session
@@ -31,9 +31,10 @@ _REVOKE = "first revoke it where it was made: every copy stays valid until then"
 
 
 class _Found(NamedTuple):
-    """A finding; of a secret, also the name and the size of its file, and its fingerprint."""
+    """A finding; of a secret, also its words, the name and the size of its file, and its fingerprint."""
 
     finding: Finding
+    words: str = ""
     name: str = ""
     size: int = 0
     fingerprint: str | None = None
@@ -58,11 +59,23 @@ def published_secrets(engine: Engine) -> tuple[Finding, ...]:
     return tuple(_with_record(session, each.finding, in_git.get(each)) for each in found)
 
 
+def secrets_of(session: Session, copies: Iterable[Copy]) -> Iterator[tuple[str, str]]:
+    """Yield the conversations in some copies that have secrets that are not allowed, each with a secret's words.
+
+    What can't be read is left out. Raises `StateError`: the list of allowed secrets can't be read.
+    """
+    allowed = AllowedSecrets(session.directory)
+    for copy in copies:
+        for found in _in_copy(session, copy, allowed):
+            if found.fingerprint is not None:
+                yield copy.conversation, found.words
+
+
 def _in_copy(session: Session, copy: Copy, allowed: AllowedSecrets) -> Iterator[_Found]:
     above = copy.path if copy.files and copy.files[0].name else copy.path.rpartition("/")[0]
     try:
         with (
-            Directory.open_root(session.site.conversations(Side.WORKSPACE)) as root,
+            Directory.open_root(session.site.conversations(copy.side)) as root,
             root.below(above) as directory,
         ):
             for file in copy.files:
@@ -75,7 +88,7 @@ def _in_copy(session: Session, copy: Copy, allowed: AllowedSecrets) -> Iterator[
                 content = files[name][0]
                 for secret in allowed.find_secrets(content):
                     finding = Finding(Ailment.SECRET, place, secret.words, copy.conversation)
-                    yield _Found(finding, file.name, len(content), secret.fingerprint)
+                    yield _Found(finding, secret.words, file.name, len(content), secret.fingerprint)
     except OSError as error:
         words = f"can't be read ({error_text(error)})"
         yield _Found(Finding(Ailment.UNREADABLE, str(copy.place), words, copy.conversation, (SEE_TO_IT,)))

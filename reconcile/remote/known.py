@@ -164,6 +164,8 @@ class Report(Struct):
     """By conversation the title of this machine, and that of another one which takes its place."""
     placed: dict[str, Kind] = field(default_factory=dict)
     """The kinds of step by which conversations that were taken are archived, or no longer are."""
+    secrets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By conversation the secrets, without their text, that are new to the remote, which is not encrypted."""
     planned: Planned | None = None
     """For a dry run."""
 
@@ -178,6 +180,7 @@ class Report(Struct):
             conflicts=self.conflicts,
             replaced=self.replaced,
             placed=self.placed,
+            secrets=self.secrets,  # a part of a push may have arrived
         )
 
 

@@ -548,6 +548,7 @@ class Sync:
         plan = replace(chosen, intents=(*pass_.plan.intents, *private.items(), *forks.items()))
         if plan.intents:
             plan = replace(plan, quiet=False)
+        plan = self._with_findings(plan, pass_.world, tree, report)
         last = replace(pass_, plan=plan)
         outcome = self._apply(engine, last)
         if outcome is not None:
@@ -568,6 +569,19 @@ class Sync:
         concerned = changed | pass_.concerned
         tree, before = self._with(tree, before, start, concerned)
         return _End(tree, before, concerned, tuple(waiting), engine, last, outcome, known)
+
+    def _with_findings(self, plan: Plan, world: WorldState, tree: Tree, report: Report) -> Plan:
+        """Note the secrets that are sent unencrypted; return the plan with the contents that were read for this.
+
+        What the remote has already is not looked at.
+        """
+        if isinstance(tree.coding, Sealed):
+            return plan
+        if not any(action.writes and action.target.side is Side.WORKSPACE for action in plan.actions):
+            return plan
+        plan, found = self.session.secret_check.unallowed(plan, world)
+        report.secrets |= {key: tuple(each.words for each in findings) for key, findings in found.items()}
+        return plan
 
     def _sendable(
         self,
@@ -653,6 +667,8 @@ class Sync:
             if into is taken and action.kind in (Kind.ARCHIVE, Kind.UNARCHIVE):
                 report.placed[action.conversation] = action.kind
         report.held += [f"{conversation}: {message}; run the sync again" for conversation, message in undone.items()]
+        for conversation in undone:
+            report.secrets.pop(conversation, None)
         for copy in world.workspace.copies:
             if copy.conversation in taken:  # a step has the title that the store had
                 taken[copy.conversation] = getattr(copy.metadata, "title", None) or taken[copy.conversation]

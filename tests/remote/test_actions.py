@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,9 +14,10 @@ import pytest
 from reconcile.fs import locks
 from reconcile.remote.engine import Swap
 from reconcile.remote.git_engine import GitEngine
+from tests.support.planted import KINDS
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import at_terminal
-from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
+from tests.support.projects.world import LONG_AGO, SECOND, append, event, set_key, write_json
 
 if TYPE_CHECKING:
     from tests.conftest import Run
@@ -452,6 +454,74 @@ def test_an_accepted_remote_that_was_encrypted_stays_so(tmp_path: Path, run: Run
     third.sync(str(bare))
     other.run("remote", "accept")
     assert "nothing is sent to it" in other.run("sync", code=4).output
+
+
+def key_of(seed: int = 1) -> str:
+    return KINDS["GitHub classic token"](random.Random(seed))
+
+
+def with_a_key(machine: Machine, number: int, seed: int = 1) -> None:
+    """Have a conversation in the store go on with a secret."""
+    path = machine.directory(number) / "events.json"
+    new = event(2_000, f"export TOKEN={key_of(seed)}")
+    write_json(path, [*json.loads(path.read_bytes()), new], LONG_AGO + 100 * SECOND)
+
+
+def test_a_sync_tells_which_secrets_it_sends_unencrypted(new_laptop: Machine, bare: Path) -> None:
+    set_key(new_laptop.directory(A), "title", "Deploy", LONG_AGO + SECOND)
+    with_a_key(new_laptop, A)
+    would = new_laptop.run("sync", "--dry-run").stderr
+    assert "warning: 1 conversation with a secret would be sent unencrypted: Deploy (jp-c17528832000), event " in would
+    assert would.endswith("to keep it on this machine: reconcile remote keep-here jp-c17528832000\n")
+    was = new_laptop.run("sync").stderr
+    assert "warning: 1 conversation with a secret was sent unencrypted: Deploy (jp-c17528832000), event " in was
+    assert was.endswith("; revoke the secret where it was made\n")
+    assert key_of()[:6] not in would + was
+    assert has(bare, key_of().encode())
+    append(new_laptop.directory(A), 1, "b", LONG_AGO + 200 * SECOND)  # what is there already is not told again
+    assert new_laptop.sync()["unencrypted_secrets"] == []
+
+
+def test_a_sync_that_is_quiet_and_its_json_tell_of_sent_secrets(new_laptop: Machine) -> None:
+    for seed, number in enumerate((A, B, C)):
+        with_a_key(new_laptop, number, seed)
+    (found, *rest) = new_laptop.sync("--dry-run")["unencrypted_secrets"]
+    assert found["findings"][0].startswith("event ")
+    assert len(rest) == 2
+    shown = new_laptop.run("sync", "--quiet").stderr
+    assert shown.startswith(
+        "warning: 3 conversations with a secret were sent unencrypted: talk (jp-c17528832000), event "
+    )
+    assert new_laptop.sync()["unencrypted_secrets"] == []
+
+
+def test_an_allowed_secret_and_one_that_is_encrypted_are_no_warning(new_laptop: Machine, bare: Path) -> None:
+    with_a_key(new_laptop, A)
+    new_laptop.run("resolve", f"jp-c{A}", "--allow-secrets")
+    assert new_laptop.sync("--dry-run")["unencrypted_secrets"] == []
+    with_a_key(new_laptop, B, 2)
+    assert [each["id"] for each in new_laptop.sync("--dry-run")["unencrypted_secrets"]] == [f"jp-c{B}"]
+    new_laptop.run("remote", "remove", "origin")
+    shown = new_laptop.run("remote", "add", "--encrypt", str(bare)).stderr
+    assert "with a secret" not in shown
+    assert new_laptop.sync()["unencrypted_secrets"] == []
+    assert not has(bare, key_of(2).encode())
+
+
+def test_adding_a_remote_without_encryption_tells_of_the_secrets_in_the_store(new_laptop: Machine, bare: Path) -> None:
+    new_laptop.run("remote", "remove", "origin")
+    with_a_key(new_laptop, B)
+    shown = new_laptop.run("remote", "add", str(bare)).stderr
+    assert "warning: 1 conversation with a secret would be sent unencrypted: talk (jp-c17528832010), event " in shown
+    new_laptop.run("remote", "keep-here", f"jp-c{B}")
+    assert new_laptop.sync()["unencrypted_secrets"] == []
+
+
+def test_a_list_of_allowed_secrets_that_cannot_be_read_blocks_no_sync(new_laptop: Machine) -> None:
+    with_a_key(new_laptop, A)
+    new_laptop.run("resolve", f"jp-c{A}", "--allow-secrets")
+    (new_laptop.state / "allowed-secrets.jsonl").write_text("nonsense\n")
+    assert [each["id"] for each in new_laptop.sync()["unencrypted_secrets"]] == [f"jp-c{A}"]
 
 
 @pytest.mark.parametrize("words", [("accept", "a", "b"), ("share",), ("ls", "x"), ("forget", "--history", "a", "b")])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.remote.test_watch import titled_on_both
+from tests.support.planted import KINDS
 from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import Session
-from tests.support.projects.world import LONG_AGO, SECOND, set_key
+from tests.support.projects.world import LONG_AGO, SECOND, event, set_key, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +104,15 @@ def unsent(tmp_path: Path, run: Run) -> Machine:
 
 def remotes_of(machine: Machine) -> list[str]:
     return [each["name"] for each in json.loads(machine.run("remote", "ls", "--json").stdout)["remotes"]]
+
+
+def test_the_first_question_names_a_conversation_with_a_secret(unsent: Machine) -> None:
+    path = unsent.directory(B) / "events.json"
+    key = KINDS["GitHub classic token"](random.Random(1))
+    write_json(path, [*json.loads(path.read_bytes()), event(2_000, f"TOKEN={key}")], LONG_AGO + SECOND)
+    shown = asked(unsent, str(make_bare(unsent.home / "new.git")), answers="n\n", code=4)
+    assert f"1 of them private, 1 with a secret (talk (jp-c{B}), event " in shown
+    assert key not in shown
 
 
 @pytest.mark.parametrize("command", ["sync", "push"])
