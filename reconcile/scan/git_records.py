@@ -102,7 +102,7 @@ def texts_in_git(
             return None
         git, below = Git(top), os.path.relpath(os.path.realpath(directory), top)
         versions = _versions(git, below, frozenset(sought), fmt, kept)
-        return {file: _first_records(git, versions[file], wanted, found_in) for file, wanted in sought.items()}
+        return {file: _first_records(top, versions[file], wanted, found_in) for file, wanted in sought.items()}
     except (GitError, OSError):
         return None
 
@@ -130,7 +130,7 @@ def _versions(
 
 
 def _first_records(
-    git: Git,
+    top: str,
     versions: Mapping[str, Sequence[str]],
     sought: Sought,
     found_in: Callable[[bytes, Collection[bytes]], Collection[str]],
@@ -139,9 +139,8 @@ def _first_records(
     found: dict[str, GitRecord | None] = {}
     names, before, is_whole = list(versions), list[bytes](), True
     step = max(1, min(len(names), _AT_ONCE // max(1, sought.size)))
-    git.allow_time_for(len(names))
     for start in range(0, len(names), step):
-        part = names[start : start + step]
+        part, git = names[start : start + step], Git(top)  # each part has the time limit for itself
         contents = git.blobs(part)
         is_whole = is_whole and contents.keys() >= set(part)
         for name in (name for name in part if name in contents):
