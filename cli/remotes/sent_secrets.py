@@ -53,10 +53,10 @@ def carriers_in_store(engine: Engine) -> list[Carrier]:
     return _counted(found, titles, engine.session.roots)
 
 
-def _counted(found: Mapping[str, tuple[str, ...]], titles: Mapping[str, str | None], roots: Roots) -> list[Carrier]:
+def _counted(findings: Mapping[str, tuple[str, ...]], titles: Mapping[str, str | None], roots: Roots) -> list[Carrier]:
     places = get_format(roots.format).places
     carriers: dict[str, Carrier] = {}
-    for key, words in found.items():
+    for key, words in findings.items():
         id_ = counted_as(key, places)
         before = carriers.get(id_, Carrier(id_, titles.get(id_), ()))
         carriers[id_] = before._replace(findings=(*before.findings, *words))

@@ -238,12 +238,12 @@ class Session:
         return git_records(conversations, self.site.conversations(Side.WORKSPACE), self.format, self._history)
 
     def texts_in_git(
-        self, sought: Mapping[FileOf, Sought], found_in: Callable[[bytes, Collection[bytes]], Collection[str]]
+        self, sought: Mapping[FileOf, Sought], texts_of: Callable[[bytes, Collection[bytes]], Collection[str]]
     ) -> dict[FileOf, dict[str, GitRecord | None]] | None:
         """Return what git has of texts in the workspace's files; None if it gave no answer (`texts_in_git`)."""
         from reconcile.scan.git_records import texts_in_git  # here: most runs don't ask
 
-        return texts_in_git(sought, found_in, self.site.conversations(Side.WORKSPACE), self.format, self._history)
+        return texts_in_git(sought, texts_of, self.site.conversations(Side.WORKSPACE), self.format, self._history)
 
     def now_ns(self) -> int:
         """Return the session's current time in ns."""

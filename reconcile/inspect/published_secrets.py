@@ -30,7 +30,7 @@ _NO_ANSWER = "git gave no answer"
 _REVOKE = "first revoke it where it was made: every copy stays valid until then"
 
 
-class _Found(NamedTuple):
+class _Located(NamedTuple):
     """A finding; of a secret, also its words, the name and the size of its file, and its fingerprint."""
 
     finding: Finding
@@ -71,7 +71,7 @@ def secrets_of(session: Session, copies: Iterable[Copy]) -> Iterator[tuple[str, 
                 yield copy.conversation, found.words
 
 
-def _in_copy(session: Session, copy: Copy, allowed: AllowedSecrets) -> Iterator[_Found]:
+def _in_copy(session: Session, copy: Copy, allowed: AllowedSecrets) -> Iterator[_Located]:
     above = copy.path if copy.files and copy.files[0].name else copy.path.rpartition("/")[0]
     try:
         with (
@@ -83,29 +83,31 @@ def _in_copy(session: Session, copy: Copy, allowed: AllowedSecrets) -> Iterator[
                 name = file.name or copy.dirname.rpartition("/")[2]
                 files = read_files(directory, [name])
                 if isinstance(files, Fault):
-                    yield _Found(Finding(Ailment.UNREADABLE, place, files.words, copy.conversation, (SEE_TO_IT,)))
+                    yield _Located(Finding(Ailment.UNREADABLE, place, files.words, copy.conversation, (SEE_TO_IT,)))
                     continue
                 content = files[name][0]
                 for secret in allowed.find_secrets(content):
                     finding = Finding(Ailment.SECRET, place, secret.words, copy.conversation)
-                    yield _Found(finding, secret.words, file.name, len(content), secret.fingerprint)
+                    yield _Located(finding, secret.words, file.name, len(content), secret.fingerprint)
     except OSError as error:
         words = f"can't be read ({error_text(error)})"
-        yield _Found(Finding(Ailment.UNREADABLE, str(copy.place), words, copy.conversation, (SEE_TO_IT,)))
+        yield _Located(Finding(Ailment.UNREADABLE, str(copy.place), words, copy.conversation, (SEE_TO_IT,)))
 
 
-def _words_of_git(session: Session, found: Sequence[_Found], allowed: AllowedSecrets) -> dict[_Found, tuple[str, bool]]:
+def _words_of_git(
+    session: Session, located: Sequence[_Located], allowed: AllowedSecrets
+) -> dict[_Located, tuple[str, bool]]:
     """Return of each secret what git has of it, and whether a commit has it.
 
     git may have the conversation, but not yet the secret. Only files with findings are looked up in the history, and
     only those of conversations that git has.
     """
-    secrets = [each for each in found if each.fingerprint is not None and each.finding.conversation is not None]
+    secrets = [each for each in located if each.fingerprint is not None and each.finding.conversation is not None]
     concerned = tuple(dict.fromkeys(str(each.finding.conversation) for each in secrets))
     known = session.git_records(concerned) if concerned else {}
     if known is None:
         return dict.fromkeys(secrets, (_NO_ANSWER, False))
-    files: dict[FileOf, list[_Found]] = {}
+    files: dict[FileOf, list[_Located]] = {}
     for each in secrets:
         if each.finding.conversation in known:
             files.setdefault((each.finding.conversation, each.name), []).append(each)
@@ -114,11 +116,11 @@ def _words_of_git(session: Session, found: Sequence[_Found], allowed: AllowedSec
         for file, group in files.items()
     }
 
-    def found_in(content: bytes, before: Collection[bytes]) -> list[str]:
+    def texts_of(content: bytes, before: Collection[bytes]) -> list[str]:
         return [secret.fingerprint for secret in allowed.find_secrets(content, before)]
 
-    records = session.texts_in_git(sought, found_in) if sought else {}
-    words: dict[_Found, tuple[str, bool]] = dict.fromkeys(secrets, ("not in git", False))
+    records = session.texts_in_git(sought, texts_of) if sought else {}
+    words: dict[_Located, tuple[str, bool]] = dict.fromkeys(secrets, ("not in git", False))
     for file, group in files.items():
         for each in group:
             if records is None:

@@ -87,14 +87,14 @@ class Sought(Struct, frozen=True):
 
 def texts_in_git(
     sought: Mapping[FileOf, Sought],
-    found_in: Callable[[bytes, Collection[bytes]], Collection[str]],
+    texts_of: Callable[[bytes, Collection[bytes]], Collection[str]],
     directory: str,
     fmt: Format,
     kept: KeptHistory,
 ) -> dict[FileOf, dict[str, GitRecord | None]] | None:
     """Return the records of those texts that git has, by file and text; only these files' versions are read.
 
-    ``found_in`` returns the texts of a version that one before lacks. The record is None if git lacks some version, so
+    ``texts_of`` returns the texts of a version that one before lacks. The record is None if git lacks some version, so
     that the text may be in it. None for all: git gave no answer.
     """
     try:
@@ -102,7 +102,7 @@ def texts_in_git(
             return None
         git, below = Git(top), os.path.relpath(os.path.realpath(directory), top)
         versions = _versions(git, below, frozenset(sought), fmt, kept)
-        return {file: _first_records(top, versions[file], wanted, found_in) for file, wanted in sought.items()}
+        return {file: _first_records(top, versions[file], wanted, texts_of) for file, wanted in sought.items()}
     except (GitError, OSError):
         return None
 
@@ -133,7 +133,7 @@ def _first_records(
     top: str,
     versions: Mapping[str, Sequence[str]],
     sought: Sought,
-    found_in: Callable[[bytes, Collection[bytes]], Collection[str]],
+    texts_of: Callable[[bytes, Collection[bytes]], Collection[str]],
 ) -> dict[str, GitRecord | None]:
     """Return the record of each text that a file's versions have, of the first one with it."""
     found: dict[str, GitRecord | None] = {}
@@ -145,7 +145,7 @@ def _first_records(
         is_whole = is_whole and contents.keys() >= set(part)
         for name in (name for name in part if name in contents):
             # What the version before has, too, was looked at there.
-            if new := sought.texts.intersection(found_in(contents[name], before)).difference(found):
+            if new := sought.texts.intersection(texts_of(contents[name], before)).difference(found):
                 commits = versions[name]
                 branches = git.remote_branches(*commits[:_MOST_COMMITS]) if commits else ()
                 found |= dict.fromkeys(new, GitRecord(commits[0] if commits else None, branches))
