@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
     from reconcile.engine.versions import Lost
+    from reconcile.inspect.losses import Losses
     from reconcile.inspect.listing import Survey
     from reconcile.model.plan import Conflict, Item, Plan
     from reconcile.model.policy import Policy
@@ -276,6 +277,7 @@ def _run(
             is_binding=options.out is not None,
             lost=lost,
             empty=empty,
+            losses=_losses(session, pass_),
         )
         report_obstacles(options, session, plan, None)
         return exit_code(plan, None, options)
@@ -410,9 +412,19 @@ def apply_pass(
     engine.save(pass_, outcome)
     back = way_back(engine.session, plan)
     roots, notices = engine.session.roots, [*engine.session.notices, *_remotes_with_lost(engine.session)]
-    report(options, roots, notices, plan, outcome, is_shown=is_shown, questioned=questioned, back=back)
+    losses = _losses(engine.session, pass_)
+    report(options, roots, notices, plan, outcome, is_shown=is_shown, questioned=questioned, back=back, losses=losses)
     report_obstacles(options, engine.session, plan, outcome)
     return exit_code(plan, outcome, options)
+
+
+def _losses(session: Session, pass_: Pass) -> Losses | None:
+    """Return what a pass has found to be removed from the workspace."""
+    if not pass_.plan.intents:
+        return None
+    from reconcile.inspect.losses import losses_of  # here: most runs find nothing removed
+
+    return losses_of(session, pass_)
 
 
 def _remotes_with_lost(session: Session) -> Iterator[str]:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
     from reconcile.engine.versions import Lost
+    from reconcile.inspect.losses import Losses
     from reconcile.model.plan import Action, Conflict, Heading, Item, Note, Plan
     from reconcile.model.snapshot import Place
 
@@ -118,14 +119,17 @@ class PlanText:
         is_binding: bool = True,
         is_public: bool = True,
         short: Mapping[str, str] | None = None,
+        losses: Losses | None = None,
     ) -> None:
         """Prepare the plan for printing.
 
         ``sides``: the options for the two sides, which suggested commands repeat. ``done``: it is carried out, by
         ``run``. ``is_binding``: forks get the ids of this plan; another plan gives them other ids. ``is_public``: the
-        workspace lies in the project, where others see it. ``short``: shorter ids of some conversations.
+        workspace lies in the project, where others see it. ``short``: shorter ids of some conversations. ``losses``:
+        those that notes are about.
         """
         self._short = short or {}
+        self._losses = losses
         forks = () if is_binding else (action for action in plan.actions if action.kind is Kind.FORK)
         self._without_id = frozenset(action.conversation for action in forks)
         self._run = run
@@ -361,14 +365,35 @@ class PlanText:
         if notes:
             yield self._style("notes:", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
-            who = f"{clean(self._short.get(note.conversation, note.conversation))}: " if note.conversation else ""
-            yield from wrap(f"{who}{message_text(note.message)}", self._style.columns, "  ", "    ")
+            who = f"{self._name(note.conversation)}: " if note.conversation else ""
+            yield from wrap(f"{who}{message_text(self._message(note))}", self._style.columns, "  ", "    ")
         if len(notes) > SHOWN and not self._verbose:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
         if notes:
             yield ""
         for text in _foreign_texts(foreign):
             yield from (self._style(line, dim=True) for line in wrap(text, self._style.columns))
+
+    def _name(self, conversation: str) -> str:
+        """Return the id of a conversation, after its title if it was removed from the workspace."""
+        id_ = clean(self._short.get(conversation, conversation))
+        title = conversation if self._losses is None else self._losses.titles.get(conversation, conversation)
+        return id_ if title == conversation else f"{shorten(visible(title), TITLE)} ({id_})"
+
+    def _message(self, note: Note) -> str:
+        """Return the message of a note: of a removal, its commands have the options for the two sides."""
+        if self._losses is None or note.reason is not Reason.REMOVED_HERE:
+            return note.message
+        if note.conversation is None:
+            from reconcile.inspect.losses import some_titles  # here: few plans have a loss
+
+            titles = some_titles(shorten(each, TITLE) for each in self._losses.titles.values())
+            return f"{note.message}{self._sides} (removed since the last run: {titles})"
+        what, _, way = note.message.partition("; restore it: ")
+        if not (way and self._sides):
+            return note.message
+        command = self._losses.command_of(note.conversation)
+        return f"{what}; restore it: {command}{self._sides} (all that were here: reconcile recover{self._sides})"
 
 
 def _foreign_texts(notes: Sequence[Note]) -> Iterator[str]:
@@ -485,17 +510,22 @@ def report(
     back: str = "",
     lost: Iterable[Lost] = (),
     empty: int = 0,
+    losses: Losses | None = None,
 ) -> None:
     """Print a plan and its outcome, as text or as JSON; ``messages`` go to standard error.
 
     ``is_binding``: it is carried out as it is, so that forks get its ids.
     ``is_shown``: the plan is on the screen already, so that only the outcome follows. ``questioned``: what questions
     print themselves, so that it is not listed before them; what of it is still blocked is listed after them. ``back``:
-    the command that reverts the run. ``lost``, ``empty``: see `further`, whose commands follow a dry run.
+    the command that reverts the run. ``lost``, ``empty``: see `further`, whose commands follow a dry run. ``losses``:
+    what the pass has found to be removed from the workspace.
     """
     messages = tuple(messages)
     if options.all and not (plan.actions or plan.held or plan.put_off or messages):
-        return  # one of many projects, with nothing to tell
+        # one of many projects, with nothing to tell but what is missing
+        if losses is None or not options.json:
+            _show_missing(options, roots, plan, losses)
+            return
     options.has_reported = True
     for message in messages:
         if message not in options.printed:
@@ -505,6 +535,7 @@ def report(
         _print_json(options, roots, plan, outcome)
         return
     _warn_of_conflicts(options, roots, plan, outcome)
+    _warn_of_losses(options, roots, losses)
     style = Style.choose(options.color)
     undone = list(_undone(plan, outcome, style, options.sides, back)) if outcome else []
     # A question follows: the user must see the plan that it is about.
@@ -526,6 +557,7 @@ def report(
         is_binding=is_binding,
         is_public=roots.is_in_project,
         short={} if options.verbose else _short_ids(roots, shown, plan),
+        losses=losses,
     )
     chosen = text.chosen(plan, outcome) if outcome is not None and not quiet else ()
     lines = [*text.lines(), *chosen, *undone]
@@ -571,6 +603,34 @@ def _warn_of_conflicts(options: Options, roots: Roots, plan: Plan, outcome: Outc
     for conflict in _carried_out(plan, outcome).conflicts:
         if conflict.takes is not None:  # the others are listed as blocked
             print_warning(options, f"{of}{decided_words(conflict, plan, outcome.run, options.sides)}")
+
+
+def _warn_of_losses(options: Options, roots: Roots, losses: Losses | None) -> None:
+    """With ``--quiet``, print a warning about what the program of the workspace has removed, with the way back."""
+    if options.quiet and losses is not None and losses.is_usual:
+        of = f"{short_path(roots.project)}: " if options.all else ""
+        print_warning(options, f"{of}{losses.words(options.sides)}")
+
+
+def _show_missing(options: Options, roots: Roots, plan: Plan, losses: Losses | None) -> None:
+    """Print the line of a project of ``--all`` about what was removed from its workspace.
+
+    Where none is left, print a line as long as the store has some, but with ``--quiet``.
+    """
+    _warn_of_losses(options, roots, losses)
+    if options.quiet or options.json:
+        return
+    places, states = get_format(roots.format).places, dict(plan.states)
+    if losses is not None:
+        text = losses.words(options.sides)
+    elif places is not None and places.deletes_old and states.keys() == {"removed"}:
+        from reconcile.inspect.losses import no_session_words  # here, as elsewhere: few runs meet a loss
+
+        text = no_session_words(states["removed"], roots.noun, options.sides)
+    else:
+        return
+    columns = Style.choose(options.color).columns
+    show(wrap(f"{short_path(roots.project)}: {message_text(text)}", columns, "", "  "))
 
 
 def _short_ids(roots: Roots, *plans: Plan) -> Mapping[str, str]:

@@ -12,24 +12,28 @@ import os
 import sys
 import traceback
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.everywhere import every_project
+from reconcile.adapters.claude_code.places import FORMAT
+from reconcile.adapters.everywhere import Target, every_project
 from reconcile.adapters.roots import Request
+from reconcile.errors import ReconcileError
 
+from ..context import policy_of, settings_of
 from ..misuse import Misuse
 from ..options import spelling
 from ..output.errors import FAILURES, ExitCode, first_code, report_failure
 from ..output.interaction import print_message
 from ..output.text import SETTLED_COLOR, Style, short_path, show
-from ..run import open_engine, run_started
+from ..run import open_engine, opened, run_started
 from ..unchanged import Opening, Start
 from .shared import run_shared
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from reconcile.adapters.everywhere import LeftOut, Target
+    from reconcile.adapters.everywhere import LeftOut
 
     from ..arguments import Options
 
@@ -98,6 +102,21 @@ def _run(options: Options, name: str) -> int:
         opening.close()
 
 
+def _lost_words(options: Options, lost: LeftOut) -> str:
+    """Return why a project without a session is left out, with the sessions that its store has; nothing is written."""
+    from reconcile.inspect.losses import losses_of, no_session_words  # here: this is rare
+
+    own = options_for(options, Target(lost.path, FORMAT))
+    with suppress(ReconcileError, OSError), opened(own) as engine:
+        found = engine.plan(policy_of(own, settings_of(engine.session.roots)))
+        losses, states = losses_of(engine.session, found), dict(engine.completed(found).states)
+        if losses is not None:
+            return f"Claude Code has no session of it; {losses.words(own.sides)}"
+        if states.get("removed"):
+            return no_session_words(states["removed"], engine.session.roots.noun, own.sides)
+    return lost.why
+
+
 def _report(options: Options, codes: Counter[int], changed: int, left_out: Collection[LeftOut]) -> None:
     """Print what was left out, and the counts of the projects, each under the worst that was met in it."""
     count, held = codes.total(), codes[ExitCode.HELD]
@@ -108,7 +127,8 @@ def _report(options: Options, codes: Counter[int], changed: int, left_out: Colle
         show([json.dumps({"format": "reconcile.all/1", **counts, "left_out": out})])
         return
     for each in left_out:
-        print_message(options, f"left out: {short_path(each.path)}: {each.why}")
+        why = _lost_words(options, each) if each.is_lost else each.why
+        print_message(options, f"left out: {short_path(each.path)}: {why}")
     if options.quiet:
         return
     verb = "to change" if options.is_dry else "changed"

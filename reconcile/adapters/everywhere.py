@@ -7,12 +7,14 @@ its user's to begin. For the same reason a project whose sides aren't those of i
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.adapters.claude_code.places import FORMAT, SHARED
 from reconcile.adapters.claude_code.projects import live_directory, projects_directory
 from reconcile.adapters.locate import FINDERS, locate
 from reconcile.adapters.roots import LocateError
+from reconcile.errors import ReconcileError
 from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.paths import directory_identity, names_in
 from reconcile.model.baseline import LOST
@@ -35,11 +37,16 @@ class Target(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A path that ``--all`` leaves out, and why. ``is_failure``: it can't be read, so that something may be missing."""
+    """A path that ``--all`` leaves out, and why.
+
+    ``is_failure``: it can't be read, so that something may be missing. ``is_lost``: Claude Code has no session of it,
+    nor of any other project, but had some.
+    """
 
     path: str
     why: str
     is_failure: bool = False
+    is_lost: bool = False
 
 
 class Everywhere(NamedTuple):
@@ -81,8 +88,10 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
         left_out += more
         if not any(target.format == FORMAT for target in targets):
             left_out += _without_any_session(seen)
+        else:
+            targets.update(_with_saved_sessions(seen, request))
     known = {target.project for target in targets}
-    told = dict.fromkeys(each for each in left_out if each.path not in known)
+    told = dict.fromkeys(each for each in left_out if each.is_lost or each.path not in known)
     return Everywhere(tuple(sorted(targets)), tuple(told), projects_directory(request))
 
 
@@ -103,7 +112,20 @@ def _without_any_session(seen: Iterable[tuple[SeenCheckout | Unreadable, str]]) 
     for each, name in seen:
         if name == FORMAT and not isinstance(each, Unreadable) and os.path.isdir(each.project):
             way = f"cd {typed(each.project)} && reconcile recover"
-            yield LeftOut(each.project, f"Claude Code has no session of it; the store may have some: {way}")
+            yield LeftOut(
+                each.project, f"Claude Code has no session of it; the store may have some: {way}", is_lost=True
+            )
+
+
+def _with_saved_sessions(seen: Iterable[tuple[SeenCheckout | Unreadable, str]], request: Request) -> Iterator[Target]:
+    """Yield the projects of Claude Code that a run has seen, and whose store has sessions: all may have been deleted."""
+    for each, name in seen:
+        if name != FORMAT or isinstance(each, Unreadable) or not os.path.isdir(each.project):
+            continue
+        with suppress(ReconcileError, OSError):  # a run there has more to tell
+            roots = _roots(target := Target(each.project, FORMAT), request)
+            if roots.key == each.key and any(name.endswith(".jsonl") for name in names_in(roots.store_conversations)):
+                yield target
 
 
 def _of_live_directories(known: set[Target], request: Request) -> tuple[set[Target], list[LeftOut]]:

@@ -428,6 +428,132 @@ def test_a_state_that_cannot_be_read_is_named(jp: World, two: tuple[Sides, Sides
     assert kept(*two)
 
 
+# Sessions that Claude Code deletes.
+
+
+def titled(sides: Sides, *titles: str) -> Sides:
+    """Add a session of one turn with each title; its id begins with eight times the title's first letter."""
+    sides.live.mkdir(parents=True, exist_ok=True)
+    sides.project.mkdir(exist_ok=True)
+    for title in titles:
+        name = f"{title[0].lower() * 8}-0000-4000-8000-000000000000"
+        turn = {"type": "user", "uuid": name, "parentUuid": None, "sessionId": name, "cwd": str(sides.project)}
+        turn |= {"timestamp": "2026-11-01T10:00:00.000Z", "message": {"role": "user", "content": title}}
+        named = {"type": "ai-title", "aiTitle": title, "sessionId": name}
+        (sides.live / f"{name}.jsonl").write_text(f"{json.dumps(turn)}\n{json.dumps(named)}\n")
+    return sides
+
+
+def sweep(sides: Sides, first: str = "") -> None:
+    for path in sides.live.glob(f"{first}*.jsonl"):
+        path.unlink()
+
+
+@pytest.fixture
+def swept(tmp_path: Path, run: Run) -> tuple[Sides, Sides]:
+    """Two projects whose sessions a run has saved: three of the first one, and the only one of the second."""
+    pair = titled(Sides(tmp_path / "p1", run), "Audit", "Build", "Chart"), titled(Sides(tmp_path / "p2", run), "Draft")
+    run("--all")
+    return pair
+
+
+def way(sides: Sides, *ids: str) -> str:
+    return " ".join(("reconcile recover", *ids, f"--workspace {sides.project} --format claude-code"))
+
+
+def test_all_names_a_deleted_session_once_with_the_command_that_restores_it(
+    swept: tuple[Sides, Sides], run: Run
+) -> None:
+    one, _ = swept
+    before = carried(one.live)
+    sweep(one, "a")
+    line = f"{one.project}: 1 session was removed from the workspace, and is in the store: Audit; restore it: "
+    assert run("--all", "--dry-run").stdout.startswith(line)
+    result = run("--all")
+    assert (result.exit_code, result.stdout) == (0, f"{line}{way(one, 'aaaaaaaa')}\nNothing to do in 2 projects.\n")
+    assert run("--all").output == "Nothing to do in 2 projects.\n"
+    assert run(*way(one, "aaaaaaaa").split()[1:]).exit_code == 0
+    assert carried(one.live) == before
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_all_names_the_last_sessions_of_a_project_that_were_deleted(
+    swept: tuple[Sides, Sides], run: Run, at_once: bool
+) -> None:
+    one, other = swept
+    before = carried(one.live)
+    if not at_once:
+        sweep(one, "a")
+        run("--all")
+    shutil.rmtree(one.live)
+    result = run("--all")
+    titles = "3 sessions were removed from the workspace, and are in the store: Audit, Build, Chart"
+    if not at_once:
+        titles = "2 sessions were removed from the workspace, and are in the store: Build, Chart"
+    assert f"{one.project}: {titles}; restore them: reconcile recover " in result.stdout
+    assert (result.exit_code, result.stderr) == (0, "")
+    again = run("--all")
+    line = f"{one.project}: no session is left in the workspace; the store keeps 3; restore them: {way(one)}"
+    assert (again.exit_code, again.stdout) == (0, f"{line}\nNothing to do in 2 projects.\n")
+    assert run("--all", "--quiet").output == ""
+    assert run(*way(one).split()[1:], "--yes").exit_code == 0
+    assert carried(one.live) == before or not at_once
+    assert run("--all").output == "Nothing to do in 2 projects.\n"
+    assert kept(one, other)
+
+
+def test_quietly_a_deleted_session_is_named_once(swept: tuple[Sides, Sides], run: Run) -> None:
+    one, other = swept
+    sweep(one, "a")
+    sweep(other)
+    result = run("--all", "--quiet")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert f"warning: {one.project}: 1 session was removed" in result.stderr
+    assert f": Draft; restore it: {way(other, 'dddddddd')}\n" in result.stderr
+    assert run("--all", "--quiet").output == ""
+    sweep(one, "b")
+    quiet = run("--quiet", "-w", one.project)
+    assert (quiet.exit_code, quiet.stdout) == (0, "")
+    words = (
+        "1 session was removed from the workspace, and is in the store: Build; restore it: reconcile recover bbbbbbbb"
+    )
+    assert quiet.stderr == f"warning: {words} --workspace {one.project}\n"
+    assert run("--quiet", "-w", one.project).output == ""
+
+
+def test_a_run_names_deleted_sessions_by_title(swept: tuple[Sides, Sides], run: Run) -> None:
+    one, other = swept
+    sweep(one, "a")
+    assert "Audit (aaaaaaaa): deleted from the workspace" in run("-w", one.project).stdout
+    sweep(other)
+    told = run("-w", other.project).stdout
+    assert f"restore it: reconcile recover --workspace {other.project} (removed since the last run: Draft)" in " ".join(
+        told.split()
+    )
+
+
+def test_all_as_json_has_the_notes_of_deleted_sessions(swept: tuple[Sides, Sides], run: Run) -> None:
+    sweep(swept[0], "a")
+    project, _ = map(json.loads, run("--all", "--json").stdout.splitlines())
+    assert [note["reason"] for note in project["plan"]["notes"]] == ["removed-here"]
+    assert len(run("--all", "--json").stdout.splitlines()) == 1
+
+
+def test_if_every_session_is_lost_a_project_of_another_format_is_named_too(
+    swept: tuple[Sides, Sides], run: Run, jp: World
+) -> None:
+    own = titled(Sides(jp.project, run), "Extra")
+    run("--all")
+    own.lose()
+    told = run("--all")
+    for each, titles in zip((*swept, own), ("Audit, Build, Chart", "Draft", "Extra"), strict=True):
+        start = f"left out: {each.project}: Claude Code has no session of it; "
+        (line,) = (text for text in told.stderr.splitlines() if text.startswith(start))
+        assert f": {titles}; restore " in line
+        assert f" --workspace {each.project} --format claude-code" in line
+    assert told.stderr == run("--all").stderr, "no run was made in them, so this is no news yet"
+
+
 # Listings.
 
 

@@ -1,0 +1,97 @@
+"""The conversations that a pass finds removed from the workspace, while the store keeps them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.inspect.short_ids import short_ids_at
+from reconcile.model.baseline import IntentKind
+from reconcile.model.commands import typed
+from reconcile.model.plan import counted_as
+from reconcile.model.snapshot import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reconcile.adapters.roots import Roots
+    from reconcile.engine.engine import Pass
+    from reconcile.engine.session import Session
+    from reconcile.model.snapshot import Snapshot
+
+_NAMED = 3
+"""Conversations that a line names by title and that its command names by id."""
+
+
+class Losses(NamedTuple):
+    """The titles of removed conversations by id, in the order of a listing.
+
+    ``is_usual``: the program of this workspace removes conversations by itself, so that a person may not know of it.
+    """
+
+    titles: Mapping[str, str]
+    noun: str
+    way_back: str
+    short: Mapping[str, str]
+    is_usual: bool
+
+    def words(self, sides: str) -> str:
+        """Return one sentence for all of them: titles, and the command that restores them with ``sides`` at its end."""
+        count = len(self.titles)
+        which, are, them = ("was", "is", "it") if count == 1 else ("were", "are", "them")
+        what = (
+            f"{count} {self.noun}{'' if count == 1 else 's'} {which} removed from the workspace, and {are} in the store"
+        )
+        return f"{what}: {some_titles(self.titles.values())}; restore {them}: {self.command}{sides}"
+
+    @property
+    def command(self) -> str:
+        """The command that restores them: of a few by their ids, which asks nothing."""
+        return "reconcile recover" if len(self.titles) > _NAMED else self.command_of(*self.titles)
+
+    def command_of(self, *ids: str) -> str:
+        """Return the command that restores conversations by their ids."""
+        return f"reconcile {self.way_back} {typed(*(self.short.get(each, each) for each in ids))}"
+
+
+def losses_of(session: Session, pass_: Pass) -> Losses | None:
+    """Return what a pass is the first to find removed; None if that is nothing, or was removed on request.
+
+    None also of a folder for colleagues: one of them may have withdrawn it, which another command decides.
+    """
+    places, plan = session.format.places, pass_.plan
+    removed = {id_ for id_, intent in plan.intents if intent is not None and intent.kind is IntentKind.REMOVED}
+    if not removed or plan.policy.request is not None or (places is not None and places.is_for_others):
+        return None
+    owners = {id_: counted_as(id_, places) for id_ in removed}
+    # Of a record with the files beside it, only the record is named.
+    named = {id_ for id_, owner in owners.items() if owner == id_ or owner not in removed}
+    return Losses(
+        titles_in(pass_.world.store, named),
+        session.roots.noun,
+        "project" if places is None else places.way_back,
+        short_ids_at(session.roots, named),
+        places is not None and places.deletes_old,
+    )
+
+
+def titles_in(store: Snapshot, named: set[str]) -> dict[str, str]:
+    """Return the titles of conversations in a store by id, sorted by title; the id of one without a title."""
+    found = dict.fromkeys(named, "")
+    for copy in store.copies:
+        if copy.conversation in found and isinstance(copy.metadata, Metadata):
+            found[copy.conversation] = copy.metadata.title or ""
+    titles = {id_: title or id_ for id_, title in found.items()}
+    return dict(sorted(titles.items(), key=lambda pair: (pair[1], pair[0])))
+
+
+def some_titles(titles: Iterable[str]) -> str:
+    """Return the first titles of several, and the number of the others."""
+    listed = list(titles)
+    more = len(listed) - _NAMED
+    return ", ".join(listed[:_NAMED]) + (f", and {more} more" if more > 0 else "")
+
+
+def no_session_words(count: int, noun: str, sides: str) -> str:
+    """Return the sentence about a workspace without any conversation whose store keeps some."""
+    them = "it" if count == 1 else "them"
+    return f"no {noun} is left in the workspace; the store keeps {count}; restore {them}: reconcile recover{sides}"
