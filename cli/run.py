@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
     from reconcile.engine.versions import Lost
-    from reconcile.inspect.losses import Losses
     from reconcile.inspect.listing import Survey
+    from reconcile.inspect.losses import Losses
     from reconcile.model.plan import Conflict, Item, Plan
     from reconcile.model.policy import Policy
 

@@ -68,7 +68,7 @@ _EVENT_WORDS = {EventKind.HELD: "blocked", EventKind.RELEASED: "unblocked"}
 _AT = 10
 """The column after the time."""
 _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POLLING)
-"""Kinds of events that ``-q`` prints, beside conflicts that a run has decided."""
+"""Kinds of events that ``-q`` prints, beside conflicts that a run has decided, and losses."""
 
 
 @click.command(
@@ -321,7 +321,7 @@ def _signals(end: Callable[[], None], reopen: Callable[[], None]) -> Iterator[se
 
 def _needs_attention(event: WatchEvent) -> bool:
     """Tell whether ``-q`` prints an event."""
-    return event.kind in _ATTENTION or event.is_conflict
+    return event.kind in _ATTENTION or event.is_conflict or event.is_loss
 
 
 def _counted(noun: str, count: int) -> str:

@@ -118,7 +118,7 @@ def _without_any_session(seen: Iterable[tuple[SeenCheckout | Unreadable, str]]) 
 
 
 def _with_saved_sessions(seen: Iterable[tuple[SeenCheckout | Unreadable, str]], request: Request) -> Iterator[Target]:
-    """Yield the projects of Claude Code that a run has seen, and whose store has sessions: all may have been deleted."""
+    """Yield the projects of Claude Code that a run has seen, if their stores have sessions: all may be deleted."""
     for each, name in seen:
         if name != FORMAT or isinstance(each, Unreadable) or not os.path.isdir(each.project):
             continue

@@ -13,7 +13,6 @@ from reconcile.model.snapshot import Metadata
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
     from reconcile.model.snapshot import Snapshot

@@ -25,7 +25,10 @@ from reconcile.adapters.locate import locate
 from reconcile.apply.run import MovedError
 from reconcile.errors import ReconcileError
 from reconcile.formats import get_format
+from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.locks import LockedError, home_lock, note_pass
+from reconcile.fs.paths import quoted_path
+from reconcile.inspect.losses import losses_of
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.watch.fs_events import Debouncer, EventListener, EventQueue, EventsUnavailableError, target_of
@@ -284,7 +287,11 @@ class HomeWatcher:
     def _target_of(self, key: _Key, known: Everywhere) -> Target | None:
         if isinstance(key, Target):
             return key
-        return project_of_directory(os.path.join(known.programs, key), known.targets)
+        found = project_of_directory(os.path.join(known.programs, key), known.targets)
+        if found is None:  # its last session may have been deleted
+            ours = (each for each in (*known.targets, *self._projects) if each.format == FORMAT)
+            found = next((each for each in ours if directory_name(each.project) == key), None)
+        return found
 
     def _schedule(self, key: _Key, after: int) -> None:
         self._debouncer(key).schedule("", {}, time.monotonic_ns() + after)
@@ -338,7 +345,7 @@ class HomeWatcher:
                     session.finish_killed_runs()
                     raise
                 engine.save(run, outcome)
-            self._report(project, run, outcome, session)
+            self._report(target, project, run, outcome, session)
             return self._due_again(project, run, outcome)
 
     def _due_again(self, project: _Project, run: Pass, outcome: Outcome) -> int | None:
@@ -357,7 +364,7 @@ class HomeWatcher:
 
     # Reports
 
-    def _report(self, project: _Project, run: Pass, outcome: Outcome, session: Session) -> None:
+    def _report(self, target: Target, project: _Project, run: Pass, outcome: Outcome, session: Session) -> None:
         reporter = project.reporter
         for message in session.messages:
             if message not in project.told:
@@ -365,7 +372,9 @@ class HomeWatcher:
                 project.told.add(message)
         reporter.report_actions(outcome, run.conversations, is_public=session.roots.is_in_project)
         reporter.report_held(run.plan.held, run.is_about, 0)
-        reporter.report_notes(run.plan, run.is_about, outcome.run, are_old=project.is_new)
+        sides = f" --workspace {quoted_path(target.project)} --format {target.format}"
+        told = (Reason.REMOVED_HERE,) if reporter.report_losses(losses_of(session, run), sides) else ()
+        reporter.report_notes(run.plan, run.is_about, outcome.run, are_old=project.is_new, but=told)
         project.is_new = False
 
     def _report_left_out(self, known: Everywhere) -> None:
@@ -373,7 +382,7 @@ class HomeWatcher:
             message = f"left out: {each.path}: {each.why}"
             if message not in self._told:
                 self._told.add(message)
-                self._home.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
+                self._home.emit(WatchEvent(kind=EventKind.MESSAGE, message=message, is_loss=each.is_lost))
 
     def _emit_status(self, event: WatchEvent, status: WatchStatus) -> None:
         """Emit an event with the status of all projects; ``conversations`` is the number of these."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from reconcile.apply.executor import Outcome
+    from reconcile.inspect.losses import Losses
     from reconcile.model.plan import Action, Item, Plan
 
     About = Callable[[str | None], bool]
@@ -55,6 +56,8 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
     item: Item | None = None
     is_conflict: bool = False
     """Whether the message is about a conflict that a run has decided."""
+    is_loss: bool = False
+    """Whether the message is about conversations that the program of the workspace has removed."""
     is_public: bool = True
     """Whether others see the workspace that the action is about: it lies in the project."""
 
@@ -169,17 +172,30 @@ class Reporter:
                 self._delayed[key] = item, late_ns if item.reason is Reason.INVALID else 0
         self.report_delayed(1)
 
-    def report_notes(self, plan: Plan, is_about: About, run: str | None, *, are_old: bool = False) -> None:
+    def report_losses(self, losses: Losses | None, sides: str = "") -> bool:
+        """Report in one event what a program has removed from its workspace, and tell whether that was reported.
+
+        ``sides``: the options for the two sides, which the command that restores it needs.
+        """
+        if losses is None or not losses.is_usual:
+            return False
+        self.emit(WatchEvent(kind=EventKind.NOTED, message=losses.words(sides), is_loss=True))
+        return True
+
+    def report_notes(
+        self, plan: Plan, is_about: About, run: str | None, *, are_old: bool = False, but: Collection[Reason] = ()
+    ) -> None:
         """Report items that are newly set aside, and new notes, of a run's conversations; old ones are only remembered.
 
-        A conflict that the run has decided comes with the command that brings the other version back.
+        A conflict that the run has decided comes with the command that brings the other version back. ``but``: the
+        reasons of notes that were reported in another way.
         """
         conflicts = {(conflict.conversation, conflict.unit): conflict for conflict in plan.conflicts}
         events: dict[_Key, WatchEvent] = {}
         for item in plan.aside:
             events[item.conversation, item.unit, item.reason] = WatchEvent(kind=EventKind.NOTED, item=item)
         for note in plan.notes:
-            if note.conversation is not None:
+            if note.conversation is not None and note.reason not in but:
                 message = f"{note.conversation}: {note.message}"
                 conflict = conflicts.get((note.conversation, note.unit))
                 is_decided = False

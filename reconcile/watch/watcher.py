@@ -23,6 +23,7 @@ from reconcile.fs.locks import LockedError, watch_lock
 from reconcile.fs.paths import directory_identity
 from reconcile.fs.posix import release_memory
 from reconcile.index.on_disk import IndexChangedError
+from reconcile.inspect.losses import losses_of
 from reconcile.model.baseline import LOST, Baseline, WorldState
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import counted_as
@@ -438,7 +439,8 @@ class WatchLoop:
             return run.is_about(conversation) or (everything is not None and conversation not in run.moving)
 
         self._reporter.report_held(run.plan.held, is_about, now + self._timings.grace)
-        self._reporter.report_notes(run.plan, is_about, outcome.run)
+        told = (Reason.REMOVED_HERE,) if self._reporter.report_losses(losses_of(self._session, run)) else ()
+        self._reporter.report_notes(run.plan, is_about, outcome.run, but=told)
         for deed in outcome.results.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY and deed.errno is None:

@@ -13,7 +13,7 @@ import pytest
 from reconcile.fs import paths
 from reconcile.state.database import State
 from tests.agents.program import VERSIONS
-from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.formats.claude_code_project import Sides, carried, sweep, titled
 from tests.support.projects.git_world import git
 from tests.support.projects.three_conversations import FIRST, three
 from tests.support.projects.world import LONG_AGO, SECOND, append, events, make_project, write_conversation
@@ -429,24 +429,6 @@ def test_a_state_that_cannot_be_read_is_named(jp: World, two: tuple[Sides, Sides
 
 
 # Sessions that Claude Code deletes.
-
-
-def titled(sides: Sides, *titles: str) -> Sides:
-    """Add a session of one turn with each title; its id begins with eight times the title's first letter."""
-    sides.live.mkdir(parents=True, exist_ok=True)
-    sides.project.mkdir(exist_ok=True)
-    for title in titles:
-        name = f"{title[0].lower() * 8}-0000-4000-8000-000000000000"
-        turn = {"type": "user", "uuid": name, "parentUuid": None, "sessionId": name, "cwd": str(sides.project)}
-        turn |= {"timestamp": "2026-11-01T10:00:00.000Z", "message": {"role": "user", "content": title}}
-        named = {"type": "ai-title", "aiTitle": title, "sessionId": name}
-        (sides.live / f"{name}.jsonl").write_text(f"{json.dumps(turn)}\n{json.dumps(named)}\n")
-    return sides
-
-
-def sweep(sides: Sides, first: str = "") -> None:
-    for path in sides.live.glob(f"{first}*.jsonl"):
-        path.unlink()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.agents.program import VERSIONS
-from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.formats.claude_code_project import Sides, carried, sweep, titled
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
 from tests.support.projects.watcher import Watching, grow, until
 from tests.support.projects.world import command, events, make_project, write_conversation
@@ -88,6 +88,42 @@ def test_a_session_that_was_swept_while_it_watched_comes_back(one: Sides) -> Non
     assert not carried(one.live).items() >= before.items()
     one.reconcile("recover", "--yes")
     assert carried(one.live).items() >= before.items()
+
+
+def test_each_deleted_session_is_named_once_by_title_also_quietly(tmp_path: Path, run: Run) -> None:
+    one = titled(Sides(tmp_path / "p1", run), "Audit", "Build", "Chart")
+    other = titled(Sides(tmp_path / "p2", run), "Draft")
+    with Watching(None, "--quiet", ready=False) as watching:
+        until(lambda: kept(one, other), "what was there is saved")
+        sweep(one, "a")
+        watching.hears("noted", "store: Audit; restore it: reconcile recover aaaaaaaa")
+        sweep(other)
+        watching.hears("noted", "store: Draft; restore it: reconcile recover dddddddd")
+        sweep(one)
+        watching.hears("noted", "2 sessions were removed from the workspace, and are in the store: Build, Chart; ")
+        assert watching.stop() == 0
+    projects = [each["project"] for each in watching.events]
+    assert projects == [str(one.project), str(other.project), str(one.project)], watching.events
+    assert all(f" --workspace {each['project']} --format claude-code" in each["message"] for each in watching.events)
+
+
+def test_a_session_that_was_deleted_before_the_start_is_named(tmp_path: Path, run: Run) -> None:
+    one = titled(Sides(tmp_path / "p1", run), "Audit", "Build")
+    run("--all")
+    sweep(one, "a")
+    for times in (1, 0):
+        with Watching(None) as watching:
+            assert watching.stop() == 0
+        assert len(watching.said("noted", "in the store: Audit; restore it: ")) == times, watching.events
+
+
+def test_if_every_session_is_lost_the_projects_are_named_also_quietly(tmp_path: Path, run: Run) -> None:
+    one = titled(Sides(tmp_path / "p1", run), "Audit")
+    run("--all")
+    one.lose()
+    with Watching(None, "--quiet", ready=False) as watching:
+        watching.hears("message", f"{one.project}: Claude Code has no session of it")
+        assert watching.stop() == 0
 
 
 def test_a_project_of_jp_is_kept_once_a_run_has_seen_it(jp: World, one: Sides, tmp_path: Path, run: Run) -> None:

@@ -146,3 +146,22 @@ class Sides:
 def carried(root: Path) -> dict[str, bytes]:
     """The content of each file of a side, by path."""
     return {str(path.relative_to(root)): path.read_bytes() for path in files(root)}
+
+
+def titled(sides: Sides, *titles: str) -> Sides:
+    """Add a session of one turn with each title; its id begins with eight times the title's first letter."""
+    sides.live.mkdir(parents=True, exist_ok=True)
+    sides.project.mkdir(exist_ok=True)
+    for title in titles:
+        name = f"{title[0].lower() * 8}-0000-4000-8000-000000000000"
+        turn = {"type": "user", "uuid": name, "parentUuid": None, "sessionId": name, "cwd": str(sides.project)}
+        turn |= {"timestamp": "2026-11-01T10:00:00.000Z", "message": {"role": "user", "content": title}}
+        named = {"type": "ai-title", "aiTitle": title, "sessionId": name}
+        (sides.live / f"{name}.jsonl").write_text(f"{json.dumps(turn)}\n{json.dumps(named)}\n")
+    return sides
+
+
+def sweep(sides: Sides, first: str = "") -> None:
+    """Delete the sessions of a project whose ids begin so, as Claude Code deletes old ones."""
+    for path in sides.live.glob(f"{first}*.jsonl"):
+        path.unlink()
