@@ -521,11 +521,8 @@ def report(
     what the pass has found to be removed from the workspace.
     """
     messages = tuple(messages)
-    if options.all and not (plan.actions or plan.held or plan.put_off or messages):
-        # one of many projects, with nothing to tell but what is missing
-        if losses is None or not options.json:
-            _show_missing(options, roots, plan, losses)
-            return
+    if not messages and _is_told_in_a_line(options, roots, plan, losses):
+        return
     options.has_reported = True
     for message in messages:
         if message not in options.printed:
@@ -612,14 +609,16 @@ def _warn_of_losses(options: Options, roots: Roots, losses: Losses | None) -> No
         print_warning(options, f"{of}{losses.words(options.sides)}")
 
 
-def _show_missing(options: Options, roots: Roots, plan: Plan, losses: Losses | None) -> None:
-    """Print the line of a project of ``--all`` about what was removed from its workspace.
+def _is_told_in_a_line(options: Options, roots: Roots, plan: Plan, losses: Losses | None) -> bool:
+    """Tell whether nothing is to tell of one of many projects but what its workspace lacks, and print that in a line.
 
-    Where none is left, print a line as long as the store has some, but with ``--quiet``.
+    Where no conversation is left, print a line as long as the store has some, but with ``--quiet``.
     """
+    if not options.all or plan.actions or plan.held or plan.put_off or (options.json and losses is not None):
+        return False
     _warn_of_losses(options, roots, losses)
     if options.quiet or options.json:
-        return
+        return True
     places, states = get_format(roots.format).places, dict(plan.states)
     if losses is not None:
         text = losses.words(options.sides)
@@ -628,9 +627,10 @@ def _show_missing(options: Options, roots: Roots, plan: Plan, losses: Losses | N
 
         text = no_session_words(states["removed"], roots.noun, options.sides)
     else:
-        return
+        return True
     columns = Style.choose(options.color).columns
     show(wrap(f"{short_path(roots.project)}: {message_text(text)}", columns, "", "  "))
+    return True
 
 
 def _short_ids(roots: Roots, *plans: Plan) -> Mapping[str, str]:
