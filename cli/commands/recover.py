@@ -58,7 +58,7 @@ from ..output.interaction import (
     wrapped_question,
 )
 from ..output.plan_text import exit_code, report
-from ..output.text import format_time, short_path
+from ..output.text import Style, format_time, short_path, show
 from ..run import apply_pass, opened, run, save_plan
 
 if TYPE_CHECKING:
@@ -334,6 +334,7 @@ def _bring_home(
     words = _move_words(roots, found, restored, gone, name)
     if options.is_dry or not found.entries:
         print_message(options, f"would move {words}")
+        _tell_moved(options, found, restored, "Plan: {} to move here.")
         return bool(found.entries)
     confirm_or_exit(options, f"Move {words}?")
     offered, before = found.entries, found.left
@@ -348,10 +349,20 @@ def _bring_home(
         link_store(roots)  # nothing else may be left to do, and a later run must find the store
     more = "" if options.yes else ". For what else is missing: reconcile recover"
     print_message(options, f"moved {words}; undo doesn't move them back{more}")
+    _tell_moved(options, found, 0, "Done: {} moved here.")
     own = copy.copy(options)
     own.quiet, own.json = True, False
     run(own, lambda: "reconcile")  # from now on it counts as what was here, also if it is lost at once
     return True
+
+
+def _tell_moved(options: Options, found: Orphans, restored: int, words: str) -> None:
+    """Tell on standard output what is moved: at once, or as the summary of a run that follows and does nothing else."""
+    text = words.format(_counted_entries(found, restored))
+    if options.yes:
+        options.idle = text
+    elif found.entries and not (options.quiet or options.json):
+        show([Style.choose(options.color)(text, bold=True)])
 
 
 def _name_open(options: Options, paths: Sequence[str]) -> None:
@@ -363,14 +374,18 @@ def _name_open(options: Options, paths: Sequence[str]) -> None:
 
 def _move_words(roots: Roots, found: Orphans, restored: int, gone: Sequence[str], source: str) -> str:
     """Return what is moved, from where, and to where; ``source``: the name of the project that the user has named."""
-    count = restored + sum(name.endswith(".jsonl") for name in found.entries)
-    what = f"{count} session{'' if count == 1 else 's'}" if count else "the files beside sessions"
+    what = _counted_entries(found, restored)
     here = short_path(roots.project)
     if source:
         return f"{what} of {source} to {here}"
     places = {path.partition("/")[0] for path in (*found.entries, *found.left)}
     left = [each for each in gone if os.path.basename(roots.in_checkout(each).workspace) in places]
     return f"{what} of {' and '.join(sorted(map(short_path, left)))} to {here}, as the project was there before"
+
+
+def _counted_entries(found: Orphans, restored: int) -> str:
+    count = restored + sum(name.endswith(".jsonl") for name in found.entries)
+    return f"{count} session{'' if count == 1 else 's'}" if count else "the files beside sessions"
 
 
 def _print_lost(options: Options, session: Session, world: WorldState, records: Sequence[Checkout]) -> None:

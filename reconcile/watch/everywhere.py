@@ -290,7 +290,8 @@ class HomeWatcher:
         found = project_of_directory(os.path.join(known.programs, key), known.targets)
         if found is None:  # its last session may have been deleted
             ours = (each for each in (*known.targets, *self._projects) if each.format == FORMAT)
-            found = next((each for each in ours if directory_name(each.project) == key), None)
+            named = (each for each in ours if directory_name(each.project) == key)
+            found = next((each for each in named if os.path.isdir(each.project)), None)
         return found
 
     def _schedule(self, key: _Key, after: int) -> None:

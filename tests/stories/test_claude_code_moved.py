@@ -54,6 +54,27 @@ def test_a_renamed_project_keeps_its_sessions(saved: Sides, tmp_path: Path) -> N
     assert here.in_sync()
 
 
+def test_a_recover_that_only_moves_sessions_prints_that_they_were_moved(saved: Sides, tmp_path: Path) -> None:
+    here = moved(saved, tmp_path / "renamed")
+    told = here.run("recover", "--yes", "-w", here.project)
+    assert (told.exit_code, "Nothing to do" in told.stdout) == (0, False)
+    assert told.stdout.endswith("\nDone: 2 sessions moved here.\n")
+    again = here.run("recover", "--yes", "-w", here.project)
+    assert "Nothing to do." in again.stdout
+
+
+def test_a_recover_without_a_yes_prints_on_standard_output_that_sessions_were_moved(
+    saved: Sides, tmp_path: Path
+) -> None:
+    here = moved(saved, tmp_path / "renamed")
+    dry = here.run("recover", "--dry-run", "-w", here.project)
+    assert (dry.exit_code, dry.stdout) == (0, "Plan: 2 sessions to move here.\n")
+    terminal = Session("recover", "-w", here.project)
+    terminal.type("y\n", after="[y/N]")
+    code, shown = terminal.end()
+    assert (code, "Done: 2 sessions moved here." in shown) == (0, True), shown
+
+
 def test_what_was_moved_is_known_at_once(saved: Sides, tmp_path: Path) -> None:
     """A loss before the next run: what `recover` has moved counts as what was here."""
     before = carried(saved.live)

@@ -154,7 +154,13 @@ def titled(sides: Sides, *titles: str) -> Sides:
     sides.project.mkdir(exist_ok=True)
     for title in titles:
         name = f"{title[0].lower() * 8}-0000-4000-8000-000000000000"
-        turn = {"type": "user", "uuid": name, "parentUuid": None, "sessionId": name, "cwd": str(sides.project)}
+        turn: dict[str, object] = {
+            "type": "user",
+            "uuid": name,
+            "parentUuid": None,
+            "sessionId": name,
+            "cwd": str(sides.project),
+        }
         turn |= {"timestamp": "2026-11-01T10:00:00.000Z", "message": {"role": "user", "content": title}}
         named = {"type": "ai-title", "aiTitle": title, "sessionId": name}
         (sides.live / f"{name}.jsonl").write_text(f"{json.dumps(turn)}\n{json.dumps(named)}\n")
