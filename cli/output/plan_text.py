@@ -389,11 +389,8 @@ class PlanText:
 
             titles = some_titles(shorten(each, TITLE) for each in self._losses.titles.values())
             return f"{note.message}{self._sides} (removed since the last run: {titles})"
-        what, _, way = note.message.partition("; restore it: ")
-        if not (way and self._sides):
-            return note.message
-        command = self._losses.command_of(note.conversation)
-        return f"{what}; restore it: {command}{self._sides} (all that were here: reconcile recover{self._sides})"
+        one, before, _ = note.message.rpartition(" (all that were here: ")
+        return f"{one}{self._sides}{before}reconcile recover{self._sides})" if before else note.message
 
 
 def _foreign_texts(notes: Sequence[Note]) -> Iterator[str]:

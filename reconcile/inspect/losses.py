@@ -45,11 +45,9 @@ class Losses(NamedTuple):
     @property
     def command(self) -> str:
         """The command that restores them: of a few by their ids, which asks nothing."""
-        return "reconcile recover" if len(self.titles) > _NAMED else self.command_of(*self.titles)
-
-    def command_of(self, *ids: str) -> str:
-        """Return the command that restores conversations by their ids."""
-        return f"reconcile {self.way_back} {typed(*(self.short.get(each, each) for each in ids))}"
+        if len(self.titles) > _NAMED:
+            return "reconcile recover"
+        return f"reconcile {self.way_back} {typed(*(self.short.get(each, each) for each in self.titles))}"
 
 
 def losses_of(session: Session, pass_: Pass) -> Losses | None:
