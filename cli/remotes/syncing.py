@@ -65,6 +65,8 @@ _HEADINGS = (
         "no longer private here, as on another machine",
         "to be no longer private here, as on another machine",
     ),
+    ("private_there", "made private on every machine", "to make private on every machine"),
+    ("private_no_longer_there", "no longer private on any machine", "to be no longer private on any machine"),
 )
 
 
@@ -386,7 +388,8 @@ def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
     A record without a title is called by its path, and what was removed without a known one by its id.
     """
     places = get_format(shared.roots.format).places
-    listed = {name: getattr(report, name) for name in ("forked", "private_here", "private_no_longer")}
+    marks = "private_here", "private_no_longer", "private_there", "private_no_longer_there"
+    listed = {name: getattr(report, name) for name in ("forked", *marks)}
     for name, removed in (("sent", "removed_there"), ("taken", "removed_here")):
         first, second = getattr(report, name), getattr(report, removed)
         titles = {entry.id: entry.title or (entry.id if places else None) for entry in first}
@@ -406,6 +409,8 @@ def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, held: int, *, is_d
         "removed_there": ("removed there", "to remove there"),
         "private_here": ("made private here", "to make private here"),
         "private_no_longer": ("no longer private here", "to be no longer private here"),
+        "private_there": ("made private on every machine", "to make private on every machine"),
+        "private_no_longer_there": ("no longer private on any machine", "to be no longer private on any machine"),
     }
     parts = [f"{len(listed[name])} {texts[is_dry]}" for name, texts in words.items() if listed[name]]
     if not parts:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from reconcile.fs.hashing import digest
-from reconcile.model.baseline import AsideKind, Baseline
+from reconcile.model.baseline import AsideKind, Baseline, is_local
 from reconcile.model.plan import counted_as
 from reconcile.model.snapshot import WHOLE, Partition, is_archived
 from reconcile.planning.filters import directory_state, side_digest
@@ -18,6 +18,7 @@ from reconcile.planning.incremental.status import digests_of
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.remote.coding import PLAIN
 from reconcile.remote.engine import RemoteError
+from reconcile.remote.privacy import private_at
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.tree import FORMAT, coding_of, key_of, read_format, read_tree
 from reconcile.state.schema import REMOTE
@@ -151,6 +152,9 @@ class Report(Struct):
     private_here: list[Entry] = field(default_factory=list)
     """Those that another machine has made private since the last sync, as they are here now."""
     private_no_longer: list[Entry] = field(default_factory=list)
+    private_there: list[Entry] = field(default_factory=list)
+    """Those that were made private here since, and become so on every machine; not among ``sent`` without more."""
+    private_no_longer_there: list[Entry] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
     conflicts: list[DecidedConflict] = field(default_factory=list)
     commit: str | None = None
@@ -253,14 +257,18 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     kept = {key for key in (*everything, *agreed) if counted_as(key, places) in known.kept}.union(known.kept)
     stored = {key: found for key, found in everything.items() if key not in kept}
     undone = _left_by_undo(baseline, stored, session.rules)
+    marked = _marked(session, known, place)
     differing = [
         key
         for key, (copy, *_) in stored.items()
-        if key not in undone
-        and (
-            key not in agreed
-            or digests_of(copy, session.rules) != agreed[key].units
-            or is_archived(agreed[key].place) != copy.archived
+        if key in marked & agreed.keys()
+        or (
+            key not in undone
+            and (
+                key not in agreed
+                or digests_of(copy, session.rules) != agreed[key].units
+                or is_archived(agreed[key].place) != copy.archived
+            )
         )
     ]
     waiting = {key for key in known.waiting if key in stored and (key not in agreed or key not in differing)}
@@ -283,6 +291,16 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     to_send, to_remove = (len(set(each) - on_both) for each in (sent, removed))
     to_take = len(keys - set(shared.values()))
     return Pending(to_send, to_remove, to_take, len(on_both), here, is_much)
+
+
+def _marked(session: Session, known: Known, place: RemotePlace) -> set[str]:
+    """Return the conversations that were made private here, or no longer are, since the last sync."""
+    try:
+        there = private_at(known.commit, session.format, place)
+    except RemoteError:
+        return set()
+    intents = session.state.intents(session.checkout)
+    return there.symmetric_difference(key for key, intent in intents.items() if is_local(intent))
 
 
 def _left_by_undo(baseline: Baseline, stored: Mapping[str, Sequence[Copy]], rules: Rules) -> set[str]:

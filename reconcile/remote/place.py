@@ -87,6 +87,11 @@ class RemotePlace(NamedTuple):
         return os.path.join(self.directory, "rotation")
 
     @property
+    def private(self) -> str:
+        """The file with the private conversations of the last synced commit: a cache."""
+        return os.path.join(self.directory, "private")
+
+    @property
     def last_sync(self) -> str:
         """The file beside the index of the last sync (`reconcile.remote.last_sync`): a cache."""
         return os.path.join(self.directory, "last-sync")

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from reconcile.index.file import load_values, save_values
 from reconcile.model.baseline import Intent, IntentKind, is_local
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import Metadata
 from reconcile.planning.steps.content import DIVERGED
+from reconcile.remote.tree import read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
     from reconcile.planning.incremental.side_index import SideIndex
+    from reconcile.remote.place import RemotePlace
     from reconcile.remote.tree import Record, Tombstone, Tree
+
+_KIND = "private"
 
 
 class Marks(NamedTuple):
@@ -105,6 +110,39 @@ class Marks(NamedTuple):
                 and not self.there.of(key)
             ):
                 yield key, described.parent.id
+
+
+def private_at(commit: str | None, fmt: Format, place: RemotePlace) -> frozenset[str]:
+    """Return the private conversations of a commit that was synced. Raises `RemoteError`.
+
+    The last sync has saved them. Otherwise, its tree is read.
+    """
+    if commit is None:
+        return frozenset()
+    if (saved := load_values(place.private, _KIND)) is not None and saved[0] == commit:
+        return frozenset(saved[1])
+    tree = read_tree(place.engine, commit, fmt, place.store, place.keys)
+    return frozenset(key for key, record in tree.records.items() if record.local)
+
+
+def save_private(
+    before: str | None, after: str | None, marks: Mapping[str, bool], fmt: Format, place: RemotePlace, *, is_all: bool
+) -> None:
+    """Save the private conversations of a synced commit, for `private_at`.
+
+    ``marks`` are those of all conversations that differ from the commit before; ``is_all``: those of every one.
+    """
+    saved = load_values(place.private, _KIND)
+    at, known = (None, ()) if saved is None else saved
+    if after is None or (at == after and not is_all):
+        return
+    if is_all or at == before:
+        rest = () if is_all else (key for key in known if key not in marks)
+        now = sorted((*rest, *(key for key, is_private in marks.items() if is_private)))
+    else:
+        now = sorted(private_at(after, fmt, place))
+    if (at, now) != (after, known):
+        save_values(place.private, _KIND, after, now)
 
 
 def with_present_marks(plan: Plan, intents: Mapping[str, Intent]) -> Plan:

@@ -51,7 +51,7 @@ from reconcile.remote.known import (
     working,
 )
 from reconcile.remote.machines import of_machines
-from reconcile.remote.privacy import Marks, with_present_marks
+from reconcile.remote.privacy import Marks, save_private, with_present_marks
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.sendable import is_known, unsendable
 from reconcile.remote.tree import (
@@ -234,7 +234,8 @@ class Sync:
         if self.half is Half.PUSH and start != known.commit:
             raise MovedError("the remote has something new, and a push takes nothing", "reconcile pull")
         if self.session.readonly:
-            self._plan_and_apply(self._opened(tree, before, report), start, known, report)
+            end = self._plan_and_apply(self._opened(tree, before, report), start, known, report)
+            self._describe_marks(end, report)
             return report
         with self.session.exclusively(self.lock.command, self.lock.timeout, self.lock.waiting):
             sides = None if last is None or changed is None else self._resumed(last, tree, before, start)
@@ -244,7 +245,7 @@ class Sync:
                 sides = self._opened(tree, before, report)
             end = self._plan_and_apply(sides, start, known, report)
             tree, waiting, known = end.tree, end.waiting, end.known
-            edits, removes = ({}, []) if self.half is Half.PULL else self._edits(end, known.kept, report)
+            edits, removes, marks = ({}, [], {}) if self.half is Half.PULL else self._edits(end, known.kept, report)
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
             edits = {FORMAT: format_file(self.store, identity, tree.coding), **edits}
@@ -265,7 +266,7 @@ class Sync:
             if commit is None:  # nobody has begun the remote: its id and its key are still to be made
                 agreed = replace(agreed, id=known.id, key=known.key)
             self._won(replace(agreed, commit=commit), end.concerned)
-            self._remember(end, report)
+            self._remember(end, report, commit, marks)
             return report
         pending = replace(known, pending=commit, waiting=waiting)
         self._note(pending)
@@ -274,7 +275,7 @@ class Sync:
             return None
         self._won(replace(agreed, commit=commit), end.concerned)
         report.commit = commit
-        self._remember(end, report)
+        self._remember(end, report, commit, marks)
         return report
 
     def _forget(self) -> None:
@@ -412,8 +413,14 @@ class Sync:
         rows = self.session.scanner.index(Side.WORKSPACE)
         return make_equal(self.side, tree, self.engine, self.session.format, self.session.now_ns(), rows, only)
 
-    def _remember(self, end: _End, report: Report) -> None:
-        """Save the index, so that the next sync can tell that there is nothing to do. A pull leaves something."""
+    def _remember(self, end: _End, report: Report, commit: str | None, marks: Mapping[str, bool]) -> None:
+        """Save the index, so that the next sync can tell that there is nothing to do. A pull leaves something.
+
+        ``marks``: by conversation that was sent or removed there, whether it is private in the commit.
+        """
+        known, is_all = {key: record.local for key, record in end.tree.records.items()}, end.concerned is None
+        marks = {**dict.fromkeys(end.before.records, False), **known, **marks}
+        save_private(end.known.commit, commit, marks, self.session.format, self.place, is_all=is_all)
         if end.outcome is not None and not report.held and not end.waiting and self.half is not Half.PULL:
             with suppress(LockedError), self.session.exclusively(self.lock.command, 0):
                 end.engine.save(end.last, end.outcome)
@@ -788,9 +795,15 @@ class Sync:
 
     # The commit
 
-    def _edits(self, end: _End, kept: Collection[str], report: Report) -> tuple[dict[str, bytes], list[str]]:
-        """Return the files of the new commit that differ from the one to build on, and the paths that go."""
+    def _edits(
+        self, end: _End, kept: Collection[str], report: Report
+    ) -> tuple[dict[str, bytes], list[str], dict[str, bool]]:
+        """Return the files of the new commit that differ from the one to build on, the paths that go, and the marks.
+
+        These are of the conversations that differ: whether they are private there.
+        """
         edits, removes, tree, before = dict[str, bytes](), list[str](), end.tree, end.before
+        private = dict[str, bool]()
         baseline = self.session.state.load(self.session.checkout, end.concerned)
         present = set[str]()
         marks = self._marks(tree, before, end.known, end.engine)
@@ -803,20 +816,25 @@ class Sync:
             present.add(key)
             old = tree.records.get(key, tree.replaceable.get(key))
             times = {file.name: (file.digest, file.mtime_ns) for each in stored.get(key, ()) for file in each.files}
-            local = marks.now(key, here=is_local(baseline.intents.get(key)))
+            local = self._mark(marks, key, baseline.intents, old)
             seen = _versions(baseline, key)
             new = record_of(copy, times, old, self.session.format, local=local, seen=seen)
             is_same = key not in tree.replaceable and new is not None and new.is_same(old)
             if new is None or is_same or key in kept or tree.coding.key(key) in tree.refused:
                 continue
             self._write(tree, new, copy, edits, removes)
-            report.sent.append(Entry(key, getattr(copy.metadata, "title", None)))
+            private[key], entry = local, Entry(key, getattr(copy.metadata, "title", None))
+            if old is not None and old.local != local:
+                (report.private_there if local else report.private_no_longer_there).append(entry)
+            if old is None or key in tree.replaceable or not replace(new, local=old.local).is_same(old):
+                report.sent.append(entry)
             if key in tree.tombstones:
                 removes.append(tombstone_of(key, tree.coding))
         buried = {key: record for key, record in tree.replaceable.items() if key not in stored and key not in kept}
         for key, old in {**tree.records, **buried}.items():
             if key not in present and (end.concerned is None or key in end.concerned):
                 removes.append(directory_of(key, tree.coding))
+                private[key] = False
                 digests = {name: file.digest for name, file in old.files.items()}
                 known = [each for unit in seen_in(old, _versions(baseline, key)).values() for each in unit]
                 local = old.local or is_local(baseline.intents.get(key))
@@ -827,7 +845,28 @@ class Sync:
             is_gone = key not in tree.records and key not in present and key not in kept
             if is_gone and not stone.local and is_local(baseline.intents.get(key)):
                 edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(replace(stone, local=True)))
-        return edits, removes
+        return edits, removes, private
+
+    def _mark(self, marks: Marks, conversation: str, intents: Mapping[str, Intent], old: Record | None) -> bool:
+        """Return whether a conversation is private in the next commit; one that isn't synced now stays as it is."""
+        only, places = self.policy.only, self.session.format.places
+        if old is not None and only and conversation not in only and counted_as(conversation, places) not in only:
+            return old.local
+        return marks.now(conversation, here=is_local(intents.get(conversation)))
+
+    def _describe_marks(self, end: _End, report: Report) -> None:
+        """Add to the report of a dry run which marks the sync would send; the plan has no steps for them."""
+        if self.half is Half.PULL:
+            return
+        tree, intents = end.tree, self.session.state.intents(self.session.checkout)
+        marks = self._marks(tree, end.before, end.known, end.engine)
+        gone = {entry.id for entry in report.removed_there}
+        for key, old in {**tree.records, **tree.replaceable}.items():
+            if key in gone or key in end.known.kept or tree.coding.key(key) in tree.refused:
+                continue
+            copies = [*marks.stored.of(key), *marks.there.of(key)]
+            if copies and (local := self._mark(marks, key, intents, old)) != old.local:
+                (report.private_there if local else report.private_no_longer_there).append(Entry(key, _title(copies)))
 
     def _write(self, tree: Tree, new: Record, copy: Copy, edits: dict[str, bytes], removes: list[str]) -> None:
         """Add the files of a conversation that have changed, and its record."""

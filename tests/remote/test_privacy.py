@@ -14,7 +14,7 @@ from reconcile.remote.git_engine import GitEngine
 from reconcile.remote.sync import Sync
 from tests.support.library.conversations import mutable, say
 from tests.support.projects.machines import Machine, make_machine, quiet
-from tests.support.projects.world import LONG_AGO, SECOND, append
+from tests.support.projects.world import LONG_AGO, SECOND, append, set_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -310,3 +310,126 @@ def test_a_mark_holds_for_what_a_program_writes_meanwhile(
     quiet(desktop, laptop)
     assert private(laptop, desktop) == [[A], [A]]
     assert laptop.events(A) == 4
+
+
+_LOCAL = "local", str(A), "--yes"
+
+
+def _retitle(machine: Machine) -> None:
+    set_key(machine.directory(A), "title", "Another", mtime_ns=LONG_AGO + SECOND)
+
+
+def _archive(machine: Machine) -> None:
+    directory = machine.directory(A)
+    (machine.store / ".archive").mkdir()
+    directory.rename(machine.store / ".archive" / directory.name)
+
+
+_CHANGES: dict[str, tuple[tuple[str, ...] | Callable[[Machine], None], ...]] = {
+    "local": (_LOCAL,),
+    "local twice": (_LOCAL, ("local", str(B), "--yes")),
+    "local and a title": (_LOCAL, _retitle),
+    "local and project": (_LOCAL, ("project", str(A))),
+    "project": (("project", str(C)),),
+    "archive": (_archive,),
+    "local and archive": (_LOCAL, _archive),
+    "set-parent": (("set-parent", str(A), str(B)),),
+    "title": (_retitle,),
+    "rm": (("rm", str(A), "--yes"),),
+    "local and rm": (_LOCAL, ("rm", str(A), "--yes")),
+    "keep-here": (("remote", "keep-here", str(A)), _LOCAL),
+    "share": (("remote", "keep-here", str(A)), _LOCAL, ("remote", "share", str(A))),
+}
+_LISTS = ("sent", "taken", "forked", "removed_here", "removed_there", "private_there", "private_no_longer_there")
+
+
+@pytest.mark.parametrize("change", _CHANGES)
+@pytest.mark.parametrize("is_plain", [False, True], ids=["at once", "after a run"])
+def test_a_dry_run_and_status_tell_what_the_sync_does(laptop: Machine, change: str, *, is_plain: bool) -> None:
+    laptop.run("project", str(A), str(B))
+    laptop.run("local", str(C), "--yes")
+    laptop.sync()
+    for step in _CHANGES[change]:
+        laptop.run(*step) if isinstance(step, tuple) else step(laptop)
+    if is_plain:
+        laptop.run()
+    _agree(laptop)
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["a new extra", "an extra removed"])
+def test_a_dry_run_and_status_tell_of_an_extra(laptop: Machine, *, is_there: bool) -> None:
+    extra = laptop.directory(A) / "notes.txt"
+    if is_there:
+        extra.write_text("x")
+    laptop.sync()
+    extra.unlink() if is_there else extra.write_text("x")
+    _agree(laptop)
+
+
+def _agree(machine: Machine) -> None:
+    """Compare the dry run, `status` and the sync with each other."""
+    planned, status = machine.sync("--dry-run"), " ".join(machine.run("status").stdout.split())
+    done, after = machine.sync(), " ".join(machine.run("status").stdout.split())
+    assert [[entry["id"] for entry in planned[name]] for name in _LISTS] == [
+        [entry["id"] for entry in done[name]] for name in _LISTS
+    ]
+    sent = {entry["id"] for name in ("sent", "private_there", "private_no_longer_there") for entry in done[name]}
+    removed = len(done["removed_there"])
+    parts = [f"{len(sent)} conversation{'' if len(sent) == 1 else 's'} to send"]
+    parts += [f"{removed} to remove there"] * bool(removed)
+    assert f"remote origin: {', '.join(parts)}, 0 to take" in status
+    assert "remote origin: 0 conversations to send, 0 to take" in after
+    assert not any(machine.sync()[name] for name in _LISTS)
+
+
+def test_a_sync_says_what_it_makes_private_everywhere(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A), "--yes")
+    lines = laptop.run("sync", "--dry-run").stdout.splitlines()
+    assert lines == [
+        f"to make private on every machine  talk  jp-c{A}",
+        "",
+        "origin: 1 conversation to make private on every machine; a dry run changes nothing.",
+    ]
+    lines = laptop.run("sync").stdout.splitlines()
+    assert lines == [
+        f"made private on every machine  talk  jp-c{A}",
+        "",
+        "origin: 1 conversation made private on every machine.",
+    ]
+    desktop.sync()
+    desktop.run("project", str(A))
+    desktop.append(A, 1, "b", LONG_AGO + SECOND)
+    lines = desktop.run("sync").stdout.splitlines()
+    assert lines == [
+        f"sent  talk  jp-c{A}",
+        f"no longer private on any machine  talk  jp-c{A}",
+        "",
+        "origin: 1 conversation sent, 1 no longer private on any machine.",
+    ]
+
+
+def test_a_sync_of_some_sends_no_mark_of_another(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A), "--yes")
+    laptop.append(B, 1, "b", LONG_AGO + SECOND)
+    for half in ("sync", "push"):
+        planned, done = (laptop.half(half, "--only", str(B), *words) for words in (["--dry-run"], []))
+        assert planned["private_there"] == done["private_there"] == []
+    desktop.sync()
+    assert private(laptop, desktop) == [[A], []]
+    assert [entry["id"] for entry in laptop.sync()["private_there"]] == [f"jp-c{A}"]
+    quiet(laptop, desktop)
+    assert private(laptop, desktop) == [[A], [A]]
+
+
+def test_status_knows_the_marks_without_what_the_last_sync_has_saved(laptop: Machine, desktop: Machine) -> None:
+    laptop.run("local", str(A), "--yes")
+    laptop.sync()
+    desktop.sync()
+    for machine, change in ((laptop, ("project", str(A))), (desktop, ("local", str(B), "--yes"))):
+        (machine.state / "remotes" / "origin" / "private").unlink()
+        assert "remote origin: 0 conversations to send" in machine.run("status").stdout
+        machine.run(*change)
+        assert "remote origin: 1 conversation to send" in machine.run("status").stdout
+        machine.sync()
+        assert (machine.state / "remotes" / "origin" / "private").exists()
+        assert "remote origin: 0 conversations to send" in machine.run("status").stdout
