@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconcile.adapters.claude_code.places import FORMAT, start_of
 from reconcile.adapters.claude_code.stores import name_elsewhere, store_place
-from reconcile.adapters.locate import FOLDERS
+from reconcile.adapters.locate import FOLDERS, NoWorkspaceError
 from reconcile.adapters.roots import LocateError, Request, refuse_state_inside, store_of
 from reconcile.formats import get_format
 from reconcile.fs.git_state import checkout_top
@@ -115,9 +115,11 @@ def shared_store(options: Options, known_as: str | None = None) -> Shared:
 def _roots(options: Options, known_as: str | None) -> Roots:
     try:
         return find_roots(options)
-    except LocateError:
+    except LocateError as error:
         is_named = known_as is not None and options.format in FOLDERS
-        if options.store is not None or not (is_named or options.format in (None, FORMAT)):
+        # A damaged project of a format is refused as by every command: it is no new one of Claude Code.
+        is_new = options.format == FORMAT or (options.format is None and isinstance(error, NoWorkspaceError))
+        if options.store is not None or not (is_named or is_new):
             raise
         request = Request(options.workspace, None, os.getcwd(), os.environ, sys.platform)
         start = start_of(request)

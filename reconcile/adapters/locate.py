@@ -218,6 +218,10 @@ def locate_lost(
     return _checked(roots)
 
 
+class NoWorkspaceError(LocateError):
+    """The directory belongs to no project of any format."""
+
+
 class _LostMarkerError(LocateError):
     """The ``.jp`` of a known checkout is gone."""
 
@@ -238,7 +242,7 @@ def _detect_format(request: Request) -> str:
         )
     if (other := format_at(start) or unmarked_format(request)) is not None:
         return other
-    raise LocateError(
+    raise NoWorkspaceError(
         f"no workspace in {start} or above it (no .jp directory, no sessions of Claude Code)",
         "change to the project, or name it with -w DIR; list your projects: reconcile ls --all\n"
         "for any other directory: --format plain --workspace DIR --store DIR",

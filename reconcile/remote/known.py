@@ -174,7 +174,7 @@ class Report(Struct):
     """For a dry run."""
 
     def continued(self) -> Report:
-        """Return the report of another attempt, to which all belongs that this one has changed here."""
+        """Return the report of another attempt, to which all belongs that this one has changed here, or found out."""
         return Report(
             taken=self.taken,
             forked=self.forked,
@@ -185,6 +185,7 @@ class Report(Struct):
             replaced=self.replaced,
             placed=self.placed,
             secrets=self.secrets,  # a part of a push may have arrived
+            interrupted_push=self.interrupted_push,
         )
 
 
@@ -293,14 +294,14 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     return Pending(to_send, to_remove, to_take, len(on_both), here, is_much)
 
 
-def _marked(session: Session, known: Known, place: RemotePlace) -> set[str]:
+def _marked(session: Session, known: Known, place: RemotePlace) -> frozenset[str]:
     """Return the conversations that were made private here, or no longer are, since the last sync."""
     try:
         there = private_at(known.commit, session.format, place)
     except RemoteError:
-        return set()
+        return frozenset()
     intents = session.state.intents(session.checkout)
-    return there.symmetric_difference(key for key, intent in intents.items() if is_local(intent))
+    return there ^ {key for key, intent in intents.items() if is_local(intent)}
 
 
 def _left_by_undo(baseline: Baseline, stored: Mapping[str, Sequence[Copy]], rules: Rules) -> set[str]:

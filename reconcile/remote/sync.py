@@ -226,7 +226,6 @@ class Sync:
             return done
         start = self._start(tip, known)
         report = done.continued()
-        report.interrupted_push = done.interrupted_push
         report.was_set_back = start != tip
         changed = None if last is None else self._changed_there(known, start)
         tree, before = self._trees(start, known, changed)

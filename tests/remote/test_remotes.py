@@ -1024,3 +1024,24 @@ def test_a_damaged_mirror_is_told_from_a_damaged_remote(
     quiet(laptop, desktop)
     assert (laptop.events(A), laptop.events(B)) == (5, 4)
     git(bare, "fsck", "--strict")
+
+
+@pytest.mark.parametrize("words", ["sync", "pull", "push", "remote add", "sync --dry-run"])
+@pytest.mark.parametrize("lost", [".jp/.id", ".jp"])
+def test_a_damaged_project_is_refused_and_gets_no_other_store(
+    tmp_path: Path, run: Run, bare: Path, words: str, lost: str
+) -> None:
+    """The place of another format's store would be made, and nothing be sent."""
+    machine = make_machine(tmp_path / "one", run)
+    machine.write(A)
+    machine.run()
+    git(machine.project, "init", "--quiet")
+    author = "-c", "user.name=a", "-c", "user.email=a@b"
+    git(machine.project, *author, "commit", "--quiet", "--allow-empty", "--message", "begin")
+    (machine.project / lost).rename(tmp_path / "lost")
+    before = sorted(machine.home.rglob("*"))
+    text = refused(machine, *words.split(), str(bare), code=2)
+    assert text == machine.run("status", code=2).output
+    assert f"{lost.removeprefix('.jp/')}" in text
+    assert "missing" in text
+    assert sorted(machine.home.rglob("*")) == before

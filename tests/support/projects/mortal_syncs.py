@@ -117,20 +117,21 @@ class CheckedSync(Sync):
         self.begun = start, known
         return super()._plan_and_apply(sides, start, known, report)
 
-    def _edits(self, end: Any, kept: Any, report: Report) -> tuple[dict[str, bytes], list[str]]:
-        edits, removes = super()._edits(end, kept, report)
+    def _edits(self, end: Any, kept: Any, report: Report) -> tuple[dict[str, bytes], list[str], dict[str, bool]]:
+        edits, removes, marks = super()._edits(end, kept, report)
         if end.concerned is not None:
             CheckedSync.resumed += 1
             tree, before = self._trees(*self.begun)
             everything = end._replace(tree=tree, before=before, concerned=None)
-            all_edits, all_removes = super()._edits(everything, kept, Report())
+            all_edits, all_removes, all_marks = super()._edits(everything, kept, Report())
             assert edits.keys() == all_edits.keys()
             if tree.coding is PLAIN:  # an encrypted file has other bytes each time
                 assert {path: each for path, each in edits.items() if path[0] != "t"} == {
                     path: each for path, each in all_edits.items() if path[0] != "t"
                 }
             assert sorted(removes) == sorted(all_removes)
-        return edits, removes
+            assert marks == all_marks
+        return edits, removes, marks
 
     def _won(self, known: Any, only: Any = None) -> None:
         super()._won(known, only)
