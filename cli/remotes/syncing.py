@@ -59,6 +59,11 @@ _HEADINGS = (
         "removed on the remote, because it was removed here",
         "to remove on the remote, because it was removed here",
     ),
+    (
+        "replaced_forks",
+        "replaced here by the same fork of another machine",
+        "to replace here by the same fork of another machine",
+    ),
     ("private_here", "made private here, as on another machine", "to make private here, as on another machine"),
     (
         "private_no_longer",
@@ -388,8 +393,9 @@ def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
     A record without a title is called by its path, and what was removed without a known one by its id.
     """
     places = get_format(shared.roots.format).places
+    same = "forked", "replaced_forks"
     marks = "private_here", "private_no_longer", "private_there", "private_no_longer_there"
-    listed = {name: getattr(report, name) for name in ("forked", *marks)}
+    listed = {name: getattr(report, name) for name in (*same, *marks)}
     for name, removed in (("sent", "removed_there"), ("taken", "removed_here")):
         first, second = getattr(report, name), getattr(report, removed)
         titles = {entry.id: entry.title or (entry.id if places else None) for entry in first}
@@ -407,6 +413,7 @@ def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, held: int, *, is_d
         "taken": ("taken", "to take"),
         "removed_here": ("removed here", "to remove here"),
         "removed_there": ("removed there", "to remove there"),
+        "replaced_forks": ("replaced by the same fork", "to replace by the same fork"),
         "private_here": ("made private here", "to make private here"),
         "private_no_longer": ("no longer private here", "to be no longer private here"),
         "private_there": ("made private on every machine", "to make private on every machine"),

@@ -149,6 +149,8 @@ class Report(Struct):
     forked: list[Entry] = field(default_factory=list)
     removed_here: list[Entry] = field(default_factory=list)
     removed_there: list[Entry] = field(default_factory=list)
+    replaced_forks: list[Entry] = field(default_factory=list)
+    """Forks of this machine that were removed, as another machine has sent the same fork."""
     private_here: list[Entry] = field(default_factory=list)
     """Those that another machine has made private since the last sync, as they are here now."""
     private_no_longer: list[Entry] = field(default_factory=list)
@@ -179,6 +181,7 @@ class Report(Struct):
             taken=self.taken,
             forked=self.forked,
             removed_here=self.removed_here,
+            replaced_forks=self.replaced_forks,
             private_here=self.private_here,
             private_no_longer=self.private_no_longer,
             conflicts=self.conflicts,

@@ -525,28 +525,29 @@ class Sync:
         tree, before, engine, changed = sides
         known = replace(known, kept=self._kept(tree, before, known, engine))
         report.ahead = self._ahead(tree, before, known, engine)
-        buried = self._buried(tree, before, known, engine)
+        buried, twins = self._buried(tree, before, known, engine), self._twins(tree, before, known, engine)
         now_ns = None if self.planned is None else self.planned.now_ns
         held = (*known.kept, *_refused(tree, engine))
-        choices, open_ones = self._choices((*buried, *held), engine, changed, report.ahead, now_ns)
+        choices, open_ones = self._choices((*buried, *twins, *held), engine, changed, report.ahead, now_ns)
         marks = self._marks(tree, before, known, engine)
         changed_marks = marks.changes(self.session.state.intents(self.session.checkout))
         if self.planned is not None:
-            pass_, _ = self._sendable((*buried, *held), engine, choices, (), now_ns)
-            if steps_of(pass_.plan, buried, changed_marks) != self.planned.steps:
+            pass_, _ = self._sendable((*buried, *twins, *held), engine, choices, (), now_ns)
+            if steps_of(pass_.plan, (*buried, *twins), changed_marks) != self.planned.steps:
                 raise _moved("the store")
         if changed_marks and not self.session.readonly:  # if no swap is won, they are no change of this machine
             taken = {key: intent is not None for key, intent in changed_marks.items()}
             known = replace(known, marks={**known.marks, **taken})
             self._note(known)
-        waiting = self._remove(engine, buried, report, changed_marks)
-        left = (*(buried if self.session.readonly else waiting), *held)
+        waiting = self._remove(engine, buried, twins, report, changed_marks)
+        left = (*((*buried, *_ids(report.replaced_forks)) if self.session.readonly else waiting), *held)
         # The removals were a plan of their own: after a first look at all, the rest has no baseline yet.
-        also = changed or (engine.known.conversations() if report.removed_here else ())
+        is_removed = report.removed_here or report.replaced_forks
+        also = changed or (engine.known.conversations() if is_removed else ())
         pass_, unsent = self._sendable(left, engine, choices, also, now_ns)
         report.held += [f"{key}: {what}" for key, what in unsent.items()]
         if self.session.readonly:
-            report.planned = Planned(start, steps_of(pass_.plan, buried, changed_marks), pass_.plan.now_ns)
+            report.planned = Planned(start, steps_of(pass_.plan, (*buried, *twins), changed_marks), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
         removed = set(buried).difference(waiting)  # their run has their marks
         private = {key: intent for key, intent in changed_marks.items() if key not in removed}
@@ -720,19 +721,27 @@ class Sync:
         return Marks(tree, before, known.marks, known.kept, sides[Side.STORE], sides[Side.WORKSPACE])
 
     def _remove(
-        self, engine: Engine, buried: list[str], report: Report, marks: Mapping[str, Intent | None]
+        self,
+        engine: Engine,
+        buried: list[str],
+        twins: Collection[str],
+        report: Report,
+        marks: Mapping[str, Intent | None],
     ) -> list[str]:
-        """Remove from the store what another machine has removed, with its private marks; return those that wait."""
+        """Remove from the store what another machine has removed, with its private marks; return those that wait.
+
+        ``twins`` are removed with them.
+        """
         only = self.policy.only
         going = [key for key in buried if not only or key in only]
-        if not going:
+        if not (going or twins):
             return buried
         stored = by_conversation(engine.known.sides[Side.STORE].copies())
         if is_bulk(len(going), len(stored)) and not self.policy.accept_bulk:
             way = _bulk_way(self.name)
             report.held.append(f"{len(going)} of {len(stored)} {self.session.roots.noun}s would be removed here: {way}")
             return buried
-        request = RemoveRequest(tuple(going), Children.PROMOTE)
+        request = RemoveRequest((*going, *twins), Children.PROMOTE)
         try:
             removal = engine.plan(replace(self.policy, request=request, only=frozenset()))
         except RefusedError as error:
@@ -744,6 +753,8 @@ class Sync:
         outcome = self._apply(engine, replace(removal, plan=plan))
         self.removals = self.removals if outcome is None else outcome.run
         report.removed_here += [Entry(key, _title(stored[key])) for key in going]
+        left = set[str]() if outcome is None else {key for key in twins if engine.known.sides[Side.STORE].of(key)}
+        report.replaced_forks += [Entry(key, _title(stored[key])) for key in twins if key not in left]
         return [key for key in buried if key not in going]
 
     def _buried(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
@@ -774,6 +785,37 @@ class Sync:
         # What belongs to a session goes with it: if any of that was edited since, the session stays.
         staying = {places.owner(key) for key in by_conversation(side.copies()) if key not in going}
         return [key for key in going if key not in staying]
+
+    def _twins(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
+        """Return the forks that only this machine has, and of which another one has sent the same, under another id.
+
+        Both have replaced the same version of the store. A fork that was used here since stays: one that was published,
+        has children, or was made private.
+        """
+        stored, there = engine.known.sides[Side.STORE], engine.known.sides[Side.WORKSPACE]
+        new = (
+            {}
+            if self.policy.only
+            else {
+                fork: tree.records[key].local
+                for key in tree.records.keys() - before.records.keys() - set(known.kept)
+                for copy in there.of(key)
+                if not stored.of(key) and (fork := _as_fork(copy)) is not None
+            }
+        )
+        if not new:
+            return []
+        synced = {*tree.records, *tree.tombstones, *before.records, *known.kept, *known.shared}
+        copies, intents = list(stored.copies()), self.session.state.intents(self.session.checkout)
+        used = {copy.metadata.parent.id for copy in copies if isinstance(copy.metadata, Metadata)}
+        return [
+            copy.conversation
+            for copy in copies
+            if (fork := _as_fork(copy)) in new
+            and copy.conversation not in synced | used
+            and is_local(intents.get(copy.conversation)) == new[fork]
+            and not self.session.state.projects_with(copy.conversation)
+        ]
 
     def _learn(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> None:
         """Remember the earlier versions that other machines know: a clone may have them, or what was removed."""
@@ -894,6 +936,20 @@ class Sync:
             return tree.coding.open(content) == part
         except ValueError:
             return False
+
+
+def _as_fork(copy: Copy) -> tuple[str, frozenset[tuple[str, str | None]]] | None:
+    """Return the source and the files of a fork that a run has made; None for another conversation."""
+    described = copy.metadata
+    if copy.partition is not Partition.LIVE or not isinstance(described, Metadata) or described.parent.id is None:
+        return None
+    if not (described.title or "").startswith(DIVERGED):
+        return None
+    return described.parent.id, frozenset(_digests(copy).items())
+
+
+def _ids(entries: Iterable[Entry]) -> list[str]:
+    return [entry.id for entry in entries]
 
 
 def _refused(tree: Tree, engine: Engine) -> list[str]:

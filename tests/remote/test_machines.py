@@ -1190,3 +1190,77 @@ def test_too_many_files_keep_their_conversation_here_and_no_other(
     assert ids(laptop.sync()["sent"]) == [f"jp-c{A}"]
     desktop.sync()
     quiet(laptop, desktop)
+
+
+@pytest.fixture
+def twins(laptop: Machine, desktop: Machine) -> tuple[Machine, Machine]:
+    """Two machines that continue the same older copy, so that each forks the same newer version of the store."""
+    laptop.run("project", str(A))
+    (older,) = (laptop.project / ".jp" / "conversations").glob(f"{A}*")
+    copies = [machine.project / ".jp" / "conversations" / older.name for machine in (laptop, desktop)]
+    copies[1].parent.mkdir(exist_ok=True)
+    shutil.copytree(older, copies[1])
+    desktop.run()
+    shutil.copytree(older, laptop.home / "older")
+    laptop.append(A, 2, "n", LONG_AGO + SECOND)
+    for machine, copy in zip((laptop, desktop), copies, strict=True):
+        machine.sync()
+        machine.run()
+        shutil.rmtree(copy)
+        shutil.copytree(laptop.home / "older", copy)
+        append(copy, 1, machine.home.name[0], LONG_AGO + (2 + copies.index(copy)) * SECOND)
+        machine.run()
+        time.sleep(0.2)  # another id
+    return laptop, desktop
+
+
+def _forks(machine: Machine) -> list[str]:
+    """Return the directories of the forks of A's newer version."""
+    return [path.name for path in sorted(machine.store.rglob("*-diverged-*")) if '"n1"' in _text(path)]
+
+
+def _text(path: Path) -> str:
+    return (path / "events.json").read_text()
+
+
+def test_machines_that_make_the_same_fork_keep_one(twins: tuple[Machine, Machine]) -> None:
+    laptop, desktop = twins
+    (here,), (there,) = _forks(laptop), _forks(desktop)
+    assert here != there
+    laptop.sync()
+    planned, before = desktop.sync("--dry-run"), desktop.contents
+    assert desktop.contents == before
+    done = desktop.sync()
+    for report in (planned, done):
+        assert [entry["id"] for entry in report["replaced_forks"]] == [f"jp-c{there[:11]}"]
+        assert not report["removed_here"]
+        assert f"jp-c{here[:11]}" in [entry["id"] for entry in report["taken"]]
+        assert f"jp-c{there[:11]}" not in [entry["id"] for entry in report["sent"]]
+    assert _forks(laptop) == _forks(desktop) == [here]
+    quiet(laptop, desktop)
+    assert _forks(laptop) == _forks(desktop) == [here]
+    desktop.run()
+    quiet(laptop, desktop)
+    assert f"jp-c{there[:11]}" in desktop.run("vault", "-v").output
+
+
+@pytest.mark.parametrize("change", ["continued", "titled", "private", "published", "child"])
+def test_a_fork_with_work_of_its_own_is_kept(twins: tuple[Machine, Machine], change: str) -> None:
+    laptop, desktop = twins
+    (fork,) = (int(name[:11]) for name in _forks(desktop))
+    if change == "continued":
+        desktop.append(fork, 1, "m", LONG_AGO + 9 * SECOND)
+    elif change == "titled":
+        set_key(desktop.directory(fork), "title", "Mine", mtime_ns=LONG_AGO + 9 * SECOND)
+        desktop.run()
+    elif change == "private":
+        desktop.run("local", str(fork), "--yes")
+    elif change == "published":
+        desktop.run("project", str(fork))
+    else:
+        desktop.run("set-parent", str(B), str(fork))
+    laptop.sync()
+    found = desktop.sync()
+    assert not found["replaced_forks"]
+    assert fork in [int(entry["id"][4:]) for entry in found["sent"]]
+    quiet(laptop, desktop)

@@ -256,7 +256,7 @@ class Story(Struct):
             report = self.sync(machine)
             lists = [report.sent, report.taken, report.forked, report.removed_here, report.removed_there]
             lists += [report.private_here, report.private_no_longer]
-            lists += [report.private_there, report.private_no_longer_there]
+            lists += [report.private_there, report.private_no_longer_there, report.replaced_forks]
             ids = {entry.id for entries in lists for entry in entries}
             changed |= ids or ({repr(report)} if report != Report() else set())
         return changed, left

@@ -83,7 +83,7 @@ def test_every_change_is_noticed(laptop: Machine, desktop: Machine) -> None:
     assert desktop.sync()["taken"]
     settle(laptop, desktop)
     laptop.run("local", str(A))
-    assert laptop.sync()["sent"]
+    assert laptop.sync()["private_there"]
     desktop.sync()
     assert "local: not copied" in desktop.run("status", str(A)).output
     settle(laptop, desktop)
@@ -201,7 +201,7 @@ def test_runs_of_the_checkout_in_between_cost_nothing(
     laptop.run()
     assert len(laptop.sync()["sent"]) == 1
     laptop.run("local", str(B))
-    assert [each["id"] for each in laptop.sync()["sent"]] == [f"jp-c{B}"]
+    assert [each["id"] for each in laptop.sync()["private_there"]] == [f"jp-c{B}"]
     desktop.run()
     desktop.sync()
     assert "local: not copied" in desktop.run("status", str(B)).output

@@ -183,6 +183,6 @@ def quiet(*machines: Any, equal: bool = True) -> None:
     for machine in machines:
         found = machine.sync()
         lists = ("sent", "taken", "forked", "removed_here", "removed_there", "private_here", "private_no_longer")
-        marks = "private_there", "private_no_longer_there"
+        marks = "private_there", "private_no_longer_there", "replaced_forks"
         assert not any(found[key] for key in (*lists, *marks, "held")), found
     assert not equal or all(machine.contents == machines[0].contents for machine in machines)
