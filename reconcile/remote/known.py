@@ -119,10 +119,12 @@ class Planned(Struct, frozen=True):
     now_ns: int
 
 
-def steps_of(plan: Plan, removals: Iterable[str], marks: Mapping[str, Intent | None]) -> Digest:
+def steps_of(
+    plan: Plan, removals: Iterable[str], marks: Mapping[str, Intent | None], sent: Mapping[str, bool]
+) -> Digest:
     """Return the digest of the steps of a plan, with the conversations that would be removed here first, and the marks.
 
-    ``marks``: the private marks that would be set or removed.
+    ``marks``: the private marks that would be set or removed here, and ``sent`` there.
     """
     steps = [
         (
@@ -138,7 +140,7 @@ def steps_of(plan: Plan, removals: Iterable[str], marks: Mapping[str, Intent | N
         for action in plan.actions
     ]
     marked = sorted((key, intent is not None) for key, intent in marks.items())
-    return digest(msgspec.json.encode((steps, sorted(removals), marked)))
+    return digest(msgspec.json.encode((steps, sorted(removals), marked, sorted(sent.items()))))
 
 
 class Report(Struct):

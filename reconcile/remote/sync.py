@@ -531,9 +531,10 @@ class Sync:
         choices, open_ones = self._choices((*buried, *twins, *held), engine, changed, report.ahead, now_ns)
         marks = self._marks(tree, before, known, engine)
         changed_marks = marks.changes(self.session.state.intents(self.session.checkout))
+        sent_marks = self._sent_marks(tree, before, known, engine)
         if self.planned is not None:
             pass_, _ = self._sendable((*buried, *twins, *held), engine, choices, (), now_ns)
-            if steps_of(pass_.plan, (*buried, *twins), changed_marks) != self.planned.steps:
+            if steps_of(pass_.plan, (*buried, *twins), changed_marks, sent_marks) != self.planned.steps:
                 raise _moved("the store")
         if changed_marks and not self.session.readonly:  # if no swap is won, they are no change of this machine
             taken = {key: intent is not None for key, intent in changed_marks.items()}
@@ -547,7 +548,9 @@ class Sync:
         pass_, unsent = self._sendable(left, engine, choices, also, now_ns)
         report.held += [f"{key}: {what}" for key, what in unsent.items()]
         if self.session.readonly:
-            report.planned = Planned(start, steps_of(pass_.plan, (*buried, *twins), changed_marks), pass_.plan.now_ns)
+            report.planned = Planned(
+                start, steps_of(pass_.plan, (*buried, *twins), changed_marks, sent_marks), pass_.plan.now_ns
+            )
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
         removed = set(buried).difference(waiting)  # their run has their marks
         private = {key: intent for key, intent in changed_marks.items() if key not in removed}
@@ -897,17 +900,23 @@ class Sync:
 
     def _describe_marks(self, end: _End, report: Report) -> None:
         """Add to the report of a dry run which marks the sync would send; the plan has no steps for them."""
-        if self.half is Half.PULL:
-            return
-        tree, intents = end.tree, self.session.state.intents(self.session.checkout)
-        marks = self._marks(tree, end.before, end.known, end.engine)
-        gone = {entry.id for entry in report.removed_there}
-        for key, old in {**tree.records, **tree.replaceable}.items():
-            if key in gone or key in end.known.kept or tree.coding.key(key) in tree.refused:
-                continue
-            copies = [*marks.stored.of(key), *marks.there.of(key)]
-            if copies and (local := self._mark(marks, key, intents, old)) != old.local:
+        sides, gone = end.engine.known.sides, set(_ids(report.removed_there))
+        for key, local in self._sent_marks(end.tree, end.before, end.known, end.engine).items():
+            copies = [*sides[Side.STORE].of(key), *sides[Side.WORKSPACE].of(key)]
+            if copies and key not in gone:
                 (report.private_there if local else report.private_no_longer_there).append(Entry(key, _title(copies)))
+
+    def _sent_marks(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> dict[str, bool]:
+        """Return the private marks that are other ones in the next commit, before this sync changes anything here."""
+        if self.half is Half.PULL or not (self.session.readonly or self.planned):
+            return {}
+        marks, intents = self._marks(tree, before, known, engine), self.session.state.intents(self.session.checkout)
+        found = dict[str, bool]()
+        for key, old in {**tree.records, **tree.replaceable}.items():
+            if key not in known.kept and tree.coding.key(key) not in tree.refused:
+                local = self._mark(marks, key, intents, old)
+                found |= {} if local == old.local else {key: local}
+        return found
 
     def _write(self, tree: Tree, new: Record, copy: Copy, edits: dict[str, bytes], removes: list[str]) -> None:
         """Add the files of a conversation that have changed, and its record."""

@@ -290,6 +290,18 @@ def test_a_saved_plan_is_refused_if_a_mark_has_changed(laptop: Machine, desktop:
     assert "changed since" in desktop.run("apply", str(plan), code=4).output
 
 
+def test_a_saved_plan_makes_only_that_private_which_it_shows(laptop: Machine) -> None:
+    plan = laptop.home / "plan"
+    laptop.append(B, 1, "b", LONG_AGO + SECOND)
+    laptop.run("sync", "--out", str(plan))
+    laptop.run("local", str(A), "--yes")
+    assert "changed since" in laptop.run("apply", str(plan), code=4).output
+    plan.unlink()
+    assert f"to make private on every machine  talk  jp-c{A}" in laptop.run("sync", "--out", str(plan)).stdout
+    assert f"made private on every machine  talk  jp-c{A}" in laptop.run("apply", str(plan)).stdout
+    quiet(laptop)
+
+
 def test_a_mark_holds_for_what_a_program_writes_meanwhile(
     laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
