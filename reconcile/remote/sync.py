@@ -793,20 +793,16 @@ class Sync:
         """Return the forks that only this machine has, and of which another one has sent the same, under another id.
 
         Both have replaced the same version of the store. A fork that was used here since stays: one that was published,
-        has children, or was made private.
+        has children, or was made private. Nothing is removed after a person has accepted the remote as it is.
         """
         stored, there = engine.known.sides[Side.STORE], engine.known.sides[Side.WORKSPACE]
-        new = (
-            {}
-            if self.policy.only
-            else {
-                fork: tree.records[key].local
-                for key in tree.records.keys() - before.records.keys() - set(known.kept)
-                for copy in there.of(key)
-                if not stored.of(key) and (fork := _as_fork(copy)) is not None
-            }
-        )
-        if not new:
+        new = {
+            fork: tree.records[key].local
+            for key in tree.records.keys() - before.records.keys() - set(known.kept)
+            for copy in there.of(key)
+            if not stored.of(key) and (fork := _as_fork(copy)) is not None
+        }
+        if not new or self.policy.only or known.accepted:
             return []
         synced = {*tree.records, *tree.tombstones, *before.records, *known.kept, *known.shared}
         copies, intents = list(stored.copies()), self.session.state.intents(self.session.checkout)
