@@ -897,7 +897,7 @@ class Sync:
     def _describe_marks(self, end: _End, report: Report) -> None:
         """Add to the report of a dry run which marks the sync would send; the plan has no steps for them."""
         sides, gone = end.engine.known.sides, set(_ids(report.removed_there))
-        for key, local in self._sent_marks(end.tree, end.before, end.known, end.engine).items():
+        for key, local in sorted(self._sent_marks(end.tree, end.before, end.known, end.engine).items()):
             copies = [*sides[Side.STORE].of(key), *sides[Side.WORKSPACE].of(key)]
             if copies and key not in gone:
                 (report.private_there if local else report.private_no_longer_there).append(Entry(key, _title(copies)))
@@ -1046,7 +1046,7 @@ def _owner(path: str, conversations: Collection[str]) -> str | None:
 
 
 def _some(side: SideIndex, conversations: Collection[str]) -> Iterator[Copy]:
-    return (copy for key in conversations for copy in side.of(key))
+    return (copy for key in sorted(conversations) for copy in side.of(key))
 
 
 def _versions(baseline: Baseline, conversation: str) -> dict[str, tuple[str, ...]]:
