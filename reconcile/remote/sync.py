@@ -543,8 +543,7 @@ class Sync:
         waiting = self._remove(engine, buried, twins, report, changed_marks)
         left = (*((*buried, *_ids(report.replaced_forks)) if self.session.readonly else waiting), *held)
         # The removals were a plan of their own: after a first look at all, the rest has no baseline yet.
-        is_removed = report.removed_here or report.replaced_forks
-        also = changed or (engine.known.conversations() if is_removed else ())
+        also = changed or (engine.known.conversations() if report.removed_here or report.replaced_forks else ())
         pass_, unsent = self._sendable(left, engine, choices, also, now_ns)
         report.held += [f"{key}: {what}" for key, what in unsent.items()]
         if self.session.readonly:
