@@ -226,7 +226,9 @@ def is_there(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux tells the children of a process there")
-@pytest.mark.parametrize("who", ["the second", "the first", "both"])
+@pytest.mark.parametrize(
+    "who", ["both", *(pytest.param(one, marks=pytest.mark.long) for one in ("the first", "the second"))]
+)
 def test_real_processes_are_killed(many: World, who: str) -> None:
     before = many.kept()
     run, child = started(many)
@@ -242,6 +244,7 @@ def test_real_processes_are_killed(many: World, who: str) -> None:
     assert len(listing(many.store)) == 3 * (MANY + 1)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux tells the children of a process there")
 def test_nobody_else_begins_before_the_second_process_is_gone(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILE_LOCK_TIMEOUT", "0.2")

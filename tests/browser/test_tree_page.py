@@ -310,6 +310,7 @@ def test_fits_and_is_legible(width: int, scheme: str, started: Browser, page: Pa
         assert started.run(CONTRAST) == []
 
 
+@pytest.mark.long
 def test_many_conversations(started: Browser, page: Path, tmp_path: Path) -> None:
     many = multiplied(page, MANY, tmp_path / "many.html")
     started.open(many.as_uri())

@@ -117,6 +117,7 @@ def test_no_files_make_it_fail(name: str, contents: dict[str, bytes]) -> None:
     check(name, "threads/thread-1", contents)
 
 
+@pytest.mark.long
 @given(events=_events)
 def test_no_values_of_events_make_it_fail(events: list[Any]) -> None:
     check("jp", "jp-c1", {"events.json": json.dumps(events).encode()})

@@ -121,6 +121,7 @@ def assert_nothing_is_lost(world: World, writers: list[Writer]) -> None:
     assert [path.name for path in world.store.iterdir() if "diverged" in path.name] == []
 
 
+@pytest.mark.long
 def test_writers_that_race(world: World) -> None:
     race(world, writers=3, count=6, kills=4, seconds=3)
 

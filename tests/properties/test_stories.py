@@ -79,6 +79,7 @@ def on_disk(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) ->
     return OnDisk
 
 
+@pytest.mark.long
 def test_stories_on_disk(on_disk: type[Stories]) -> None:
     run_state_machine_as_test(on_disk, settings=told(6, 25))
 

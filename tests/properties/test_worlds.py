@@ -72,7 +72,7 @@ def play_all(found: Iterable[World], record: Record) -> None:
     record("small worlds", count)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.long) for each in (1, 2))])
 def test_some_small_worlds(seed: int, record_property: Record) -> None:
     play_all(some_worlds(seed, SLICE), record_property)
 
@@ -99,6 +99,7 @@ def play_on_disk(found: Iterable[World], tmp_path: Path, run: RunCommand, monkey
         assert not complaint, f"{world}:\n{path.read_text(encoding='utf-8')}\n{complaint}"
 
 
+@pytest.mark.long
 def test_some_worlds_on_disk(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     play_on_disk(some_worlds(10, 16), tmp_path, run, monkeypatch)
 

@@ -68,7 +68,7 @@ def tell(world: World, seed: int, steps: int) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", [10, 100, 139, 178])
+@pytest.mark.parametrize("seed", [10, 100, *(pytest.param(each, marks=pytest.mark.long) for each in (139, 178))])
 def test_a_small_history(world: World, seed: int) -> None:
     """Those that found a fault once: a checkout that was refused, and reverts that were taken for the newest."""
     tell(world, seed, 35)

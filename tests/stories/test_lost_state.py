@@ -139,7 +139,7 @@ def test_a_first_run_misses_nothing(tmp_path: Path, run: Run) -> None:
     assert "missing" not in world.reconcile().output
 
 
-@pytest.mark.parametrize("missing", ["intent", "reproject"])
+@pytest.mark.parametrize("missing", ["intent", pytest.param("reproject", marks=pytest.mark.long)])
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_local_is_published_after_a_loss(
     world: World, monkeypatch: pytest.MonkeyPatch, seed: int, missing: str

@@ -139,6 +139,7 @@ def test_what_does_not_parse_yet_waits_and_is_said_once_when_it_stays_so(watched
     assert len(watcher.said("held")) == 1
 
 
+@pytest.mark.long
 def test_nothing_is_done_while_git_is_at_work(watched: World) -> None:
     git(watched.project, "init", "-q")
     lock = watched.project / ".git" / "index.lock"
@@ -239,7 +240,7 @@ def test_a_silo_that_jp_renames(watched: World) -> None:
     watched.check_settled()
 
 
-@pytest.mark.parametrize("side", ["store", "workspace"])
+@pytest.mark.parametrize("side", [pytest.param("store", marks=pytest.mark.long), "workspace"])
 def test_a_directory_is_moved_into_one_that_was_just_made(watched: World, side: str) -> None:
     """The new place is heard of long before the old one; nothing may be taken for a duplicate of what is gone."""
     root = watched.store if side == "store" else watched.workspace

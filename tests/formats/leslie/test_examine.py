@@ -750,6 +750,7 @@ def bent(draw: st.DrawFn, content: bytes) -> bytes:
     return json.dumps(value).encode()
 
 
+@pytest.mark.long
 @given(stories(8), st.data())
 def test_whatever_the_values_are_it_can_be_told_and_ends(steps: list[Step], data: st.DataObject) -> None:
     played = Leslie().play([ROOT, CHILD, *steps])
