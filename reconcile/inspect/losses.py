@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.inspect.short_ids import short_ids_at
@@ -24,10 +25,14 @@ _NAMED = 3
 class Losses(NamedTuple):
     """The titles of removed conversations by id, in the order of a listing.
 
+    ``beside``: by its id, the title of each conversation that is still there, and how many files beside it were removed.
+    ``uncounted``: the removed records that are no conversations, such as notes.
     ``is_usual``: the program of this workspace removes conversations by itself, so that a person may not know of it.
     """
 
     titles: Mapping[str, str]
+    beside: Mapping[str, tuple[str, int]]
+    uncounted: frozenset[str]
     noun: str
     way_back: str
     short: Mapping[str, str]
@@ -35,19 +40,21 @@ class Losses(NamedTuple):
 
     def words(self, sides: str) -> str:
         """Return one sentence for all of them: titles, and the command that restores them with ``sides`` at its end."""
-        count = len(self.titles)
-        which, are, them = ("was", "is", "it") if count == 1 else ("were", "are", "them")
-        what = (
-            f"{count} {self.noun}{'' if count == 1 else 's'} {which} removed from the workspace, and {are} in the store"
-        )
-        return f"{what}: {some_titles(self.titles.values())}; restore {them}: {self.command}{sides}"
+        files = len(self.uncounted) + sum(count for _, count in self.beside.values())
+        counts = ((len(self.titles) - len(self.uncounted), self.noun), (files, "file"))
+        parts = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts if count]
+        which, are, them = ("was", "is", "it") if parts in (["1 file"], [f"1 {self.noun}"]) else ("were", "are", "them")
+        what = f"{' and '.join(parts)} {which} removed from the workspace, and {are} in the store"
+        names = (*self.titles.values(), *(f"{count} of {title}" for title, count in self.beside.values()))
+        return f"{what}: {some_titles(names)}; restore {them}: {self.command}{sides}"
 
     @property
     def command(self) -> str:
         """The command that restores them: of a few by their ids, which asks nothing."""
-        if len(self.titles) > _NAMED:
+        named = (*self.titles, *self.beside)
+        if len(named) > _NAMED:
             return "reconcile recover"
-        return f"reconcile {self.way_back} {typed(*(self.short.get(each, each) for each in self.titles))}"
+        return f"reconcile {self.way_back} {typed(*(self.short.get(each, each) for each in named))}"
 
 
 def losses_of(session: Session, pass_: Pass) -> Losses | None:
@@ -61,12 +68,16 @@ def losses_of(session: Session, pass_: Pass) -> Losses | None:
         return None
     owners = {id_: counted_as(id_, places) for id_ in removed}
     # Of a record with the files beside it, only the record is named.
-    named = {id_ for id_, owner in owners.items() if owner == id_ or owner not in removed}
+    beside = Counter(owner for owner in owners.values() if owner not in removed)
+    named = {id_ for id_, owner in owners.items() if owner == id_}
+    left = titles_in(pass_.world.store, set(beside))
     return Losses(
         titles_in(pass_.world.store, named),
+        {id_: (title, beside[id_]) for id_, title in left.items()},
+        frozenset(() if places is None else (id_ for id_ in named if places.counted_as(id_) is None)),
         session.roots.noun,
         "project" if places is None else places.way_back,
-        short_ids_at(session.roots, named),
+        short_ids_at(session.roots, {*named, *beside}),
         places is not None and places.deletes_old,
     )
 

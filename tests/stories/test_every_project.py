@@ -521,6 +521,30 @@ def test_all_as_json_has_the_notes_of_deleted_sessions(swept: tuple[Sides, Sides
     assert len(run("--all", "--json").stdout.splitlines()) == 1
 
 
+def test_what_is_removed_is_counted_as_sessions_and_other_files(swept: tuple[Sides, Sides], run: Run) -> None:
+    """A session that is still there was not removed, and a note is none."""
+    one, _ = swept
+    (beside := one.live / f"{'a' * 8}-0000-4000-8000-000000000000" / "tool-results").mkdir(parents=True)
+    (notes := one.live / "memory").mkdir()
+    for path in (beside / "1.txt", beside / "2.txt", notes / "MEMORY.md"):
+        path.write_text("text")
+    run("--all")
+    before = carried(one.live)
+    shutil.rmtree(beside.parent)
+    shutil.rmtree(notes)
+    command = way(one, "memory/MEMORY.md", "aaaaaaaa")
+    told = run("--all").stdout
+    files = "3 files were removed from the workspace, and are in the store: memory/MEMORY.md, 2 of Audit"
+    assert told.startswith(f"{one.project}: {files}; restore them: {command}\n"), told
+    assert run(*command.split()[1:]).exit_code == 0
+    assert carried(one.live) == before
+    sweep(one, "b")
+    shutil.rmtree(notes)
+    told = run("--all", "--quiet").stderr
+    files = "1 session and 1 file were removed from the workspace, and are in the store: Build, memory/MEMORY.md"
+    assert files in told, told
+
+
 def test_if_every_session_is_lost_a_project_of_another_format_is_named_too(
     swept: tuple[Sides, Sides], run: Run, jp: World
 ) -> None:
