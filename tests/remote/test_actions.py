@@ -42,6 +42,7 @@ def still_has(bare: Path, text: bytes) -> bool:
     return text in done.stdout
 
 
+@pytest.mark.long
 def test_the_history_is_dropped_and_all_machines_go_on(laptop: Machine, desktop: Machine, bare: Path) -> None:
     laptop.write(B + 1, title="hunter2")
     quiet(laptop, desktop)
@@ -61,6 +62,7 @@ def test_the_history_is_dropped_and_all_machines_go_on(laptop: Machine, desktop:
     quiet(desktop, laptop)
 
 
+@pytest.mark.long
 def test_a_machine_without_its_mirror_goes_on_after_the_history_was_dropped(laptop: Machine, desktop: Machine) -> None:
     for _ in range(2):
         quiet(laptop, desktop)
@@ -618,6 +620,7 @@ def test_a_store_that_has_changed_refuses_it(laptop: Machine, desktop: Machine, 
     assert (desktop.contents, git(bare, "rev-parse", REF)) == (before, tip)
 
 
+@pytest.mark.long
 def test_a_plan_has_the_options_of_its_command(laptop: Machine, desktop: Machine, plan: Path) -> None:
     prepare(laptop, desktop)
     save(desktop, plan, "pull", "--only", f"jp-c{A}")

@@ -121,6 +121,7 @@ def test_each_spelling_of_the_projects_remote_is_refused(tmp_path: Path, origin:
             checked_url(wanted, str(tmp_path))
 
 
+@pytest.mark.long
 def test_a_repository_of_this_machine_over_ssh_is_that_of_its_path(tmp_path: Path) -> None:
     project, bare = tmp_path / "mini", tmp_path / "host" / "code one.git"
     git(tmp_path, "init", "-q", str(project))

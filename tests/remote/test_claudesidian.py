@@ -49,6 +49,7 @@ def settle(machines: list[VaultMachine]) -> None:
         assert machine.findings() == []
 
 
+@pytest.mark.long
 def test_new_machines_get_the_records_and_make_their_own_indexes(machines: list[VaultMachine]) -> None:
     settle(machines)
     first, second, _ = machines
@@ -56,6 +57,7 @@ def test_new_machines_get_the_records_and_make_their_own_indexes(machines: list[
     assert second.records.keys() == {path for path in first.records if path.startswith(".") and "obsidian" not in path}
 
 
+@pytest.mark.long
 def test_all_add_to_the_same_records(machines: list[VaultMachine]) -> None:
     for number, machine in enumerate(machines):
         traces = session("s1", "t1", "t2", f"t{number}here")
@@ -72,6 +74,7 @@ def test_all_add_to_the_same_records(machines: list[VaultMachine]) -> None:
     assert lines == ["e1", "e2", "e3", "tail0", "tail1", "tail2"]
 
 
+@pytest.mark.long
 def test_what_only_grew_travels(machines: list[VaultMachine]) -> None:
     path = ".nexus/conversations/conv_conv_a.jsonl"
     machines[1].vault.write(path, machines[1].records[path] + events(message("m2", 1, id="e3", timestamp=3)))
@@ -119,6 +122,7 @@ def test_an_entry_that_was_removed_on_purpose_stays_away_everywhere(machines: li
     assert b"a secret" not in first.contents[TALK]
 
 
+@pytest.mark.long
 def test_an_undo_travels(machines: list[VaultMachine]) -> None:
     first, second, _ = machines
     first.vault.write(TALK, conversation("conv_a", "hello there", "again", "and on"))
@@ -134,6 +138,7 @@ def test_an_undo_travels(machines: list[VaultMachine]) -> None:
     assert b"and so on" not in second.records[TALK]
 
 
+@pytest.mark.long
 def test_one_record_alone_is_sent_and_one_is_kept_here(machines: list[VaultMachine]) -> None:
     first, second, _ = machines
     new = [f".conversations/conv_{name}.json" for name in ("one", "kept", "later")]

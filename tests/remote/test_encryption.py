@@ -52,6 +52,7 @@ def laptop(tmp_path: Path, run: Run, bare: Path) -> Machine:
     return machine
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["sync", "push", "pull", "remote add", "remote add --encrypt"])
 def test_no_machine_takes_a_new_encrypted_remote_for_another_one(tmp_path: Path, run: Run, command: str) -> None:
     """The keys are sent as soon as it is added, and nothing else."""
@@ -167,6 +168,7 @@ def test_a_machine_that_had_nothing_to_send_takes_the_key_of_the_first_one_that_
     assert early.half(command)["taken"]
 
 
+@pytest.mark.long
 def test_nothing_readable_is_sent(laptop: Machine, desktop: Machine, bare: Path) -> None:
     laptop.append(A, 2, "q", LONG_AGO + SECOND)
     laptop.run("rm", str(B), "--yes")
@@ -185,6 +187,7 @@ def test_nothing_readable_is_sent(laptop: Machine, desktop: Machine, bare: Path)
     assert all(re.fullmatch(r"format|[ct](/[0-9a-f]+)*(/r|/\d+)?", path) for path in paths)
 
 
+@pytest.mark.long
 def test_a_machine_with_a_key_takes_everything(laptop: Machine, desktop: Machine) -> None:
     assert desktop.contents == laptop.contents
     quiet(laptop, desktop)
@@ -303,6 +306,7 @@ def replace_format(bare: Path, content: dict[str, object]) -> None:
     git(bare, "fast-import", "--quiet", "--force", stdin=f"{stream}data {len(text)}\n{text}\n".encode())
 
 
+@pytest.mark.long
 def test_a_remote_is_encrypted_from_its_first_sync_or_never(
     laptop: Machine, desktop: Machine, tmp_path: Path, run: Run
 ) -> None:
@@ -391,6 +395,7 @@ def _killed(*_: object) -> Swap:
     raise Killed
 
 
+@pytest.mark.long
 def test_a_key_is_shown_added_and_removed(laptop: Machine, desktop: Machine, bare: Path) -> None:
     shown = json.loads(laptop.run("remote", "key", "--json").stdout)
     assert shown["key"] == key_of(laptop)
@@ -455,6 +460,7 @@ def test_nothing_is_sent_by_the_keys_before_a_rotation_whose_end_is_unknown(
     assert "no key of this machine opens it" in desktop.run("sync", code=4).output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["lost", "refused", "arrived"])
 def test_a_sync_goes_on_after_a_rotation_whose_end_is_known(laptop: Machine, desktop: Machine, end: str) -> None:
     swap = GitEngine.swap
@@ -473,6 +479,7 @@ def test_a_sync_goes_on_after_a_rotation_whose_end_is_known(laptop: Machine, des
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 def test_a_rotation_travels(laptop: Machine, desktop: Machine) -> None:
     desktop.append(A, 1, "b", LONG_AGO + SECOND)
     laptop.run("rm", str(B), "--yes")
@@ -486,6 +493,7 @@ def test_a_rotation_travels(laptop: Machine, desktop: Machine) -> None:
     assert laptop.events(A) == 4
 
 
+@pytest.mark.long
 def test_status_counts_no_rotation_as_a_change(laptop: Machine, desktop: Machine, tmp_path: Path, run: Run) -> None:
     laptop.run("remote", "key", "rotate")
     for _ in range(2):
@@ -593,6 +601,7 @@ def test_a_rotation_that_is_killed_at_each_of_its_parts_goes_on(
     desktop.run("sync", code=4 if is_removal else 0)
 
 
+@pytest.mark.long
 def test_a_rotation_goes_on_beside_other_machines(laptop: Machine, desktop: Machine, bare: Path) -> None:
     """They change, add and remove conversations, and someone replaces a part that was sent."""
     for number in range(3):
@@ -613,6 +622,7 @@ def test_a_rotation_goes_on_beside_other_machines(laptop: Machine, desktop: Mach
     assert not (laptop.state / "remotes" / "origin" / "rotation").exists()
 
 
+@pytest.mark.long
 def test_new_keys_of_an_interrupted_rotation_are_not_taken_after_another_one(laptop: Machine, desktop: Machine) -> None:
     with parts_that_die(1, is_after=True), laptop.at_work(), pytest.raises(Killed):
         laptop.world.run(*laptop.sides, "remote", "key", "rotate")
@@ -673,6 +683,7 @@ def test_no_rotation_beside_a_damaged_content(laptop: Machine, bare: Path, kind:
     assert git(bare, "rev-parse", REF) == tip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["r", "another file"])
 def test_a_rotation_leaves_out_what_is_damaged_after_a_person_has_accepted_it(
     laptop: Machine, desktop: Machine, bare: Path, kind: str

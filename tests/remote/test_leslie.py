@@ -125,6 +125,7 @@ def test_all_spawn_at_once(machines: list[LeslieMachine]) -> None:
         assert set(objective["thread_ids"]) == threads
 
 
+@pytest.mark.long
 def test_a_status_travels(machines: list[LeslieMachine]) -> None:
     work(machines[1], "done thread-b")
     settle(machines)
@@ -164,6 +165,7 @@ def test_files_of_a_thread_travel_and_go(machines: list[LeslieMachine]) -> None:
         assert not (third.side / path).exists()
 
 
+@pytest.mark.long
 def test_a_removal_travels(machines: list[LeslieMachine]) -> None:
     first, _, third = machines
     first.run("rm", "threads/thread-a", "--yes")
@@ -172,6 +174,7 @@ def test_a_removal_travels(machines: list[LeslieMachine]) -> None:
     assert "thread-a" in relations(third)["threads"], "the program's own record of it is another one"
 
 
+@pytest.mark.long
 def test_a_record_that_was_edited_elsewhere_before_its_removal_goes(machines: list[LeslieMachine]) -> None:
     first, second, third = machines
     (first.side / PLAN).write_text("a better plan\n")
@@ -186,6 +189,7 @@ def test_a_record_that_was_edited_elsewhere_before_its_removal_goes(machines: li
     assert third.contents[PLAN] == b"another plan\n", "an edit wins"
 
 
+@pytest.mark.long
 def test_an_edit_wins_over_a_removal(machines: list[LeslieMachine]) -> None:
     first, second, third = machines
     first.run("rm", "threads/thread-a", "--yes")
@@ -301,6 +305,7 @@ def test_another_shape_in_the_workspace_waits_for_another_name(
         assert found.items() >= both.items()
 
 
+@pytest.mark.long
 def test_a_lost_folder_is_filled_again(machines: list[LeslieMachine]) -> None:
     first = machines[0]
     before, store = carried(first.side), first.store
@@ -313,6 +318,7 @@ def test_a_lost_folder_is_filled_again(machines: list[LeslieMachine]) -> None:
     settle(machines)
 
 
+@pytest.mark.long
 def test_two_contents_of_one_operation_need_a_person(machines: list[LeslieMachine]) -> None:
     for machine, text in zip(machines[:2], ("full", "partial"), strict=True):
         value = relations(machine)

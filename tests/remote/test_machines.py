@@ -179,6 +179,7 @@ def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, d
     assert desktop.events(A) == 5
 
 
+@pytest.mark.long
 def test_a_fork_of_a_private_conversation_is_private(laptop: Machine, desktop: Machine) -> None:
     laptop.run("local", str(A))
     quiet(laptop, desktop)
@@ -243,6 +244,7 @@ def test_an_archived_conversation_reaches_a_new_machine(tmp_path: Path, run: Run
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", ["archives", "removes"])
 def test_a_conversation_that_one_machine_archives_and_one_removes_is_archived(
     laptop: Machine, desktop: Machine, first: str
@@ -458,6 +460,7 @@ def put(directory: Path, files: dict[str, bytes]) -> None:
         (directory / path).write_bytes(content)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_edited", [False, True], ids=["same", "edited"])
 @pytest.mark.parametrize(("old", "new"), [(FILE, DIRECTORY), (DIRECTORY, FILE)], ids=["file", "directory"])
 def test_another_file_that_becomes_a_directory_or_was_one_loses_nothing(
@@ -585,6 +588,7 @@ def rewrite_first_event(directory: Path, text: str) -> None:
     write_json(path, [stream[0] | {"content": text}, *stream[1:]], LONG_AGO + SECOND)
 
 
+@pytest.mark.long
 def test_a_run_before_the_first_sync_makes_no_edit_of_an_older_clone(
     laptop: Machine, bare: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -992,6 +996,7 @@ def test_a_parent_that_jp_has_dropped_saves_no_removed_conversation(
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 def test_another_parent_wins_over_one_that_jp_has_dropped(laptop: Machine, desktop: Machine, child: int) -> None:
     """Although JP has written later."""
     desktop.run("set-parent", str(child), str(C))
@@ -1167,6 +1172,7 @@ def test_no_other_machine_replaces_or_buries_a_refused_record(
     assert laptop.events(A) >= 4
 
 
+@pytest.mark.long
 def test_too_many_files_keep_their_conversation_here_and_no_other(
     laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1223,6 +1229,7 @@ def _text(path: Path) -> str:
     return (path / "events.json").read_text()
 
 
+@pytest.mark.long
 def test_machines_that_make_the_same_fork_keep_one(twins: tuple[Machine, Machine]) -> None:
     laptop, desktop = twins
     (here,), (there,) = _forks(laptop), _forks(desktop)

@@ -41,6 +41,7 @@ def test_new_machines_get_everything(machines: list[PlainMachine], bare: Path) -
     quiet(*machines)
 
 
+@pytest.mark.long
 def test_edits_on_all_machines_travel(machines: list[PlainMachine]) -> None:
     first, second, third = machines
     append(first.store / A, 2, "a", LONG_AGO + 60 * SECOND)

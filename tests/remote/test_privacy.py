@@ -83,6 +83,7 @@ def test_what_was_private_is_so_again_after_a_removal(laptop: Machine, desktop: 
     assert [machine.private for machine in (laptop, desktop)] == [{f"jp-c{A}"}] * 2
 
 
+@pytest.mark.long
 def test_what_was_made_private_while_another_machine_removed_it_is_so_again(
     laptop: Machine, desktop: Machine, third: Machine
 ) -> None:
@@ -265,6 +266,7 @@ def test_a_fork_of_an_earlier_attempt_is_private(
     assert len(laptop.private) == 2
 
 
+@pytest.mark.long
 def test_a_mark_that_comes_to_a_tombstone_removes_nothing_again(
     laptop: Machine, desktop: Machine, third: Machine
 ) -> None:
@@ -420,6 +422,7 @@ def test_a_sync_says_what_it_makes_private_everywhere(laptop: Machine, desktop: 
     ]
 
 
+@pytest.mark.long
 def test_a_sync_of_some_sends_no_mark_of_another(laptop: Machine, desktop: Machine) -> None:
     laptop.run("local", str(A), "--yes")
     laptop.append(B, 1, "b", LONG_AGO + SECOND)

@@ -49,6 +49,7 @@ def titled(laptop: Machine, desktop: Machine) -> Machine:
     return desktop
 
 
+@pytest.mark.long
 def test_the_newer_version_is_the_default_answer(titled: Machine, laptop: Machine) -> None:
     shown = asked(titled, answers="\n")
     assert f"{HERE} jp-c{A} metadata (title): this machine 2020-" in shown
@@ -63,6 +64,7 @@ def test_the_newer_version_is_the_default_answer(titled: Machine, laptop: Machin
     assert (title(titled), title(laptop)) == (HERE, HERE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", ["", "o"])
 def test_a_version_with_the_time_of_a_wrong_clock_is_not_called_newer(
     laptop: Machine, desktop: Machine, answer: str
@@ -80,6 +82,7 @@ def test_a_version_with_the_time_of_a_wrong_clock_is_not_called_newer(
     assert {title(desktop), title(laptop)} == {THERE if answer else HERE}
 
 
+@pytest.mark.long
 def test_a_cancelled_sync_says_that_it_has_added_the_remote(titled: Machine) -> None:
     url = json.loads(titled.run("remote", "ls", "--json").stdout)["remotes"][0]["url"]
     titled.run("remote", "remove", "origin")
@@ -138,6 +141,7 @@ def test_a_yes_to_the_first_sync_with_an_empty_address_sends_everything(unsent: 
     assert QUESTION not in asked(unsent, answers="")
 
 
+@pytest.mark.long
 def test_the_first_sync_with_an_address_asks_nothing_with_yes_without_a_terminal_and_if_it_has_content(
     unsent: Machine, laptop: Machine, bare: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -185,6 +189,7 @@ def test_the_difference_is_shown_with_the_names_of_the_machines(titled: Machine)
     assert "workspace" not in shown
 
 
+@pytest.mark.long
 def test_a_pull_says_that_this_machines_version_is_not_sent_yet(titled: Machine, laptop: Machine) -> None:
     words = "1 conflict stays: a pull sends nothing; `reconcile sync` asks again, and sends the version that you take"
     assert words in asked(titled, answers="t\n", command="pull")
@@ -200,6 +205,7 @@ def test_quitting_changes_nothing(titled: Machine, laptop: Machine, bare: Path) 
     quiet(laptop, titled)
 
 
+@pytest.mark.long
 def test_a_skipped_conflict_is_asked_about_again_and_the_rest_goes_on(titled: Machine, laptop: Machine) -> None:
     titled.append(B, 1, "b", LONG_AGO + 60 * SECOND)
     shown = asked(titled, answers="k\n", code=4)
@@ -219,6 +225,7 @@ def test_a_sync_that_leaves_all_out_says_so(titled: Machine) -> None:
     assert "origin: 1 blocked, nothing else to send or to take." in shown
 
 
+@pytest.mark.long
 def test_one_answer_for_all(titled: Machine, laptop: Machine) -> None:
     for machine, name in ((laptop, THERE), (titled, HERE)):
         set_key(machine.directory(B), "title", name, LONG_AGO + (180 if machine is laptop else 60) * SECOND)
@@ -229,6 +236,7 @@ def test_one_answer_for_all(titled: Machine, laptop: Machine) -> None:
     quiet(laptop, titled)
 
 
+@pytest.mark.long
 def test_a_held_conflict_waits_for_the_answer(titled: Machine, laptop: Machine) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECONCILE_CONFLICT", "hold")
@@ -238,6 +246,7 @@ def test_a_held_conflict_waits_for_the_answer(titled: Machine, laptop: Machine) 
     assert title(titled) == THERE
 
 
+@pytest.mark.long
 def test_an_answer_holds_if_another_machine_is_faster(titled: Machine, laptop: Machine) -> None:
     titled.append(C, 1, "c", LONG_AGO + 60 * SECOND)
     with titled.at_work():
@@ -253,6 +262,7 @@ def test_an_answer_holds_if_another_machine_is_faster(titled: Machine, laptop: M
     quiet(laptop, titled)
 
 
+@pytest.mark.long
 def test_the_json_has_both_versions(titled: Machine) -> None:
     for each in (titled.sync("--dry-run"), titled.sync()):
         (conflict,) = each["conflicts"]

@@ -171,6 +171,7 @@ done
 """
 
 
+@pytest.mark.long
 def test_a_host_that_takes_only_branches_gets_one(laptop: Machine, desktop: Machine, tmp_path: Path, run: Run) -> None:
     another = make_bare(tmp_path / "another.git")
     hook = another / "hooks" / "pre-receive"
@@ -248,6 +249,7 @@ def test_another_remote_at_the_address_is_held(
     assert desktop.contents == laptop.contents
 
 
+@pytest.mark.long
 def test_an_accepted_remote_removes_nothing(laptop: Machine, desktop: Machine, bare: Path) -> None:
     """It was restored from a time at which a conversation was removed, that is there again."""
     laptop.run("rm", str(A), "--yes")
@@ -391,6 +393,7 @@ def after(real: Callable[..., object]) -> Callable[..., object]:
     return done
 
 
+@pytest.mark.long
 def test_a_race_that_is_lost_begins_again(laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     swap, races = GitEngine.swap, iter(range(2))
 
@@ -465,6 +468,7 @@ def test_a_push_that_was_killed(
     assert not desktop.sync()["sent"]
 
 
+@pytest.mark.long
 def test_a_push_that_arrives_after_the_next_sync_was_killed_takes_nothing_back(
     laptop: Machine, desktop: Machine, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -521,6 +525,7 @@ def test_a_host_that_dies_during_a_push_is_unreachable(laptop: Machine, bare: Pa
     assert len(laptop.sync()["sent"]) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lost", ["mirror", "tree"])
 def test_a_cache_that_was_lost_is_made_again(laptop: Machine, desktop: Machine, lost: str) -> None:
     shutil.rmtree(laptop.state / "remotes" / "origin" / lost)
@@ -530,6 +535,7 @@ def test_a_cache_that_was_lost_is_made_again(laptop: Machine, desktop: Machine, 
     assert laptop.contents == desktop.contents
 
 
+@pytest.mark.long
 def test_a_cache_that_was_changed_says_nothing(laptop: Machine, desktop: Machine) -> None:
     for path in (laptop.state / "remotes" / "origin" / "tree").rglob("events.json"):
         path.write_text("[]")
@@ -538,6 +544,7 @@ def test_a_cache_that_was_changed_says_nothing(laptop: Machine, desktop: Machine
     assert not found["taken"]
 
 
+@pytest.mark.long
 def test_a_wrong_clock_wins_no_conflict_for_ever(laptop: Machine, desktop: Machine) -> None:
     laptop.append(A, 1, "b", 4_000_000_000 * SECOND)
     laptop.sync()
@@ -564,6 +571,7 @@ def test_an_undo_of_a_sync_that_only_sent_says_that_it_takes_nothing_back(laptop
     assert (laptop.contents, git(bare, "rev-parse", REF)) == (before, tip)
 
 
+@pytest.mark.long
 def test_an_undo_of_a_sync_changes_this_machine_alone(laptop: Machine, desktop: Machine, bare: Path) -> None:
     before, new = desktop.contents, 17528832030
     laptop.append(A, 2, "b", LONG_AGO + SECOND)
@@ -596,6 +604,7 @@ def test_an_undo_of_a_sync_changes_this_machine_alone(laptop: Machine, desktop: 
     assert desktop.events(A) == 3
 
 
+@pytest.mark.long
 def test_a_dry_run_names_no_id_of_what_the_sync_would_create(laptop: Machine, desktop: Machine) -> None:
     laptop.append(A, 2, "b", LONG_AGO + SECOND)
     desktop.append(A, 1, "c", LONG_AGO + 2 * SECOND)
@@ -604,6 +613,7 @@ def test_a_dry_run_names_no_id_of_what_the_sync_would_create(laptop: Machine, de
     assert "\nto fork and send  [diverged] talk  (new)\n" in told
 
 
+@pytest.mark.long
 def test_a_sync_is_redone(laptop: Machine, desktop: Machine) -> None:
     before = desktop.contents
     laptop.append(A, 2, "b", LONG_AGO + SECOND)
@@ -619,6 +629,7 @@ def test_a_sync_is_redone(laptop: Machine, desktop: Machine) -> None:
     assert not any(found[name] for name in ("sent", "taken", "removed_here", "removed_there", "held"))
 
 
+@pytest.mark.long
 def test_a_removal_that_a_sync_took_is_undone_here(laptop: Machine, desktop: Machine) -> None:
     laptop.run("rm", str(B), "--yes")
     laptop.sync()
@@ -634,6 +645,7 @@ def test_a_removal_that_a_sync_took_is_undone_here(laptop: Machine, desktop: Mac
     assert laptop.events(B) == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["_won", "_apply"])
 def test_an_undo_of_a_sync_that_was_killed_is_not_sent(
     laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch, method: str
@@ -695,6 +707,7 @@ def test_a_sync_of_a_store_with_two_remotes_is_not_undone(laptop: Machine, deskt
     assert desktop.events(A) == 3
 
 
+@pytest.mark.long
 def test_an_undo_of_a_sync_that_has_also_removed_names_the_command_for_the_removals(
     laptop: Machine, desktop: Machine
 ) -> None:
@@ -745,6 +758,7 @@ def test_an_undo_goes_back_over_a_sync_that_only_sent(laptop: Machine) -> None:
     assert "jp-c" in laptop.run("undo", "--dry-run").output
 
 
+@pytest.mark.long
 def test_a_sync_says_that_the_clock_of_another_machine_is_ahead(laptop: Machine, desktop: Machine) -> None:
     """Until its time has come, that would win against every later edit."""
     laptop.append(A, 1, "b", time.time_ns() + 49 * 3600 * SECOND)
@@ -769,6 +783,7 @@ def test_a_sync_says_that_the_clock_of_another_machine_is_ahead(laptop: Machine,
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_a_version_with_the_time_of_a_wrong_clock_wins_no_conflict(
     laptop: Machine, desktop: Machine, is_stream: bool
@@ -796,6 +811,7 @@ def test_a_version_with_the_time_of_a_wrong_clock_wins_no_conflict(
         assert json.loads((laptop.directory(A) / "metadata.json").read_bytes())["title"] == "Mine"
 
 
+@pytest.mark.long
 def test_a_sync_says_which_title_of_this_machine_is_replaced(laptop: Machine, desktop: Machine) -> None:
     set_key(laptop.directory(A), "title", "New", LONG_AGO + SECOND)
     set_key(laptop.directory(A + 10), "pinned_at", "2026-01-01T00:00:00Z", LONG_AGO + SECOND)
@@ -817,6 +833,7 @@ def test_a_sync_says_which_title_of_this_machine_is_replaced(laptop: Machine, de
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 def test_a_fork_that_comes_with_an_accepted_remote_is_not_made_again(
     laptop: Machine, desktop: Machine, bare: Path
 ) -> None:
@@ -837,6 +854,7 @@ def test_a_fork_that_comes_with_an_accepted_remote_is_not_made_again(
     assert len(list(desktop.store.iterdir())) == 4
 
 
+@pytest.mark.long
 def test_what_stays_here_learns_nothing_of_other_machines(laptop: Machine, desktop: Machine, bare: Path) -> None:
     """Else the remote, set back, would say that this machine has had the other one's lines."""
     before = git(bare, "rev-parse", REF)
@@ -896,6 +914,7 @@ def test_a_race_between_the_parts_of_a_sync(new_laptop: Machine, bare: Path, tmp
     assert not new_laptop.sync()["taken"]
 
 
+@pytest.mark.long
 def test_a_machine_that_syncs_between_the_parts_of_removals_takes_them_all(laptop: Machine, desktop: Machine) -> None:
     """It sees no tombstone beside the record of what was removed: it would know that one as an old one later."""
     quiet(laptop, desktop)
@@ -918,6 +937,7 @@ def test_a_machine_that_syncs_between_the_parts_of_removals_takes_them_all(lapto
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"url": 5}'])
 def test_a_damaged_record_of_a_remote_is_named_and_made_again(
     laptop: Machine, desktop: Machine, bare: Path, content: str
@@ -935,6 +955,7 @@ def test_a_damaged_record_of_a_remote_is_named_and_made_again(
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "encrypted"])
 def test_a_stream_that_gets_pieces_in_one_of_several_parts_is_sent_whole(
     tmp_path: Path, run: Run, bare: Path, is_encrypted: bool

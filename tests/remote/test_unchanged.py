@@ -62,6 +62,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, *operations: str) -> None:
         monkeypatch.setattr(GitEngine, operation, used)
 
 
+@pytest.mark.long
 def test_the_second_sync_after_a_change_knows_too(laptop: Machine, desktop: Machine, began: list[Engine]) -> None:
     """The first one still reads the files that were written a moment before their scan."""
     settle(laptop, desktop)
@@ -76,6 +77,7 @@ def test_the_second_sync_after_a_change_knows_too(laptop: Machine, desktop: Mach
         assert began == []
 
 
+@pytest.mark.long
 def test_every_change_is_noticed(laptop: Machine, desktop: Machine) -> None:
     settle(laptop, desktop)
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
@@ -168,6 +170,7 @@ def whole_trees(laptop: Machine, desktop: Machine, resumed: list[bool], monkeypa
     return found
 
 
+@pytest.mark.long
 def test_a_sync_looks_at_what_has_changed(
     laptop: Machine, desktop: Machine, resumed: list[bool], whole_trees: list[str]
 ) -> None:
@@ -210,6 +213,7 @@ def test_runs_of_the_checkout_in_between_cost_nothing(
     quiet(desktop, laptop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["remote", "last", "foreign", "keep", "many"])
 def test_what_can_not_be_relied_on_is_looked_at(
     laptop: Machine, desktop: Machine, resumed: list[bool], change: str, monkeypatch: pytest.MonkeyPatch
@@ -239,6 +243,7 @@ def test_what_can_not_be_relied_on_is_looked_at(
     assert desktop.contents == laptop.contents
 
 
+@pytest.mark.long
 def test_an_edit_after_a_sync_that_removed_and_moved_something_is_seen(laptop: Machine, desktop: Machine) -> None:
     """A removal is a run of its own, with a scan of everything; what comes after it in that sync is scanned in part."""
     quiet(laptop, desktop)

@@ -163,6 +163,7 @@ def test_a_watcher_prints_the_conflict_that_a_sync_has_decided(laptop: Machine, 
     assert git(bare, "rev-list", "--count", REF) == "3"
 
 
+@pytest.mark.long
 def test_a_quiet_sync_prints_the_conflict_that_it_has_decided(laptop: Machine, desktop: Machine) -> None:
     titled_on_both(laptop, desktop)
     assert not laptop.run("sync", "-q").output
@@ -177,6 +178,7 @@ def titled_on_both(laptop: Machine, desktop: Machine) -> None:
     set_key(desktop.directory(A), "title", "Of the desktop", LONG_AGO + 120 * SECOND)
 
 
+@pytest.mark.long
 def test_the_command_after_a_sync_is_named_if_it_brings_something(laptop: Machine, desktop: Machine) -> None:
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
     laptop.sync()
