@@ -54,6 +54,9 @@ class Options:
     has_reported = False  # nor is this
     """Whether a run of ``--all`` has printed anything of this project."""
 
+    has_changes = False  # nor is this
+    """Whether that run had steps to do, or has done some."""
+
     gathers = False  # nor are these
     """Whether a plain run with nothing to do prints nothing: one line tells it of all formats of the project."""
 

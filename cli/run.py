@@ -19,6 +19,7 @@ from reconcile.apply.executor import Outcome, Result
 from reconcile.engine.engine import Engine
 from reconcile.engine.saved_index import LoadedIndex, plan_of
 from reconcile.model.options import Prefer
+from reconcile.model.plan import counted_as, number_of
 from reconcile.model.policy import UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.state.database import StateError
@@ -524,7 +525,7 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
         return
     if lost := had_before(engine, policy):
         options.idle = IDLE
-        engine.session.messages.append(f"{lost} can be restored: reconcile recover")
+        engine.session.messages.append(f"{lost} can be restored: reconcile recover{options.sides}")
     elif not engine.session.roots.is_in_project and not engine.full_scan.baseline.agreed:
         from reconcile.adapters.claude_code.directories import find_orphans  # here: a first run looks for them
 
@@ -533,18 +534,25 @@ def warn_of_new_workspace(options: Options, engine: Engine, policy: Policy) -> N
         if gone:
             which = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
             options.idle = IDLE
-            engine.session.messages.append(f"{which}; if this project was there: reconcile recover")
+            engine.session.messages.append(f"{which}; if this project was there: reconcile recover{options.sides}")
 
 
 def had_before(engine: Engine, policy: Policy) -> str:
     """Return what the previous ``.jp`` had and a new one lacks, in words; empty if there is nothing."""
-    count = 0
-    if engine.full_scan is not None and not _is_gone(engine):
-        count = engine.session.lost(engine.full_scan, policy)
-    if not count:
+    if engine.full_scan is None or _is_gone(engine):
         return ""
-    what = "previous .jp" if engine.session.roots.is_in_project else "previous workspace"
-    return f"{count} conversation{'' if count == 1 else 's'} of the {what}"
+    session = engine.session
+    lost, places = session.lost(engine.full_scan, policy), session.format.places
+    if lost and not session.roots.is_in_project:
+        from reconcile.adapters.claude_code.directories import held_elsewhere  # here, as above
+
+        elsewhere = held_elsewhere(lost, session.roots.workspace)
+        lost = frozenset(id_ for id_ in lost if counted_as(id_, places) not in elsewhere)
+    if not lost:
+        return ""
+    count = number_of(lost, places)
+    what = f"{count} {session.roots.noun}{'' if count == 1 else 's'}" if count else "files"
+    return f"{what} of the {'previous .jp' if session.roots.is_in_project else 'previous workspace'}"
 
 
 def _is_gone(engine: Engine) -> bool:

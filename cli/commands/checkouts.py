@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile.model.commands import typed
+from reconcile.model.plan import number_of
 
 from ..command import Command
 from ..context import find_roots, open_session, settings_of
@@ -118,7 +119,7 @@ def _show(options: Options, session: Session, checkouts: tuple[Checkout, ...]) -
         ]
         print_document(options, {"format": "reconcile.checkouts/1", "checkouts": listed})
         return
-    style = Style.choose(options.color)
+    style, places = Style.choose(options.color), session.format.places
     if not rows:
         show(wrap("No checkout of this store is known yet: the first run in a checkout adds it.", style.columns))
         return
@@ -132,7 +133,7 @@ def _show(options: Options, session: Session, checkouts: tuple[Checkout, ...]) -
             short_path(project, None),
             _WORDS.get(state, state),
             format_time(seen)[:10],
-            str(len(had)),
+            str(number_of(had, places)),
         )
         for (project, state), (seen, had) in listed_at.items()
     ]

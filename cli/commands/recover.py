@@ -164,7 +164,9 @@ def restore_lost(
         is_offer = not (everything or ids)
         deleted = deleted_extras(session, world) if source is None else {}
         chosen, left_out = ((), ()) if is_offer else _named_or_all(engine, planning, ids, deleted)
-        offered = offers(planning, memories) if is_offer else Offers((), left_out)
+        offered = (
+            _without_other_homes_of(options, session, offers(planning, memories)) if is_offer else Offers((), left_out)
+        )
         _print_left_out(options, planning, offered.left_out)
         _print_lost(options, session, world, records)
 
@@ -184,7 +186,7 @@ def restore_lost(
         if answered:
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
         elsewhere = _gone_checkouts(options, session, planning) if source is None and not chosen else []
-        plan = planned(chosen := _without_other_homes(options, session, chosen))
+        plan = planned(chosen := chosen if is_offer else _without_other_homes(options, session, chosen))
         if walked is not None and chosen:
             plan, answered = walked(session, plan, planned), not options.is_dry
             chosen = _requested(plan)
@@ -234,16 +236,23 @@ def _without_other_homes(options: Options, session: Session, chosen: tuple[str, 
     """Return the records without sessions that another project of Claude Code has: a session has one live home."""
     if session.roots.format != "claude-code" or not chosen:
         return chosen
-    from reconcile.adapters.claude_code.directories import homes_of
+    from reconcile.adapters.claude_code.directories import held_elsewhere
     from reconcile.formats.claude_code.format import owner_of
 
-    projects, here = os.path.split(session.roots.workspace)
-    homes = {owner: homes_of(owner, projects) for owner in map(owner_of, chosen) if owner is not None}
-    elsewhere = {owner: others for owner, names in homes.items() if (others := [n for n in names if n != here])}
-    for owner, (name, *_) in sorted(elsewhere.items()):
-        place = short_path(os.path.join(projects, name))
-        print_message(options, f"left out: {owner} is in {place}; remove it there to restore it here")
+    elsewhere = held_elsewhere(chosen, session.roots.workspace)
+    for owner, directory in elsewhere.items():
+        print_message(options, f"left out: {owner} is in {short_path(directory)}, and a session has one project")
     return tuple(id_ for id_ in chosen if owner_of(id_) not in elsewhere)
+
+
+def _without_other_homes_of(options: Options, session: Session, offered: Offers) -> Offers:
+    """Return the offers of what can be restored here, so that none of the rest is asked about."""
+    conversations = tuple(id_ for group in offered.groups for id_ in group.conversations)
+    ours = set(_without_other_homes(options, session, conversations))
+    groups = (
+        replace(each, conversations=tuple(filter(ours.__contains__, each.conversations))) for each in offered.groups
+    )
+    return replace(offered, groups=tuple(group for group in groups if group.conversations))
 
 
 def _prepared(options: Options, roots: Roots, source: str | None) -> tuple[Settings, str | None, bool]:
@@ -391,13 +400,16 @@ def _counted_entries(found: Orphans, restored: int) -> str:
 def _print_lost(options: Options, session: Session, world: WorldState, records: Sequence[Checkout]) -> None:
     """Print what was lost with a store, and the command that restores what is left of it.
 
-    Also print the time of the last run in the lost workspace of these records: later changes were lost with it.
+    Also print the time of the last run in the lost workspace of these records: later changes were lost with it. A
+    workspace in the user's home isn't lost with its project.
     """
     there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
     for lost in lost_here(session, there):
         way = f": {lost.command}" if lost.command else ""
         print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
-    if any(session.state_of(record) not in ("gone", "replaced") for record in records):
+    if not session.roots.is_in_project or any(
+        session.state_of(record) not in ("gone", "replaced") for record in records
+    ):
         return
     known = {record.id for record in records}
     times = [each.finished_ns or each.started_ns for each in session.state.journal.runs() if each.checkout in known]

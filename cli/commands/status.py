@@ -12,7 +12,7 @@ from reconcile.errors import ReconcileError
 from reconcile.fs.paths import quoted_path
 from reconcile.inspect.conversation import decided_conflicts, describe, notices
 from reconcile.inspect.short_ids import short_ids_at
-from reconcile.model.plan import Kind, states_of
+from reconcile.model.plan import Kind, number_of, states_of
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Metadata, Side
 from reconcile.model.units import unit_text
@@ -227,6 +227,7 @@ def _ways_to_gone(engine: Engine) -> Iterator[tuple[str, str]]:
     if not (gone := session.gone()):
         return
     store, workspace = (engine.known.sides[side] for side in Side)
+    places = session.format.places
     known = session.state.load(session.checkout)
     missing = {
         copy.conversation
@@ -236,9 +237,10 @@ def _ways_to_gone(engine: Engine) -> Iterator[tuple[str, str]]:
         and not (isinstance(copy.metadata, Metadata) and copy.metadata.local)
     }
     for project, had in gone.items():
-        if project != session.project and (count := len(had & missing)):
-            noun = f"{session.roots.noun}{'' if count == 1 else 's'}"
-            purpose = f"restores {count} {noun} of {short_path(project)}, which is gone"
+        if project != session.project and (lost := had & missing):
+            count = number_of(lost, places)
+            what = f"{count} {session.roots.noun}{'' if count == 1 else 's'}" if count else "files"
+            purpose = f"restores {what} of {short_path(project)}, which is gone"
             yield f"reconcile recover --from {quoted_path(project)}", purpose
 
 

@@ -521,9 +521,11 @@ def report(
     if not messages and _is_told_in_a_line(options, roots, plan, losses):
         return
     options.has_reported = True
+    options.has_changes |= bool(plan.actions)
+    of = f"{short_path(roots.project)}: " if options.all else ""
     for message in messages:
         if message not in options.printed:
-            print_message(options, message, trouble=True)
+            print_message(options, f"{of}{message}", trouble=True)
             options.printed |= {message}
     if options.json:
         _print_json(options, roots, plan, outcome)

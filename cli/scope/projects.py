@@ -19,6 +19,7 @@ from reconcile.adapters.claude_code.places import FORMAT
 from reconcile.adapters.everywhere import Target, every_project
 from reconcile.adapters.roots import Request
 from reconcile.errors import ReconcileError
+from reconcile.model.commands import typed
 
 from ..context import policy_of, settings_of
 from ..misuse import Misuse
@@ -75,7 +76,7 @@ def run_all(options: Options) -> int:
         own = options_for(options, target)
         code = _run(own, short_path(target.project))
         codes[code] += 1
-        changed += own.has_reported and code in (ExitCode.DONE, ExitCode.PENDING)
+        changed += own.has_changes and code in (ExitCode.DONE, ExitCode.PENDING)
     _report(options, codes, changed, found.left_out)
     failed = [ExitCode.FAILED] if any(each.is_failure for each in found.left_out) else []
     skipped = [ExitCode.HELD] if found.left_out and not found.targets else []  # nothing was done
@@ -102,18 +103,21 @@ def _run(options: Options, name: str) -> int:
         opening.close()
 
 
-def _lost_words(options: Options, lost: LeftOut) -> str:
-    """Return why a project without a session is left out, with the sessions that its store has; nothing is written."""
+def _why(options: Options, lost: LeftOut) -> str:
+    """Return why a project is left out: of one without a session, what its store has; nothing is written."""
+    if not lost.is_lost:
+        return lost.why
     from reconcile.inspect.losses import losses_of, no_session_words  # here: this is rare
 
     own = options_for(options, Target(lost.path, FORMAT))
+    sides = f" {typed(*own.side_words)}" if options.json else own.sides  # JSON has full paths
     with suppress(ReconcileError, OSError), opened(own) as engine:
         found = engine.plan(policy_of(own, settings_of(engine.session.roots)))
         losses, states = losses_of(engine.session, found), dict(engine.completed(found).states)
         if losses is not None:
-            return f"Claude Code has no session of it; {losses.words(own.sides)}"
+            return f"Claude Code has no session of it; {losses.words(sides)}"
         if states.get("removed"):
-            return no_session_words(states["removed"], engine.session.roots.noun, own.sides)
+            return no_session_words(states["removed"], engine.session.roots.noun, sides)
     return lost.why
 
 
@@ -123,12 +127,12 @@ def _report(options: Options, codes: Counter[int], changed: int, left_out: Colle
     failed = codes[ExitCode.FAILED] + codes[ExitCode.LOCKED]
     if options.json:
         counts = {"projects": count, "changed": changed, "blocked": held, "failed": failed}
-        out = [{"path": each.path, "why": each.why} for each in left_out]
+        out = [{"path": each.path, "why": _why(options, each)} for each in left_out]
         show([json.dumps({"format": "reconcile.all/1", **counts, "left_out": out})])
         return
     for each in left_out:
-        why = _lost_words(options, each) if each.is_lost else each.why
-        print_message(options, f"left out: {short_path(each.path)}: {why}")
+        is_trouble = each.is_lost or each.is_failure or not count
+        print_message(options, f"left out: {short_path(each.path)}: {_why(options, each)}", trouble=is_trouble)
     if options.quiet:
         return
     verb = "to change" if options.is_dry else "changed"

@@ -57,6 +57,7 @@ def run_shared(options: Options, code: int) -> int:
         if are_new:
             codes.append(run(home, lambda: "reconcile", _bring))
     options.has_reported |= folder.has_reported or home.has_reported
+    options.has_changes |= folder.has_changes or home.has_changes
     return first_code(codes)
 
 

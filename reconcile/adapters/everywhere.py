@@ -92,7 +92,7 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
             targets.update(_with_saved_sessions(seen, request))
     known = {target.project for target in targets}
     told = dict.fromkeys(each for each in left_out if each.is_lost or each.path not in known)
-    return Everywhere(tuple(sorted(targets)), tuple(told), projects_directory(request))
+    return Everywhere(tuple(sorted(targets)), tuple(sorted(told)), projects_directory(request))
 
 
 def with_stores(request: Request, only: str | None = None) -> set[Target]:

@@ -338,21 +338,22 @@ class Session:
                 found.setdefault(checkout.project, set()).update(forks)
         return found
 
-    def lost(self, world: WorldState, policy: Policy) -> int:
-        """Return the number of conversations of earlier checkouts at this path that `recover` would offer.
+    def lost(self, world: WorldState, policy: Policy) -> frozenset[str]:
+        """Return the conversations of earlier checkouts at this path that `recover` would offer.
 
-        It is 0 as soon as anything was in sync in this checkout.
+        There is none as soon as anything was in sync in this checkout.
         """
         if world.baseline.agreed:
-            return 0
+            return frozenset()
         earlier = [checkout.id for checkout in self.records(None) if checkout.id != self.checkout]
         if not earlier:
-            return 0
+            return frozenset()
         from reconcile.planning.requests.recover import offers, with_records
 
         records = [world.baseline, *map(self.state.load, earlier)]
         planning = self.planning_context(replace(world, baseline=with_records(world.baseline, records)), policy)
-        return sum(len(group.conversations) for group in offers(planning, records).groups if group.known)
+        groups = offers(planning, records).groups
+        return frozenset(conversation for group in groups if group.known for conversation in group.conversations)
 
     @property
     def file_names(self) -> tuple[str, ...]:

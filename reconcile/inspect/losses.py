@@ -25,7 +25,7 @@ _NAMED = 3
 class Losses(NamedTuple):
     """The titles of removed conversations by id, in the order of a listing.
 
-    ``beside``: by its id, the title of each conversation that is still there, and how many files beside it were removed.
+    ``beside``: by id, the titles of conversations that are still there, and how many files beside each were removed.
     ``uncounted``: the removed records that are no conversations, such as notes.
     ``is_usual``: the program of this workspace removes conversations by itself, so that a person may not know of it.
     """

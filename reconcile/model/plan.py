@@ -12,7 +12,7 @@ from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from reconcile.model.baseline import AsideRecord, ConversationRecord, Intent, PendingRequest, Verb
     from reconcile.model.format import Places
@@ -304,6 +304,12 @@ _SETTLED = "in-sync"
 def counted_as(conversation: str, places: Places | None) -> str:
     """Return the conversation under which one is counted, itself if it belongs to no other one."""
     return (None if places is None else places.counted_as(conversation)) or conversation
+
+
+def number_of(conversations: Iterable[str], places: Places | None) -> int:
+    """Return how many conversations a listing has of these: a record counts once with those that belong to it."""
+    owners = conversations if places is None else map(places.counted_as, conversations)
+    return len({owner for owner in owners if owner is not None})
 
 
 def states_of(counted: Mapping[str, str], places: Places | None = None) -> tuple[tuple[str, int], ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.agents.program import VERSIONS
-from tests.support.formats.claude_code_project import Sides, carried
+from tests.support.formats.claude_code_project import Sides, carried, sweep, titled
 from tests.support.projects.git_world import git
 from tests.support.projects.terminal import Session, interrupted_at_terminal
 
@@ -93,9 +93,14 @@ def test_the_sessions_of_a_removed_worktree_move_to_the_one_that_recovers(saved:
     git(saved.project, "worktree", "remove", "--force", str(tree.project))
     saved.reconcile()
     assert carried(saved.live) != both, "none moves unasked"
-    saved.run("recover", "--yes", "-w", saved.project)
+    assert f"restores 1 session of {tree.project}, which is gone" in saved.read("status")
+    told = saved.run("recover", "--yes", "-w", saved.project).output
     assert carried(saved.live) == both == carried(saved.store)
     assert not tree.live.exists()
+    again = saved.run("recover", "--from", tree.project, "--yes", "-w", saved.project).output
+    assert "are lost" not in told + again, "all of it was moved"
+    rows = saved.read("checkouts").splitlines()[1:]
+    assert sorted(row.split()[-1] for row in rows) == ["1", "3"], rows
 
 
 @pytest.mark.parametrize("is_repaired", [True, False], ids=["repaired", "lost"])
@@ -177,10 +182,9 @@ def test_a_session_that_is_opened_during_the_question_stays(saved: Sides, tmp_pa
     for pid, session in zip((os.getpid(), os.getppid()), sessions[:opened], strict=False):
         here.open_in(pid, session)
     terminal.type("y\n", after="[y/N]")
-    if opened == 2:
-        terminal.type("n\n", after="Restore 2 sessions")  # as for sessions that were open before
     _, shown = terminal.end()
     assert "Claude Code has" in shown
+    assert "Restore" not in shown, "what another project has can't be restored here, so nothing is asked"
     assert ("moved 1 session of" in shown) == (opened == 1), shown
     for session in sessions[:opened]:
         assert (saved.live / f"{session}.jsonl").exists()
@@ -216,6 +220,23 @@ def test_a_new_worktree_is_not_told_of_what_another_has(saved: Sides, tmp_path: 
     git(here.project, "worktree", "add", "--quiet", str(tree.project))
     tree.play(VERSIONS[0], "plain")
     assert HINT not in tree.reconcile().output
+
+
+def test_a_worktree_made_again_is_offered_nothing_that_another_has(saved: Sides, tmp_path: Path) -> None:
+    """Without a terminal, `recover` restores what was lost last there."""
+    tree = Sides(tmp_path / "tree", saved.run)
+    git(saved.project, "worktree", "add", "--quiet", str(tree.project))
+    titled(tree, "Audit").reconcile()
+    git(saved.project, "worktree", "remove", "--force", str(tree.project))
+    saved.run("recover", "--yes", "-w", saved.project)
+    git(saved.project, "worktree", "add", "--quiet", str(tree.project), "tree")
+    told = saved.run("--all")
+    assert (told.stdout, "recover" in told.stderr) == ("Nothing to do in 2 projects.\n", False)
+    assert "recover" not in tree.read() + tree.read("status")
+    titled(tree, "Build").reconcile()
+    sweep(tree)
+    tree.reconcile()
+    assert "Done: 1 restored" in tree.run("recover", "--yes", "-w", tree.project).output
 
 
 def test_the_command_for_one_session_restores_it_here(saved: Sides) -> None:

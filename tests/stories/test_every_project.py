@@ -521,6 +521,12 @@ def test_all_as_json_has_the_notes_of_deleted_sessions(swept: tuple[Sides, Sides
     assert len(run("--all", "--json").stdout.splitlines()) == 1
 
 
+def test_a_project_that_only_lost_sessions_does_not_count_as_changed(swept: tuple[Sides, Sides], run: Run) -> None:
+    sweep(swept[0], "a")
+    for words in (["--dry-run"], []):
+        assert json.loads(run("--all", "--json", *words).stdout.splitlines()[-1])["changed"] == 0
+
+
 def test_what_is_removed_is_counted_as_sessions_and_other_files(swept: tuple[Sides, Sides], run: Run) -> None:
     """A session that is still there was not removed, and a note is none."""
     one, _ = swept
@@ -558,6 +564,9 @@ def test_if_every_session_is_lost_a_project_of_another_format_is_named_too(
         assert f": {titles}; restore " in line
         assert f" --workspace {each.project} --format claude-code" in line
     assert told.stderr == run("--all").stderr, "no run was made in them, so this is no news yet"
+    assert told.stderr == run("--all", "--quiet").stderr, "a loss of everything is no less than one of a session"
+    listed = json.loads(run("--all", "--json").stdout)["left_out"]
+    assert "1 session was removed from the workspace, and is in the store: Draft" in str(listed)
 
 
 # Listings.

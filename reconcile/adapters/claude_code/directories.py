@@ -25,7 +25,7 @@ from reconcile.adapters.claude_code.stores import (
     store_place,
 )
 from reconcile.adapters.roots import LocateError, Roots, refuse_any_link, store_of
-from reconcile.formats.claude_code.format import LiveSessions
+from reconcile.formats.claude_code.format import LiveSessions, owner_of
 from reconcile.formats.claude_code.lines import parsed, raw_lines
 from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.hashing import chunks_of
@@ -177,6 +177,17 @@ def homes_of(session: str, projects: str) -> list[str]:
     except FileNotFoundError:
         return []
     return [name for name in names if os.path.lexists(os.path.join(projects, name, session))]
+
+
+def held_elsewhere(records: Iterable[str], live: str) -> dict[str, str]:
+    """Return the sessions of records that another project has than the one of ``live``, with its directory.
+
+    A session has one live home. Raises `OSError`.
+    """
+    projects, here = os.path.split(live)
+    owners = sorted({owner for owner in map(owner_of, records) if owner is not None})
+    homes = {owner: [name for name in homes_of(owner, projects) if name != here] for owner in owners}
+    return {owner: os.path.join(projects, names[0]) for owner, names in homes.items() if names}
 
 
 def project_at(request: Request) -> str | None:
