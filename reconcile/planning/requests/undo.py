@@ -188,6 +188,7 @@ def plan_undo(
         for verb, request in record.dropped.items()
     }
     published = {step.conversation for step in past.steps if step.kind is Kind.PROJECT}
+    restated = {step.conversation for step in actions if step.unit == METADATA and step.target.side is Side.STORE}
     ordered = sorted(chosen, key=rules.format.order)
     return Plan(
         layout=policy.layout.value,
@@ -215,21 +216,35 @@ def plan_undo(
         policy=policy,
         now_ns=now_ns,
         remembered=tuple(
-            (conversation, _without_request(past, conversation) if conversation in published else record)
+            (conversation, _record_of(past, conversation, published=published, restated=restated))
             for conversation in done
-            if (record := past.remembered.get(conversation)) is not None
+            if conversation in past.remembered
         ),
         about=frozenset((*done, *changing)),
         waiting=tuple(sorted((ended | asked).items())),
     )
 
 
-def _without_request(past: PastRun, conversation: str) -> ConversationRecord:
+def _record_of(past: PastRun, conversation: str, *, published: set[str], restated: set[str]) -> ConversationRecord:
+    """Return the record of a conversation that is in effect again.
+
+    ``restated``: the store gets its old metadata back. Without a known parent the file has no parent: then it is a
+    known root. Otherwise another checkout would write the parent that it knows, as if JP had stripped it.
+    """
+    record = past.remembered[conversation]
+    if conversation in published:
+        record = _without_request(past, record)
+    if conversation in restated and not record.parent_known:
+        parent = record.agreed.parent if record.agreed is not None else None
+        record = replace(record, parent=parent, parent_known=True)
+    return record
+
+
+def _without_request(past: PastRun, record: ConversationRecord) -> ConversationRecord:
     """Return the record of before the run that published it, without the pending request that the run carried out.
 
     The next run would carry it out again. The request is not known any more that was in effect before it.
     """
-    record = past.remembered[conversation]
     if record.intent is None or not record.intent.is_wish:
         return record
     place = record.agreed.place if record.agreed is not None else None
